@@ -55,7 +55,7 @@ ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
 @dataclass(slots=True)
 class MessageRun:
-    """The run that answers one message, and what becomes of the message meanwhile."""
+    """The run that answers one message, and the message's state meanwhile."""
 
     pending: PendingMessage
     active: ActiveRun
@@ -142,7 +142,7 @@ class ConversationHandler:
             await self._send_notice(run)
             return
         try:
-            if active.later and active.later.is_stale:  # nobody is to be told of it any more
+            if active.later and active.later.is_stale:  # no answer is needed any more
                 result = RunResult("", None, 0, 0, 0)
             else:
                 result = await self._decide_approval(run) or await self._run_engine(
@@ -291,15 +291,15 @@ class ConversationHandler:
                 outcome=sent,
                 message_state=outcome.state,
                 detail=outcome.detail,
-                in_history=outcome.in_history and not pending.is_later_result,  # nobody said it
+                in_history=outcome.in_history and not pending.is_later_result,  # never sent
             )
         )
         if self.memory is not None:
             self.memory.after_turn(pending.session_pk, run.message.chat)
 
     async def _send_notice(self, run: MessageRun) -> None:
-        """Tell the chat in one sentence why there is no answer. No model is asked, and nothing
-        becomes history."""
+        """Send one sentence that says why there is no answer. No model is called; nothing enters
+        the history."""
         notice = run.pending.notice
         text = notice_text(notice, run.message.text)
         sent = await run.sender.send_final(build_final_parts(run.message, text), text)
@@ -316,7 +316,7 @@ class ConversationHandler:
         )
 
     async def _fail(self, run: MessageRun, error: str) -> None:
-        """Tell the chat in one neutral sentence, and the operator in the record."""
+        """Send the chat one neutral sentence; the record keeps the error for the operator."""
         logger.warning("Message %s was not answered: %s", run.pending.pk, error)
         text = build_apology(run.message.text)
         sent = await run.sender.send_final(build_final_parts(run.message, text), text)

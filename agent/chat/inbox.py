@@ -98,15 +98,15 @@ class Inbox:
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
-        """Take up what waits in the chats of ``account`` and is in nobody's hands. Returns at
+        """Claim the waiting messages of ``account`` that no process has claimed. Returns at
         once."""
         self._claiming[account] += 1
         claimed = self.record.submit(claim_messages, ClaimMessages(account, self.record.process_id))
         claimed.add_done_callback(lambda future: self._on_claimed(account, future))
 
     async def abandon(self) -> None:
-        """Stop at once with everything that was in hand: this process was taken for dead, and
-        others have it now."""
+        """Stop all work at once: this process was taken for dead, and others have claimed its
+        messages."""
         workers, self._workers, self._queues = list(self._workers.values()), {}, {}
         self._waiting_count = 0
         for worker in workers:
@@ -114,10 +114,11 @@ class Inbox:
         await asyncio.gather(*workers, return_exceptions=True)
 
     async def audit(self) -> None:
-        """Give back what the record says is in this process's hands, and is in nobody's here.
+        """Release messages that are claimed by this process on record but that no worker here
+        holds.
 
-        Nothing should be; what is, twice in a row, would otherwise wait for the next start
-        and hold its chat up until then.
+        There should be none. One that is found twice in a row is released: otherwise it would block
+        its chat until the next start.
         """
         held = await self.record.submit(find_held_messages, self.record.process_id)
         known = self._at_work | {job.pending.pk for queue in self._queues.values() for job in queue}

@@ -6,8 +6,8 @@ from django.conf import settings
 from agent.domain.types import IncomingMessage, MessagePart
 from agent.record.approvals import ApprovalOutcome
 
-#: The account number that stands for every anonymous member of a group; mentioning it reaches
-#: nobody.
+#: The account number that stands for every anonymous member of a group; mentioning it has no
+#: effect.
 ANONYMOUS = "80000000"
 
 
@@ -26,7 +26,7 @@ def build_final_parts(message: IncomingMessage, text: str) -> list[MessagePart]:
 
 
 def approval_outcome_text(outcome: ApprovalOutcome, code: str, problem: str) -> str:
-    """What whoever decided is told."""
+    """The reply to the person who decided."""
     match outcome:
         case ApprovalOutcome.APPROVED:
             return f"已批准 {code}，正在执行。"

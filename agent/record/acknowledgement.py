@@ -1,9 +1,8 @@
 """Whether a transaction took effect whose COMMIT was never acknowledged.
 
-On PostgreSQL each transaction that writes leaves its own mark, by which it is looked up.
-Its number there (``pg_xact_status``) would not do: after a crash the numbers that had not
-reached the disk are given out again. SQLite runs in this process: a COMMIT that fails
-there was rolled back.
+On PostgreSQL each transaction that writes leaves its own mark, and is found by it later. Its number
+there (``pg_xact_status``) would not do: after a crash the numbers that had not reached the disk are
+given out again. SQLite runs in this process: a COMMIT that fails there was rolled back.
 """
 
 import uuid
@@ -14,9 +13,9 @@ from django.db.models.functions import Now
 
 from agent.models import CommitMark
 
-#: How long a transaction that still goes on is waited for, before the question is asked again; in
-#: milliseconds.
-#: PostgreSQL ends it by itself when its client is gone, see :mod:`agent.record.idle_transactions`.
+#: How long to wait for a transaction that is still running, before the query is repeated; in
+#: milliseconds. PostgreSQL ends it by itself when its client is gone, see
+#: :mod:`agent.record.idle_transactions`.
 WAIT_MS = 5_000
 #: Marks of writers that have not written for so long are those of processes that are gone.
 KEEP_MARKS_FOR = timedelta(days=1)
@@ -31,8 +30,8 @@ class CommitMarker:
         self._has_row = False
 
     def prepare(self) -> None:
-        """Before the first transaction: the row is there for good, so that whoever asks waits for
-        who changes it."""
+        """Insert the row before the first transaction. It stays, so a reader waits for the writer's
+        row lock."""
         if connection.vendor == "postgresql" and not self._has_row:
             CommitMark.objects.filter(at__lt=Now() - KEEP_MARKS_FOR).delete()
             CommitMark.objects.bulk_create(
@@ -41,8 +40,8 @@ class CommitMarker:
             self._has_row = True
 
     def write_mark(self) -> int:
-        """Mark the present transaction, at its end; 0 where it wrote nothing, or nobody needs to
-        ask."""
+        """Mark the current transaction at its end; 0 if it wrote nothing, or if no mark is
+        needed."""
         if connection.vendor != "postgresql":
             return 0
         self._number += 1
@@ -57,8 +56,8 @@ class CommitMarker:
     def took_effect(self, number: int) -> bool:
         """Whether the last transaction, which left ``number``, was committed.
 
-        Waits for one that still goes on, because the database has not noticed that its client
-        is gone. Raises a database error when that cannot be told now.
+        Waits for one that is still running because the database has not noticed that its client is
+        gone. Raises a database error if the answer is not known yet.
         """
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = {WAIT_MS}")

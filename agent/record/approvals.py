@@ -46,8 +46,8 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
-    """The code of the question on record. ``is_new``: nobody had asked the same before;
-    ``is_loud``: owners are mentioned."""
+    """The code of the question on record. ``is_new``: the same was not asked before; ``is_loud``:
+    owners are mentioned."""
 
     code: str
     is_new: bool = True
@@ -55,7 +55,7 @@ class RecordedQuestion:
 
 
 class ApprovalOutcome(Enum):
-    """What came of a word on a question."""
+    """The result of an answer to a question."""
 
     APPROVED = auto()
     REFUSED = auto()
@@ -70,7 +70,7 @@ class ApprovalOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecision:
-    """A word on a question of ``account``'s chats, by whom, and whether that is an owner."""
+    """An answer to a question in ``account``'s chats, its sender, and whether that is an owner."""
 
     word: ApprovalReply
     account: str
@@ -108,7 +108,7 @@ def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
 
 
 def waiting_text(tool_name: str, code: str) -> str:
-    """What the model is told of a call that waits."""
+    """The text that the model gets for a call that waits."""
     return (
         f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。"
         f"已在本会话请主人处理（编号 {code}），"
@@ -216,7 +216,7 @@ def expire_approvals() -> int:
 
 
 def _close(approvals: "QuerySet[Approval]", words: str) -> None:
-    """End the calls that will not be made, and have that told."""
+    """Fail the calls that will not be made, and announce that in their chats."""
     for approval in approvals.select_related("call__run__message"):
         closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
         if closed.update(state=ToolCall.State.FAILED, result=words, error=words):

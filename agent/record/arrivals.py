@@ -272,7 +272,7 @@ def _repeats_own(arrival: MessageArrival, session_pk: int) -> bool:
 def _event_key(
     arrival: MessageArrival, session_pk: int, seen: dict[tuple[int, str], datetime]
 ) -> str | None:
-    """What tells this event from others of its chat; None when nothing does."""
+    """The key that distinguishes this event from others of its chat; None if it has none."""
     message_id = arrival.message.message_id or None
     first = seen.get((session_pk, message_id)) if message_id else None
     if first is not None and arrival.received_at - first > ID_REUSE_AFTER:

@@ -13,7 +13,7 @@ from agent.models import ChatSession, Message
 from agent.record.commit import for_each
 
 Direction, State = Message.Direction, Message.State
-#: Rows that nobody in the chat has said or heard.
+#: Rows whose text was never seen in the chat.
 _UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)) | Q(
     direction=Direction.OUT, state__in=(State.PENDING, State.FAILED)
 )
@@ -44,7 +44,7 @@ class RecordedMessage:
     text: str
     at: datetime
     is_recalled: bool = False
-    """Whether it was taken back; its words stay on record and are for nobody in the chat."""
+    """Whether it was recalled; its text stays on record and is not shown in the chat."""
 
 
 @dataclass(frozen=True, slots=True)

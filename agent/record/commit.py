@@ -47,7 +47,7 @@ HIGH_WATER = 5_000
 RETRY_PAUSES = (0.05, 0.2, 0.5, 1, 2)
 #: Tries that fail before it is called an outage: a lock or a deadlock passes sooner.
 UNNOTICED_TRIES = 2
-#: How often an outage that goes on is told in the log, in seconds.
+#: How often a continuing outage is logged, in seconds.
 REMIND_SECONDS = 60.0
 #: How long a refusing database is still tried once the record is being closed, in seconds.
 CLOSE_SECONDS = 5.0
@@ -92,8 +92,8 @@ _Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
 
 @dataclass(slots=True)
 class _Transaction:
-    """What one transaction makes, if it is committed; ``mark`` is what it left to be looked up by,
-    0 for nothing."""
+    """The results of one transaction, if it is committed; ``mark`` is the mark to find it by, 0 for
+    none."""
 
     mark: int = 0
     made: list[tuple[_Request[Any, Any], Any]] = field(default_factory=list)
@@ -137,16 +137,14 @@ def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
 class GroupCommit:
     """Runs operations in one database thread, many to a transaction.
 
-    An operation is a function from a list of items to a list of results of the same
-    length. Items of one operation keep their order, and so does what is asked under one
-    claim. When a transaction fails, its requests are tried again one by one, so that a bad one
-    fails alone; while the
-    database refuses whatever it is asked, all of them wait. A transaction whose COMMIT was
-    not acknowledged is not repeated before it is known that it had no effect.
+    An operation is a function from a list of items to a list of results of the same length. Items
+    of one operation keep their order, and so does what is asked under one claim. When a transaction
+    fails, its requests are retried one by one, so that a bad one fails alone; while the database
+    refuses all writes, all requests wait. A transaction whose COMMIT was not acknowledged is
+    repeated only once it is known that it had no effect.
 
-    ``forget`` is called, in the database thread, after every transaction that was not
-    committed: what anybody there remembers of rows may be of rows that never were. What
-    is learnt of rows is to be learnt with ``transaction.on_commit``.
+    ``forget`` is called, in the database thread, after every transaction that was not committed:
+    rows cached there may never have existed. Cache rows only with ``transaction.on_commit``.
     """
 
     def __init__(self, forget: ForgetCallback = lambda: None) -> None:
@@ -229,8 +227,8 @@ class GroupCommit:
             self._writer = None
 
     async def _bear(self, refusal: Exception, tries: int) -> int:
-        """Wait before the next try, and see to it that somebody knows; the number of tries in a
-        row."""
+        """Wait before the next try, and report the outage if it lasts. Returns the number of tries
+        in a row; 0 after giving up."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is not None and now >= self._ends_at:
             self._give_up(refusal)
@@ -320,8 +318,8 @@ class GroupCommit:
             this.decide()
 
     def _resolve(self) -> None:
-        """Find out what became of a COMMIT without an answer. Raises what the database raises when
-        it cannot say."""
+        """Find out whether a COMMIT without an answer took effect. Raises a database error if that
+        is unknown."""
         if (last := self._unacknowledged) is not None:
             try:
                 if self._marks.took_effect(last.mark):
@@ -335,7 +333,7 @@ class GroupCommit:
     def _disconnect(self) -> None:
         with contextlib.suppress(DatabaseError, InterfaceError):
             self._marks.remove()
-        connection.close()  # looked up here: each thread has its own
+        connection.close()  # each thread has a connection of its own
 
 
 def _dial_directly() -> None:

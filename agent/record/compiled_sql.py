@@ -91,10 +91,10 @@ class PreparedInsert:
 
 
 class PreparedUpsert:
-    """Inserts rows of ``model``, or gives the row that has the same value in ``key``, which is
-    unique, all values anew.
+    """Inserts rows of ``model``, or updates all values of the row with the same value in the unique
+    field ``key``.
 
-    ``fields`` are all that the model has beside its primary key and ``key``.
+    ``fields`` are all fields of the model except its primary key and ``key``.
     """
 
     def __init__(self, model: type[models.Model], key: str, *fields: str) -> None:

@@ -1,4 +1,4 @@
-"""Tool calls whose outcome comes after their run, and the messages that have it told in the chat.
+"""Tool calls whose outcome comes after their run, and the messages that announce it in the chat.
 
 Such a message is an incoming one like any other: work on record, taken up by the inbox
 in its turn, also after a restart. It stands for the person who had asked.
@@ -26,12 +26,12 @@ PROGRESS = "progress:"
 
 @dataclass(frozen=True, slots=True)
 class DeferredCall:
-    """An earlier run's call, as the run that tells its outcome sees it.
+    """An earlier run's call, as the run that announces its outcome sees it.
 
-    ``is_to_be_made``: an owner has approved it, and it has not begun; otherwise
-    ``text`` is what the model is told, and ``following`` what comes after that.
-    ``is_stale``: it was to tell of progress, and the outcome has come meanwhile.
-    ``reasoning`` is what the model thought before it called.
+    ``is_to_be_made``: an owner has approved it, and it has not begun; otherwise ``text`` is the
+    result for the model, and ``following`` the messages after it. ``is_stale``: it was to report
+    progress, but the outcome has come meanwhile. ``reasoning`` is what the model thought before it
+    called.
     """
 
     pk: int
@@ -47,7 +47,7 @@ class DeferredCall:
 
 @dataclass(frozen=True, slots=True)
 class CallSuspension:
-    """A call whose run goes on without its outcome; ``worker`` is the process that still works on
+    """A call whose run continues without its outcome; ``worker`` is the process that still works on
     it."""
 
     pk: int
@@ -67,7 +67,8 @@ class CallCompletion:
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """What a long-running tool says of its work; ``number`` is set where the chat is to be told."""
+    """The progress of a long-running tool; ``number`` is set if it is to be announced in the
+    chat."""
 
     pk: int
     text: str
@@ -89,7 +90,7 @@ def suspend_calls(suspension: CallSuspension) -> None:
 
 @for_each
 def complete_calls(completion: CallCompletion) -> bool:
-    """Settle an open call and have its outcome told in the chat; whether it was still open."""
+    """Settle an open call and announce its outcome in the chat; whether it was still open."""
     calls = ToolCall.objects.select_related("run__message")
     call = calls.filter(pk=completion.outcome.pk, state__in=OPEN).first()
     if call is None:
@@ -101,9 +102,9 @@ def complete_calls(completion: CallCompletion) -> bool:
 
 @for_each
 def record_progress(report: ProgressReport) -> None:
-    """Keep what was said last, for whoever looks, and have the chat told where that is wanted.
+    """Store the latest progress for the admin, and announce it in the chat where that is wanted.
 
-    While the call's own run still goes on, nobody needs to be told.
+    Nothing is announced while the call's own run is still active.
     """
     ToolCall.objects.filter(pk=report.pk, state__in=OPEN).update(progress=report.text)
     if report.number is not None:
@@ -113,7 +114,7 @@ def record_progress(report: ProgressReport) -> None:
 
 
 def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] = ()) -> None:
-    """Put the message on record that has the call told of in its chat, once for each ``key``."""
+    """Record the message that announces the call in its chat, once for each ``key``."""
     asked = call.run.message
     if asked is None:  # a question over HTTP: there is no chat
         return
@@ -137,7 +138,7 @@ def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] 
 
 
 def give_up_calls(calls: Sequence[ToolCall]) -> None:
-    """Settle calls whose process has died over them: nobody can know what came of them."""
+    """Settle calls whose process died during them: their outcome is unknown."""
     for call in calls:
         still_open = ToolCall.objects.filter(pk=call.pk, state__in=OPEN)
         if still_open.update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED):
@@ -145,7 +146,7 @@ def give_up_calls(calls: Sequence[ToolCall]) -> None:
 
 
 def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None:
-    """The call that the message tells of. ``resumed``: whoever was at the message before is
+    """The call that the message announces. ``resumed``: the process that had the message before is
     gone."""
     message = Message.objects.select_related("tool_call").get(pk=message_pk)
     call = message.tool_call

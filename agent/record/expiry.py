@@ -16,7 +16,7 @@ from django.db.models import Q
 from agent.models import UNSETTLED, Description, Message, Run, ToolCall
 from agent.record.commit import for_each
 
-#: Rows that are looked at in one transaction.
+#: Rows that one transaction checks.
 BATCH = 200
 #: States of a message that something is still to be done with, or may still become known of.
 OPEN = (Message.State.WAITING, Message.State.RUNNING, Message.State.PENDING, Message.State.SENT)
@@ -24,7 +24,7 @@ OPEN = (Message.State.WAITING, Message.State.RUNNING, Message.State.PENDING, Mes
 
 @dataclass(frozen=True, slots=True)
 class EraseRequest:
-    """The wish to erase what was recorded ``before``, among the next rows after the key ``after``.
+    """A request to erase what was recorded ``before``, among the next rows after the key ``after``.
 
     ``history`` messages of each chat's conversation stay, the newest.
     """
@@ -36,7 +36,7 @@ class EraseRequest:
 
 @dataclass(frozen=True, slots=True)
 class EraseResult:
-    """How many rows went, and the key to go on after; None at the end."""
+    """How many rows were erased, and the key to continue after; None at the end."""
 
     count: int
     after: int | None

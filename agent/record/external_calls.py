@@ -13,8 +13,7 @@ from agent.record.steps import CallOutcome, NewCall, NewStep, record_call_outcom
 
 @dataclass(frozen=True, slots=True)
 class StartExternalCall:
-    """The wish to have a call that somebody outside made put down as begun, in the hands of a
-    process."""
+    """A request to record a call from an external client as begun, claimed by a process."""
 
     origin: Run.Origin
     call: NewCall

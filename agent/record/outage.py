@@ -1,4 +1,4 @@
-"""A database that refuses to be written: told apart from a write that is at fault itself. Pure."""
+"""A database that refuses all writes, as opposed to one write that is invalid itself. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +19,7 @@ SQLSTATES = ("08", "40", "53", "57", "58", "55P03", "25006", "25P03")
 
 #: One statement was cancelled, for it took too long: the next one may be well.
 CANCELLED = "57014"
-#: What a refusal is called before everybody: what the database itself says may name hosts, users
-#: and paths.
+#: Public names of refusals: the database's own message may name hosts, users and paths.
 PLAIN = {
     5: gettext_noop("it is locked by another program"),
     6: gettext_noop("it is locked by another program"),
@@ -41,8 +40,7 @@ UNREACHABLE = gettext_noop("it cannot be reached")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseOutage:
-    """Since when the database has refused, why (in words for everybody), and how many writes wait
-    for it."""
+    """Since when the database has refused, why (a public text), and how many writes wait for it."""
 
     since: datetime
     reason: str
@@ -50,14 +48,13 @@ class DatabaseOutage:
 
     @property
     def plain_text(self) -> str:
-        """One sentence that names neither hosts nor paths."""
+        """One sentence without hosts or paths."""
         since = f"{self.since.astimezone():%H:%M:%S}"
         return f"cannot be written since {since}: {self.reason}; {self.waiting} writes wait"
 
 
 def plain_reason(error: BaseException | None) -> str:
-    """Why the database refuses, in words that may be shown to everybody; :data:`UNREACHABLE` where
-    it does not say."""
+    """Why the database refuses, as a public text; :data:`UNREACHABLE` if it gives no reason."""
     cause = error.__cause__ if error is not None else None
     code = getattr(cause, "sqlite_errorcode", None)
     return PLAIN.get(

@@ -42,8 +42,8 @@ class AnswerQuotas:
     """The limits of one server process: ``first`` where no row says otherwise. Used by the database
     thread only.
 
-    What is counted is in the database alone: it is as true as the messages on record, in
-    all processes, whatever becomes of a transaction or a process.
+    The counts are in the database alone. So they agree with the messages on record, in all
+    processes, also after a failed transaction or a crash.
     """
 
     def __init__(self, accounts: AccountRows, first: AnswerLimits, tokens_per_day: int) -> None:
@@ -67,7 +67,7 @@ class AnswerQuotas:
         return True
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
-        """What becomes of each of ``candidates``, in order; those that are answered are counted."""
+        """The decision on each of ``candidates``, in order; those that are answered are counted."""
         decisions, limited = [], []
         for place, one in enumerate(candidates):
             refusal = self._policy_refusal(one)
@@ -78,8 +78,8 @@ class AnswerQuotas:
             )
         if limited:
             for place, refused in self._check_limits(limited):
-                # What is told is told by a run of its own, which asks no model: the message waits
-                # for it like any other.
+                # A notice is sent by a run of its own, which calls no model: the message waits for
+                # it like any other.
                 decisions[place] = replace(
                     decisions[place],
                     state=State.WAITING if refused.is_told else State.SILENT,
@@ -126,7 +126,7 @@ class AnswerQuotas:
         return refusals
 
     def _tell_owners(self, one: AnswerCandidate, now: MessageTime) -> None:
-        """Once a day, from each account that somebody talks to: that only they are answered."""
+        """Once a day, from each account that gets messages: that only owners are answered."""
         chat = one.message.chat
         counts = tallies.load_counts([tallies.account_subject(chat)])
         (told,) = counts.values()
@@ -180,7 +180,7 @@ def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
     """After how many of the last ``count`` messages of the sender that have a run the next came
     only when the bot had answered.
 
-    The ``candidate`` is the last such next one. Few messages are looked at, by the index on their
+    The ``candidate`` is the last such next one. Few messages are read, by the index on their
     sender.
     """
     said = Message.objects.filter(
@@ -202,8 +202,8 @@ def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
 
 
 def tell_owners(account: ChatAddress, owners: Collection[str], text: str, now: datetime) -> None:
-    """Put a note on record for each of ``owners``; ``account`` is a chat of the account that is to
-    tell them."""
+    """Record a notice for each of ``owners``; ``account`` is a chat of the account that sends
+    it."""
     for owner in sorted(owners):
         chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
         place = {

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_boot_clock() -> float:
-    """Seconds that go on while this process is stopped, or its machine sleeps."""
+    """Seconds that also count while this process is stopped, or its machine sleeps."""
     return (
         time.clock_gettime(time.CLOCK_BOOTTIME)
         if hasattr(time, "CLOCK_BOOTTIME")
@@ -70,7 +70,7 @@ class Record(GroupCommit):
             self.submit(spendings.add_spending, tokens).add_done_callback(_log_failure)
 
     async def has_tokens_left(self) -> bool:
-        """Whether work that nobody waits for may still ask a model: whether anything is left of
+        """Whether background work may still call a model: whether anything is left of
         TOKENS_PER_DAY, after all model calls of the day in all processes."""
         limit = settings.TOKENS_PER_DAY
         if not limit:
@@ -94,8 +94,8 @@ class Record(GroupCommit):
         """Whether, by this process's own clock, others may have taken it for dead since it was sure
         of its claims last.
 
-        What was recorded as sent before that has to be asked for again before it is written to a
-        socket: whoever took it over has recorded it as of unknown outcome.
+        A message recorded as sent before that must be recorded again before it is written to a
+        socket: the process that took it over has marked its outcome as unknown.
         """
         return self._lease_ends is not None and read_boot_clock() > self._lease_ends
 

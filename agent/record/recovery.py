@@ -30,7 +30,7 @@ LEASE_SECONDS = TIME_LIMITS.lease
 TAKE_LIMIT = 20_000
 
 State = Message.State
-#: Reasons for which a chat may be told that there is no answer.
+#: Reasons for which a chat may get a notice instead of an answer.
 NOTIFYING = (
     Message.Reason.PERSON_LIMIT,
     Message.Reason.CHAT_LIMIT,
@@ -45,8 +45,8 @@ MISFILED = gettext_noop("the message stands in the record of another chat; nothi
 
 @dataclass(frozen=True, slots=True)
 class PendingMessage:
-    """A message that still waits for its answer. ``claim_number`` is that of the claim of whoever
-    has it now."""
+    """A message that still waits for its answer. ``claim_number`` is that of the current claim on
+    it."""
 
     pk: int
     session_pk: int
@@ -55,7 +55,7 @@ class PendingMessage:
     """Whether it stands for the outcome of an earlier call."""
     claim_number: int = FIRST_CLAIM
     notice: str = ""
-    """Of a message that no model is asked for: what its chat is told
+    """For a message that gets no model call: the notice for its chat
     (:mod:`agent.domain.notices`)."""
     approval_reply: ApprovalReply | None = None
     """What it decides over a waiting call, where it is written like such a decision."""
@@ -77,10 +77,10 @@ class ProcessHeartbeat:
 def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
     """Renew the lease of a process, and settle what dead ones had in their hands.
 
-    True for a process that others had taken for dead: what it had in hand is settled like
-    that of any dead one. All leases are counted by the clock of the database. A process whose
-    own lease has run out does not judge others until it has renewed it: where the database was
-    away, nobody could.
+    True for a process that others had taken for dead: what it had in hand is settled like that of
+    any dead one. All leases are counted by the clock of the database. A process whose own lease has
+    run out does not judge others until it has renewed it: while the database was away, no process
+    could renew its lease.
     """
     processes = ServerProcess.objects.all()
     expired = Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
@@ -101,8 +101,8 @@ def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
 
 
 def _settle_orphans(living: set[str]) -> None:
-    """What was on the wire when its process died was heard or not: nobody can know, so it is not
-    sent again."""
+    """A message on the wire when its process died may have arrived or not, so it is not sent
+    again."""
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     break_off_runs(
@@ -119,21 +119,20 @@ def _settle_orphans(living: set[str]) -> None:
 
 
 def _settle_outgoing(messages: "QuerySet[Message]") -> None:
-    """Messages nobody waits for any more. An answer that is still to be sent stays so: it is still
-    wanted."""
+    """Settle the messages of dead processes. An unsent answer stays pending: it is still wanted."""
     now = timezone.now()
     messages.filter(state=State.SENT).update(
         state=State.UNKNOWN, detail=STOPPED, in_history=True, settled_at=now
     )
-    # What a tool wanted to say belongs to a moment that is over.
+    # A message that a tool wanted to send is out of date by now.
     messages.filter(state=State.PENDING).exclude(tool_call=None).update(
         state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
     )
 
 
 def _interrupt(run_pks: list[int]) -> None:
-    """End every claim on runs that can be taken up again: whoever still works on them can write no
-    more.
+    """End every claim on runs that can be taken up again: a process that still works on them can
+    write no more.
 
     The runs come first: that waits for what is just being written under a claim, so that what
     follows sees it.
@@ -148,7 +147,7 @@ def _interrupt(run_pks: list[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClaimMessages:
-    """The wish to take up what waits in the chats of ``account`` and is in nobody's hands."""
+    """A request to claim the waiting messages of ``account`` that no process has claimed."""
 
     account: str
     process_id: str
@@ -165,8 +164,8 @@ def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
 
 
 def _taken(row: Message, process_id: str) -> PendingMessage | None:
-    """The message of ``row`` in the hands of ``process_id``; None where somebody was faster, or
-    where it must not be answered."""
+    """The message of ``row``, claimed by ``process_id``; None if another process was faster, or if
+    it must not be answered."""
     mine = Message.objects.filter(
         UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number
     )
@@ -193,7 +192,7 @@ def _taken(row: Message, process_id: str) -> PendingMessage | None:
 
 
 def build_notice(row: Message) -> str:
-    """What is told because of the message instead of an answer; "" where one is to be made."""
+    """The notice that is sent instead of an answer; "" if the message is to be answered."""
     if row.reason in NOTIFYING:
         return row.detail
     return row.text if row.reason == Message.Reason.OWNER_NOTE else ""
@@ -232,7 +231,7 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
 
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
-    """A message in somebody's hands, under a claim of that number."""
+    """A claimed message, with the number of its claim."""
 
     message_pk: int
     claim_number: int
@@ -240,10 +239,10 @@ class HeldMessage:
 
 @for_each
 def release_messages(held: HeldMessage) -> bool:
-    """Give a message back to the inbox, unfinished: whoever takes it up goes on where the record
-    ends.
+    """Give a message back to the inbox, unfinished: the next process to claim it continues where
+    the record ends.
 
-    False for one that is settled, or in other hands: nothing was changed.
+    False for one that is settled, or claimed by another process: nothing was changed.
     """
     return _release(held)
 
@@ -278,8 +277,8 @@ def _release(held: HeldMessage) -> bool:
 
 @for_each
 def give_up_messages(failed: tuple[HeldMessage, str]) -> None:
-    """End a message whose run comes to no end of itself, for the error given: visible, and in
-    nobody's way."""
+    """Fail a message whose run cannot end, with the given error: it is visible, and blocks
+    nothing."""
     held, error = failed
     if _release(held):
         now = timezone.now()

@@ -48,8 +48,8 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """What became of an outgoing message. ``is_speech``: part of the conversation, if it was
-    heard."""
+    """The outcome of an outgoing message. ``is_speech``: part of the conversation, if it was
+    delivered."""
 
     pk: int
     delivery: Delivery
@@ -130,7 +130,7 @@ def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
 
 @dataclass(frozen=True, slots=True)
 class LateSendResult:
-    """A client's answer that nobody waits for any more."""
+    """A client's late answer: the wait for it is over."""
 
     account: str
     echo: str
@@ -138,7 +138,8 @@ class LateSendResult:
 
 
 def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
-    """Give messages of unknown outcome their true one; tells which answers were of any use."""
+    """Record the true outcome of messages whose outcome was unknown; returns which answers were
+    used."""
     corrected = []
     for answer in answers:
         delivery = answer.delivery

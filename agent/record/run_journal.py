@@ -14,8 +14,8 @@ from agent.record.record import Record
 class RunJournal:
     """The :class:`agent.run.task.StepJournal` of a run on record.
 
-    Every method raises :class:`agent.domain.errors.ClaimLost` when somebody else has taken the run
-    over: the run is to stop then, without a word.
+    Every method raises :class:`agent.domain.errors.ClaimLost` when another process has taken the
+    run over: the run must then stop and send nothing.
     """
 
     record: Record

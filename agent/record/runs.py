@@ -65,7 +65,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """The wish to work on a message, under a claim on it; both keys are None for a run without a
+    """A request to work on a message, under a claim on it; both keys are None for a run without a
     chat."""
 
     plan: RunPlan
@@ -78,7 +78,7 @@ class StartRun:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool call of a step as the record has it. ``result`` is what the model was told, if it
+    """A tool call of a step as the record has it. ``result`` is the text that the model got, if it
     ended."""
 
     pk: int
@@ -112,13 +112,12 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ActiveRun:
-    """A run on record, under the claim of whoever began it. ``steps`` and ``answer`` are what an
-    earlier process left of it.
+    """A run on record, under the claim of the process that began it. ``steps`` and ``answer`` come
+    from an earlier process.
 
-    ``answer`` is the final message, if it got that far;
-    ``has_spoken`` tells whether a tool sent something to the chat before. ``later`` is
-    the earlier call whose outcome the run tells, ``state`` what is stored of the chat's,
-    ``has_replied`` whether the ``reply`` tool sent something before.
+    ``answer`` is the final message, if it got that far; ``has_spoken``: a tool sent something to
+    the chat before. ``later`` is the earlier call whose outcome the run announces, ``state`` the
+    stored state of the chat, ``has_replied`` whether the ``reply`` tool sent something before.
     """
 
     claim: Claim
@@ -136,7 +135,7 @@ class ActiveRun:
     """Messages that tools of it put on record before, but for questions to the owners, and their
     characters."""
     has_notes: bool = True
-    """Whether there is anything at all to be reminded of: without it nobody has to look."""
+    """Whether there is any note at all: without one no search is needed."""
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of the account, as it is from the run's beginning on."""
 
@@ -173,8 +172,8 @@ class RunStarter:
         self._reloaded: int | None = None
 
     def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
-        """Obey what the operator has changed since it was looked at last, once the present
-        transaction is committed."""
+        """Apply the operator's changes since the last check, once the current transaction is
+        committed."""
         self._obey_from(settings_version())
         return asked
 
@@ -363,5 +362,5 @@ def _history(wish: StartRun) -> list[ChatMessage]:
 
 
 def has_any_note() -> bool:
-    """Whether there is anything to recall, for whomever."""
+    """Whether there is any note to recall."""
     return bool(note_query())

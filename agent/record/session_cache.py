@@ -66,7 +66,7 @@ class SessionCache:
         return [found[message.chat] for message, _ in arrivals]
 
     def forget(self) -> None:
-        """Trust nothing remembered: a row may have been deleted by somebody else."""
+        """Forget all cached rows: another process may have deleted some."""
         self._known.clear()
 
     def _remember(self, found: dict[ChatAddress, KnownSession]) -> None:

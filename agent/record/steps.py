@@ -62,8 +62,8 @@ class CallOutcome:
     """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit.
 
     ``full_result`` is the whole of a ``result`` that was cut, "" for one that was not;
-    ``state_change`` is what the tool made of the chat's state, ``discovery`` the tools that
-    it found, both of which are stored with it.
+    ``state_change`` is the tool's change to the chat's state, ``discovery`` the tools that it
+    found; both are stored with it.
     """
 
     pk: int
@@ -130,7 +130,7 @@ def start_calls(pks: Sequence[int]) -> list[None]:
 
 
 def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
-    """Store outcomes, each with what it made of its chat's state."""
+    """Store outcomes, each with its change to the chat's state."""
     settle_calls(
         [
             (

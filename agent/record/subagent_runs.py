@@ -17,7 +17,7 @@ NEVER_BEGUN = gettext_noop("the run was over before the call began")
 
 @dataclass(frozen=True, slots=True)
 class StartSubagentRun:
-    """The wish for a run on behalf of a tool call, in the hands of a process."""
+    """A request for a run on behalf of a tool call, claimed by a process."""
 
     call_pk: int
     model: str
@@ -56,8 +56,7 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
 
 @for_each
 def break_off_runs(broken: RunBreakOff) -> None:
-    """Settle a run that nobody takes up again: of a call that had begun, nobody knows what came of
-    it."""
+    """Settle a run that will not be resumed: the outcome of a call that had begun is unknown."""
     Run.objects.filter(pk=broken.run_pk, state=Run.State.RUNNING).update(
         state=Run.State.INTERRUPTED,
         error=broken.reason,

@@ -25,8 +25,7 @@ replace_tallies = PreparedUpsert(Tally, "subject", *FIELDS, "touched_at")
 
 
 def person_subject(chat: ChatAddress, sender_id: str) -> str:
-    """One person, in all chats of the account; of those whom nobody can tell apart, all in one chat
-    are one."""
+    """One person, in all chats of the account; unidentified people in one chat count as one."""
     is_known = sender_id not in ("", ANONYMOUS)
     return (
         f"{chat.platform}:{chat.account}/{sender_id}"
@@ -36,7 +35,7 @@ def person_subject(chat: ChatAddress, sender_id: str) -> str:
 
 
 def account_subject(chat: ChatAddress) -> str:
-    """Nobody in particular: what an account's owners were told."""
+    """No person: counts the notices to an account's owners."""
     return f"{chat.platform}:{chat.account}"
 
 
@@ -51,7 +50,7 @@ def exchange_subject(chat: ChatAddress, sender_id: str) -> str:
 
 
 def find_silences(place: str, now: int) -> list[tuple[str, int]]:
-    """To whom nothing is said in the chat at ``place``, and until when, in seconds since 1970."""
+    """Who gets no answer in the chat at ``place``, and until when, in seconds since 1970."""
     prefix, behind = f"{place}/", f"{place}0"  # 0 is the sign after /
     open_now = Tally.objects.filter(
         subject__gte=prefix, subject__lt=behind, silent_until__range=(now + 1, now + LOOP_SILENCE)
@@ -76,7 +75,7 @@ def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
     missing = [subject for subject in ordered if subject not in found]
     if (
         missing and connection.features.has_select_for_update
-    ):  # somebody else may be making the same ones
+    ):  # another process may insert the same ones
         Tally.objects.bulk_create(
             [Tally(subject=subject) for subject in missing], ignore_conflicts=True
         )

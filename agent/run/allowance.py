@@ -1,7 +1,7 @@
 """How much one run may say in its chat, all ways together. Pure.
 
 A model in a loop, or one that was talked into it, would otherwise fill a chat for as long as its
-run goes on.
+run lasts.
 """
 
 from dataclasses import dataclass

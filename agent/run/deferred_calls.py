@@ -46,8 +46,8 @@ class DeferredCalls:
     async def ask_owners(
         self, invocation: ToolInvocation, refusal: ToolExecutionResult
     ) -> ToolExecutionResult:
-        """Ask the owners about a call that was refused until one of them approves; what the model
-        is told meanwhile."""
+        """Ask the owners about a call that was refused until one of them approves; returns the text
+        that the model gets meanwhile."""
         name, pk = invocation.tool_name, invocation.call_pk
         arguments = refusal.metadata["arguments"]
         asked = await self._journal.ask(ApprovalRequest(pk, self._session_pk, arguments))
@@ -68,8 +68,8 @@ class DeferredCalls:
     async def wait_or_defer(
         self, invocation: ToolInvocation, work: Coroutine[Any, Any, ToolExecutionResult]
     ) -> ToolExecutionResult:
-        """The result of ``work`` if it comes soon; otherwise that it goes on, and its end is told
-        in the chat.
+        """The result of ``work`` if it comes soon; otherwise that it continues, and its result is
+        announced in the chat.
 
         When cancelled meanwhile, the work is cancelled with it.
         """

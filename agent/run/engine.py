@@ -66,7 +66,7 @@ class Engine:
         self._gate = TimingGate(model, registry)
 
     async def run(self, task: RunRequest, journal: StepJournal) -> RunResult:
-        """Go on until the model answers without a tool call, a tool ends the run, or
+        """Continue until the model answers without a tool call, a tool ends the run, or
         ``task.model_calls`` are used up.
 
         The last of these calls offers no tools. An answer of nothing at all is asked for once more.
@@ -83,7 +83,7 @@ class Engine:
                 chat, found = task.context.availability(), task.discoveries.names
                 offered = await self.registry.offering(chat, found)
                 definitions = offered.definitions
-                if offered.deferred and progress.is_opening:  # it tells what there is to be found
+                if offered.deferred and progress.is_opening:  # it names what can be found
                     system = add_tool_reminder(progress.messages[0], offered.deferred)
                     progress.messages[0] = progress.unrecorded[0] = system
             response, step = await call_model(self.model, task, journal, progress, definitions)
@@ -129,7 +129,7 @@ class Engine:
     ) -> str:
         """Execute ``calls`` one after the other, in the order the model wrote them.
 
-        How the run ends by one of them, after which no other is made; "" where it goes on.
+        How one of them ends the run, after which no other is made; "" if the run continues.
         """
         following: list[ChatMessage] = []
         ended_by = ""
@@ -211,7 +211,7 @@ class Engine:
         *,
         approved: bool,
     ) -> ToolExecutionResult:
-        """Make a call with a copy of the chat's state; what it made of that, and found, is in the
+        """Make a call with a copy of the chat's state; its state change and discoveries are in the
         result's ``metadata``."""
         services = get_services(context)
         state = services.chat_state
@@ -288,9 +288,10 @@ class Engine:
     async def _take_up_gate(
         self, task: RunRequest, journal: StepJournal, progress: RunProgress
     ) -> RunResult | None:
-        """Go on at the timing gate, or behind it where it had opened: nothing else was asked yet.
+        """Resume at the timing gate, or after it if it had opened: no other model call was made
+        yet.
 
-        The gate's first request holds what the run was to begin with, media included.
+        The gate's first request holds the messages that the run began with, media included.
         """
         progress.messages = [task.messages[0], *task.steps[0].request[1:]]
         progress.unrecorded = list(progress.messages)

@@ -33,7 +33,7 @@ class EndReason(StrEnum):
 
 @dataclass(slots=True)
 class RunFlow:
-    """What tools of one run tell each other."""
+    """State that the tools of one run share."""
 
     waits: int = 0
     """Waits in a row."""
@@ -83,7 +83,7 @@ def build_end_result(tool_name: str, end: EndReason, text: str) -> ToolExecution
 
 
 def get_end_reason(result: ToolExecutionResult) -> str:
-    """How the run ends by ``result``, "" where it goes on.
+    """How ``result`` ends the run, "" if it continues.
 
     Any tool may end the run, but only the engine's own may say how: others finish it.
     """

@@ -1,4 +1,4 @@
-"""Work that goes on after the run that began it: kept, bounded, and ended with the process."""
+"""Work that continues after the run that began it: tracked, limited, and ended with the process."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: Tool calls that one process works on at a time after their runs.
 LIMIT = 100
-#: How often one call may have the chat told of its progress.
+#: How often one call may announce its progress in the chat.
 TELL_LIMIT = 20
 PROGRESS_LIMIT = 2_000
 
@@ -35,7 +35,7 @@ CallTask = asyncio.Task[ToolExecutionResult]
 class BackgroundCalls:
     """The long-running tool calls of this process.
 
-    ``wake`` is to be told the account in whose chats something new is to be answered.
+    ``wake`` is called with the account whose chats have something new to answer.
     """
 
     def __init__(self, record: Record, wake: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ class BackgroundCalls:
     def watch_call(
         self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool
     ) -> None:
-        """See ``work`` to its end, record what comes of the call, and have it told in its chat.
+        """Run ``work`` to its end, record the call's outcome, and announce it in its chat.
 
         ``begun`` is when it began, in monotonic seconds.
         """
@@ -78,7 +78,7 @@ class BackgroundCalls:
         return report
 
     async def drain(self, seconds: float) -> None:
-        """Give what goes on ``seconds``, then end it; how it ended is on record."""
+        """Give running work ``seconds``, then cancel it; how it ended is on record."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for work in list(self._tasks.values()):

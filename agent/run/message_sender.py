@@ -23,8 +23,7 @@ State = MessageState
 ANSWER_PATIENCE = 300.0
 #: How long a message sent by a tool waits for it: within the tool's own time limit.
 TOOL_PATIENCE = TIME_LIMITS.tool_message
-#: Pause before it is looked again where an account is that was not where it was said to be, in
-#: seconds.
+#: Pause before looking up again where an account is connected, if it was not there, in seconds.
 MOVE_SECONDS = 0.2
 
 NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))

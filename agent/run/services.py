@@ -1,4 +1,4 @@
-"""What the run loop hands to the tools that it calls, beside the chat and the sender."""
+"""What the run loop hands to the tools that it calls, apart from the chat and the sender."""
 
 from dataclasses import dataclass, field
 

@@ -46,7 +46,7 @@ async def render_chat_prompt(
 
 
 def prompt_notes(prompt: RenderedPrompt) -> list[str]:
-    """What whoever reads the run's record is told of its prompt: a fixed sentence, and a line of
+    """The note about the prompt in the run's record: a fixed sentence, and a line of
     placeholders."""
     return [f"{NO_VALUE}\n{', '.join(prompt.missing)}"] if prompt.missing else []
 

@@ -15,7 +15,7 @@ from tools.contract import ToolExecutionContext, ToolExecutionResult
 
 
 class StepJournal(Protocol):
-    """Where a run is put on record while it goes on."""
+    """Where an active run is recorded."""
 
     async def record_step(self, step: NewStep) -> list[int]:
         """Commit a step; returns the keys of its tool calls, the first of which counts as begun."""
@@ -30,7 +30,7 @@ class StepJournal(Protocol):
         ...
 
     async def suspend(self, suspension: CallSuspension) -> None:
-        """Commit that the run goes on without a call's outcome, and that the next call begins."""
+        """Commit that the run continues without a call's outcome, and that the next call begins."""
         ...
 
 
@@ -77,7 +77,7 @@ class RunResult:
     planned: int = 0
     """Steps of the planner: none, where the timing gate did not open."""
     notes: tuple[str, ...] = ()
-    """What whoever reads the record should know of the answer."""
+    """A note about the answer for readers of the record."""
 
 
 @dataclass(slots=True)

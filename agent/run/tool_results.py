@@ -1,5 +1,5 @@
-"""What becomes of a tool's result: what the model is shown (text in the result itself, pictures
-after it), and the record. Pure."""
+"""What is made from a tool's result: what the model gets (text in the result itself, pictures after
+it), and the record. Pure."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from tools.text.storable import make_storable
 
 #: What stands for a result that has nothing to say.
 NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
-#: Characters of a result that are kept on record where the model was told fewer.
+#: Characters of a result that are kept on record when the model got fewer.
 FULL_LIMIT = 1_000_000
 ROLES = ("user", "assistant", "system")
 
@@ -26,8 +26,8 @@ def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> 
     """The content of the ``tool`` message: the result in words, then a line for each item they
     leave out.
 
-    Many servers and plugins say their text twice, as a whole and as items: what the words
-    hold already is not told again.
+    Many servers and plugins give their text twice, as a whole and as items: the second copy is
+    dropped.
     """
     text = _told(call_id, result, can_see=can_see)
     is_own = (
@@ -102,8 +102,8 @@ def needs_approval(result: ToolExecutionResult) -> bool:
 
 
 def build_pending_result(name: str, text: str, *, worker: str = "") -> ToolExecutionResult:
-    """Not a result yet: what the model is told meanwhile; ``worker`` is the process that works on
-    it, "" for none."""
+    """Not a result yet: the text that the model gets meanwhile; ``worker`` is the process that
+    works on it, "" for none."""
     return ToolExecutionResult(
         name, success=True, content=text, metadata={"pending": True, "worker": worker}
     )
@@ -127,7 +127,7 @@ def to_suspension(
 def call_outcome(
     pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None
 ) -> CallOutcome:
-    """How the record keeps a call that has ended; ``text`` is what the model was told."""
+    """How the record keeps a call that has ended; ``text`` is what the model got."""
     return CallOutcome(
         pk=pk,
         state=ToolCallState.SUCCEEDED if result.success else ToolCallState.FAILED,

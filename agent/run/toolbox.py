@@ -1,8 +1,8 @@
-"""The deferred tools that the model of a chat has found, and how it is told that there are others.
+"""The deferred tools that the model of a chat has found, and the reminder that there are others.
 
-What is found stays for the session: it is stored with the outcome of the call that found
-it. An agent that works for another one begins with nothing, and keeps what it finds for
-its own run, so that the offer of whoever asked it stays as it was.
+What is found stays for the session: it is stored with the outcome of the call that found it. A
+subagent begins with none, and keeps what it finds for its own run, so that the offer of the agent
+that called it stays as it was.
 """
 
 from collections.abc import Sequence
@@ -72,8 +72,8 @@ class RunToolset:
     async def with_search_hint(
         self, result: ToolExecutionResult, context: ToolExecutionContext
     ) -> ToolExecutionResult:
-        """``result`` with the advice to search first, where a call failed whose parameters the
-        model was not told."""
+        """``result`` with the advice to search first, if a call failed whose parameters the model
+        had not seen."""
         name = result.tool_name
         if result.success or "refusal" in result.metadata or name in self.discovered:
             return result
@@ -86,7 +86,7 @@ class RunToolset:
 
 
 def build_tool_reminder(deferred: Sequence[ToolSpec]) -> str:
-    """What the model is told of the tools that it may search for.
+    """The reminder of the tools that the model may search for.
 
     The same tools make the same text, found or not: were it to change with each
     discovery, the endpoint could not use again what it keeps of earlier requests.
