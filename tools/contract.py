@@ -35,7 +35,7 @@ class ToolIcon:
 
 @dataclass(slots=True)
 class ToolAnnotation:
-    """What is said about a tool beside its function. Never decides by itself whether it may be
+    """Facts about a tool besides its function. They never decide on their own whether it may be
     called."""
 
     audience: list[str] = field(default_factory=list)
@@ -52,8 +52,8 @@ class ToolAnnotation:
 class ToolContentItem:
     """One part of a result: text, or something that text can only point at.
 
-    ``content_type`` is ``text``, ``image``, ``audio``, ``resource_link``, ``resource``,
-    ``binary`` or ``unknown``; any other word is shown to the model as it is.
+    ``content_type`` is ``text``, ``image``, ``audio``, ``resource_link``, ``resource``, ``binary``
+    or ``unknown``; any other value is shown to the model unchanged.
     """
 
     content_type: str
@@ -67,7 +67,7 @@ class ToolContentItem:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def history_text(self) -> str:
-        """The item in words. Media bytes never reach the model through this text."""
+        """The item as text. Media bytes never reach the model through it."""
         text = self.text.strip()
         match self.content_type:
             case "text" if text:
@@ -93,10 +93,10 @@ class ToolSpec:
     ``brief_description`` stands in for an empty ``description``; ``detailed_description``
     is accepted and ignored. Both exist for declarations written for older systems.
 
-    A spec is not changed once it was listed: a tool that changes is a new spec. Entries
-    of ``metadata`` that the registry obeys: ``default_config``, ``timeout_seconds``,
-    ``is_long_running``, ``requires_approval``, ``hooks``, ``on_timeout``, and, for a row
-    that is new, ``visibility`` and ``core_tool``.
+    A spec is not changed once it was listed: a tool that changes is a new spec. The registry reads
+    these entries of ``metadata``: ``default_config``, ``timeout_seconds``, ``is_long_running``,
+    ``requires_approval``, ``hooks``, ``on_timeout``, and, for a new row, ``visibility`` and
+    ``core_tool``.
     """
 
     name: str
@@ -132,11 +132,11 @@ class ToolSpec:
 
     @property
     def priority(self) -> float:
-        """Where the tool stands in the offer: higher is earlier, and 0 where nothing is said."""
+        """The position of the tool in the list: higher comes first; 0 when not declared."""
         return (self.annotation.priority if self.annotation else None) or 0.0
 
     def llm_definition(self) -> dict[str, Any]:
-        """What the model is told: name, description and a copy of the parameters, nothing else."""
+        """What the model receives: name, description and a copy of the parameters, nothing else."""
         description = self.description
         if self.is_long_running:
             description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
@@ -218,16 +218,16 @@ class ToolExecutionContext:
     sender_role: str = ""
     """``owner``, ``admin`` or ``member`` of the group; "" where the client does not say."""
     on_progress: Callable[[str, bool], None] | None = None
-    """Takes what a long-running tool reports; None where nobody could be told."""
+    """Receives what a long-running tool reports; None where there is no receiver."""
     services: object | None = None
     """The services of the run, which the layers above know the type of."""
 
     def report_progress(self, text: str, *, tell: bool = False) -> None:
-        """Put on record how far a long-running tool is; ``tell``: and have the model told, who may
-        tell the chat.
+        """Record the progress of a long-running tool. With ``tell`` the model also gets it, and may
+        report it in the chat.
 
-        May be called from any thread, returns at once, and does nothing where nobody
-        could be told: of a call that is no long-running tool's, or without a chat.
+        May be called from any thread and returns immediately. Does nothing without a receiver: when
+        the tool is not long-running, or without a chat.
         """
         if self.on_progress is not None:
             self.on_progress(text, tell)

@@ -1,12 +1,11 @@
-"""Which programs MCP servers may be started with, and who may say so.
+"""Which programs MCP servers may be started with, and who may set them up.
 
-A program is run as whoever runs this server, so three things have to come together: the
-environment lists it (``MCP_ALLOWED_COMMANDS``), which nobody can do from a page; a
-superuser saves it; and somebody gave that superuser the permission for it, since an
-account that may do everything would otherwise have it by accident.
+A program runs as the system user of this server. So three conditions must hold: the environment
+lists it (``MCP_ALLOWED_COMMANDS``), which no page can change; a superuser saves it; and that
+superuser was given the permission explicitly. Otherwise every superuser would have it by accident.
 
-The program is run as it is written: no shell reads it, and no name is looked up but a bare
-one, in the ``PATH`` of the server. Variables that would lead elsewhere are refused.
+The program is run as written, without a shell. Only a bare name is looked up, in the ``PATH`` of
+the server. Variables that could redirect this are refused.
 """
 
 import re
@@ -85,8 +84,8 @@ def check_environment(environment: Mapping[str, str]) -> str:
 def may_run_commands(user: Any) -> bool:
     """Whether ``user`` may set up MCP servers that are programs.
 
-    A superuser, to whom the permission was given in so many words: to the account, or to a
-    group of it. That superusers have every permission does not count here.
+    True for a superuser who was given the permission explicitly, by the account or one of its
+    groups. The implicit permissions of superusers do not count here.
     """
     if not (user.is_active and user.is_superuser):
         return False

@@ -1,12 +1,12 @@
 """The ``mcpServers`` JSON that other programs keep their MCP servers in, read and written. Pure.
 
-What is understood: ``mcpServers`` (Claude Desktop, Claude Code, Cursor, Windsurf, Cline,
-Gemini CLI, Cherry Studio), ``servers`` and ``mcp.servers`` (VS Code), a bare map or list of
-servers; ``command`` / ``args`` / ``env``, ``url`` (``serverUrl``, ``httpUrl``, ``baseUrl``) /
-``headers``, ``type`` or ``transport`` in their spellings, ``disabled`` / ``enabled`` /
-``isActive``, ``timeout``, ``includeTools`` / ``excludeTools`` / ``disabledTools``; and our own
-``connectTimeout`` and ``toolPrefix``. ``${VAR}`` stays as it is written: nothing of this
-machine's environment is put in its place, since it would be sent to whom the text says.
+Accepted are: ``mcpServers`` (Claude Desktop, Claude Code, Cursor, Windsurf, Cline, Gemini CLI,
+Cherry Studio), ``servers`` and ``mcp.servers`` (VS Code), a bare map or list of servers;
+``command`` / ``args`` / ``env``, ``url`` (``serverUrl``, ``httpUrl``, ``baseUrl``) / ``headers``,
+``type`` or ``transport`` in their spellings, ``disabled`` / ``enabled`` / ``isActive``,
+``timeout``, ``includeTools`` / ``excludeTools`` / ``disabledTools``; and our own ``connectTimeout``
+and ``toolPrefix``. ``${VAR}`` is left unchanged: it is not replaced from this machine's
+environment, since the value would be sent to an address from the text.
 """
 
 import contextlib
@@ -74,14 +74,13 @@ def parse_mcp_servers(text: str) -> list[ServerConfig]:
 
 
 def find_placeholders(values: Mapping[str, Any]) -> list[str]:
-    """What ``values`` hold that somebody has to put something in the place of, as it is written."""
+    """The placeholders in ``values`` that a user has to replace, as written."""
     made_with = [values[name] for name in ("command", "arguments", "environment", "url", "headers")]
     return sorted(set(PLACEHOLDER.findall(json.dumps(made_with, ensure_ascii=False))))
 
 
 def render_mcp_servers(configs: Iterable[ServerConfig]) -> str:
-    """``configs`` as ``mcpServers`` JSON, values as they are given: whoever calls has masked
-    them."""
+    """``configs`` as ``mcpServers`` JSON with unchanged values: the caller has masked them."""
     return json.dumps(
         {"mcpServers": {config.name: _written(config.values) for config in configs}},
         ensure_ascii=False,

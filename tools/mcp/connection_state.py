@@ -41,7 +41,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Closed, or of no use until somebody changes the row or asks for a new connection."""
+    """Closed, or unusable until the row is changed or a new connection is requested."""
 
 
 ConnectionState = Connecting | Connected | Ended | Waiting | Stopped
@@ -56,7 +56,7 @@ STATUS_STATES = {
 
 
 class Request(Enum):
-    """What somebody wants of the task that owns the session."""
+    """What other code requests of the task that owns the session."""
 
     CLOSE = auto()
     RECONNECT = auto()

@@ -1,4 +1,5 @@
-"""How this process gets on with a server: as a row for the admin, and in words for the model."""
+"""The connection status of a server in this process: as a row for the admin, and as text for the
+model."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,15 +1,16 @@
-"""What can go wrong between us and an MCP server, by what may be done about it.
+"""What can go wrong between us and an MCP server, by what can be done about it.
 
 ::
 
-    McpFault         str(error) is for the operator; ``text`` is for the model
-    ├── NotSent      the connection was gone before the call: it surely did not run, and may be made
-    again ├── Broken       the connection went during the call: nobody knows whether it ran
-    ├── Refused      the server answered with an error of the protocol: an ordinary failure
-    ├── Garbage      what the server answered is not what the protocol says
-    ├── Late         the time is up; the server was told that nobody waits any more
-    ├── Unavailable  there is no connection, and nothing was tried
-    └── Hopeless     there will be no connection until somebody changes the row
+    McpClientError              str(error) is for the operator; ``text`` is for the model
+    ├── CallNotSentError        the connection was lost before the call: it did not run, and may be
+    │                           repeated
+    ├── ConnectionLostError     the connection was lost during the call: it may or may not have run
+    ├── ServerRefusedError      the server answered with a protocol error: an ordinary failure
+    ├── ProtocolViolationError  the answer of the server breaks the protocol
+    ├── AnswerTimeoutError      the time is up; the server was notified of the cancellation
+    ├── ServerUnavailableError  there is no connection, and nothing was tried
+    └── PermanentFailureError   there will be no connection until the row is changed
 """
 
 from django.utils.translation import gettext as _

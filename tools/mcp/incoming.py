@@ -1,5 +1,6 @@
-"""What comes from a server, before the library reads it: floods are kept from it, and the entries
-of a list of tools are judged one by one, for it refuses a whole list for one of them."""
+"""Filters what comes from a server before the library reads it: floods are dropped, and the entries
+of a list of tools are checked one by one, because the library refuses the whole list for one bad
+entry."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -61,7 +62,7 @@ class IncomingMessages:
                         sanitize_tool_list(content.result, self.version)
                     return message
         except BaseException:
-            # Whatever it is, nothing more comes; the calls that wait are told after this.
+            # On any error nothing more comes; the waiting calls fail after this.
             self._log.ended()
             raise
 

@@ -1,5 +1,5 @@
-"""One server, kept connected: a task owns each session from its opening to its closing, and
-everybody else only calls."""
+"""One server, kept connected: a task owns each session from opening to closing; all other code only
+makes calls."""
 
 import asyncio
 import contextlib
@@ -167,11 +167,10 @@ class McpConnection:
     async def call(
         self, name: str, arguments: Json, progress: ProgressCallback | None, *, may_repeat: bool
     ) -> Json:
-        """The server's result of calling the tool that it calls ``name``. Raises a
-        :class:`McpClientError`.
+        """The result of the tool that the server calls ``name``. Raises a :class:`McpClientError`.
 
-        The call is made a second time when it surely did not run, or with ``may_repeat``
-        when nobody knows. When cancelled, the server is told, and the session goes on.
+        The call is repeated once when it certainly did not run, or with ``may_repeat`` when that is
+        unknown. When cancelled, the server is notified, and the session stays open.
         """
         if not self._breaker.allow_call():
             raise ServerUnavailableError("resting", self.absence_reason())
@@ -275,7 +274,7 @@ class McpConnection:
         return McpClientError(f"{type(error).__name__}: {error}")
 
     async def _wait_before_retry(self, seconds: float | None) -> None:
-        """Wait so long, None: for ever, or until a new connection is requested."""
+        """Wait this long (None: without limit), or until a new connection is requested."""
         if seconds is None:
             self._set_state(Stopped())
         else:

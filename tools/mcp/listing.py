@@ -18,7 +18,7 @@ ENTRY_ERROR_KEY = "frostagent/fault"
 
 
 class ProgressCallback(Protocol):
-    """Told how far a call is, by whatever measure the server has."""
+    """Called with the progress of a call, in the server's own unit."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
@@ -52,8 +52,8 @@ class McpSession(Protocol):
     async def call(
         self, name: str, arguments: Json, progress: ProgressCallback | None = None
     ) -> Json:
-        """The server's result. When cancelled, the server was told, and the session can be used
-        on."""
+        """The server's result. When cancelled, the server was notified, and the session stays
+        usable."""
         ...
 
     async def ping(self) -> None:
@@ -63,7 +63,7 @@ class McpSession(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionCallbacks:
-    """What a connection tells by itself, whenever it happens, on its loop."""
+    """The callbacks of a connection; they run at any time, on its event loop."""
 
     lost: Callable[[], None]
     changed: Callable[[], None]
@@ -81,10 +81,10 @@ breaks while it is used.
 
 
 async def load_session_opener(destinations: DestinationResolver) -> SessionOpener:
-    """What connects to servers whose addresses ``destinations`` judges.
+    """A function that connects to servers; ``destinations`` checks their addresses.
 
-    The library is imported when somebody needs it, in a thread: it takes half a second and
-    30 MiB, which most installations save.
+    The library is imported at first use, in a thread: it takes half a second and 30 MiB, which most
+    installations save.
     """
     module = await run_in_thread(partial(importlib.import_module, "tools.mcp.connection"))
     return lambda settings, callbacks, is_old: module.open_session(

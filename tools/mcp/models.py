@@ -1,4 +1,4 @@
-"""MCP servers that the operator has set up, and how each process gets on with them."""
+"""MCP servers that the operator has set up, and their status in each process."""
 
 import json
 
@@ -114,7 +114,7 @@ class McpServer(LiveModel):
     @property
     def headers(self) -> dict[str, str]:
         """Sent with every request. Raises :class:`tools.secrets.encryption.DecryptionError` when
-        they have to be entered anew."""
+        they have to be entered again."""
         return _opened(self.sealed_headers)
 
     @headers.setter
@@ -123,8 +123,8 @@ class McpServer(LiveModel):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of a stdio server, beside a minimal environment. Raises as :attr:`headers`
-        does."""
+        """Variables of a stdio server, in addition to a minimal environment. Raises as
+        :attr:`headers` does."""
         return _opened(self.sealed_environment)
 
     @environment.setter
@@ -133,8 +133,8 @@ class McpServer(LiveModel):
 
 
 class McpServerStatus(models.Model):
-    """How one server process gets on with one server: written by that process alone, while it
-    lives."""
+    """The status of one MCP server in one server process. Only that process writes it, while it
+    runs."""
 
     class ConnectionState(models.TextChoices):
         CONNECTING = "connecting", _("connecting")

@@ -40,7 +40,7 @@ async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
             raise McpClientError(settings.problem)
         allow = AllowList.parse(project.FETCH_ALLOW, "mcp")
         connect = await load_session_opener(DestinationResolver(allow))
-        # A trial is over before anything changes: nobody listens.
+        # A probe ends before anything changes, so the callbacks do nothing.
         async with connect(
             settings, SessionCallbacks(lambda: None, lambda: None), False
         ) as session:

@@ -65,10 +65,10 @@ class McpToolSnapshot:
 
 
 class McpToolProvider:
-    """A :class:`tools.registry.live_provider.LiveProvider`. ``allow`` holds what servers may be
-    reached beside the public internet.
+    """A :class:`tools.registry.live_provider.LiveProvider`. ``allow`` lists the servers that may be
+    reached besides the public internet.
 
-    ``reserved`` are names of tools that no server may take: the first of a name wins.
+    ``reserved`` are names of tools that no server may use: the first tool of a name wins.
     """
 
     provider_name = MCP
@@ -85,7 +85,7 @@ class McpToolProvider:
         self._made: McpToolSnapshot | None = None
         self._owners: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
-        """Names of tools of such servers that ever were; of whom is not on record."""
+        """Names of all tools that MCP servers ever had; which server is not recorded."""
         self._ensured: dict[str, ToolSpec] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._unwritten: set[McpConnection] = set()
@@ -202,8 +202,8 @@ class McpToolProvider:
         self._made = None
 
     def _drop(self, link: McpConnection) -> None:
-        """End ``link`` while the loop goes on; the next one to the same server need not wait for
-        that."""
+        """Close ``link`` in the background; the next link to the same server need not wait for
+        it."""
         self._unwritten.discard(link)
         self._written.pop(link, None)
         task = asyncio.create_task(self._ended(link), name="mcp-end")
@@ -225,7 +225,7 @@ class McpToolProvider:
     # --- The list -------------------------------------------------------------------------
 
     def _offer(self) -> McpToolSnapshot:
-        """What may be called now; made anew only when something has changed since."""
+        """The tools that may be called now; computed again only after a change."""
         stamp = tuple(link.is_offered for link in self._links.values())
         offer = self._made
         if offer is None or offer.wanted is not self._wanted or offer.stamp != stamp:
@@ -233,8 +233,8 @@ class McpToolProvider:
         return offer
 
     def _found(self) -> dict[str, LinkedTool]:
-        """The tools by name. The first server of a name has it, also while it is away: nobody else
-        may step in for it."""
+        """The tools by name. The first server of a name keeps it, also while it is offline: no
+        other server may take it over."""
         claimed: dict[str, int] = {}
         found: dict[str, LinkedTool] = {}
         for pk, settings in self._wanted.items():
@@ -277,7 +277,7 @@ class McpToolProvider:
             await self._desk.submit(_ensure_rows, changed)
         self._ensured = {
             spec.name: spec for spec in offered
-        }  # and of none that is gone: names can be made up for ever
+        }  # and none of those that are gone: a server can invent names without end
         for link in list(self._unwritten):
             status = link.status(self._desk.process_id)
             if self._links.get(status.server_id) is link and self._written.get(link) != status:
@@ -292,8 +292,8 @@ def _ensure_rows(batches: Sequence[Sequence[ToolSpec]]) -> list[int]:
 
 
 def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:
-    """What passes on how far a call is, where somebody wants to know; a server that says too much
-    is not listened to."""
+    """A callback that passes on the progress of a call; None if it is not wanted. Too frequent
+    reports are dropped."""
     if context is None or context.on_progress is None:
         return None
     bucket = TokenBucket(RefillRate(PROGRESS_AT_ONCE, 1 / PROGRESS_PER_SECOND))

@@ -1,5 +1,5 @@
-"""How fast a server may talk, so that what one floods costs the others nothing; and when a server
-that fails is left alone. Pure but for the clock."""
+"""Limits how much a server may send, so that a flood from one does not slow down the others; and
+pauses calls to a server that fails. Pure except for the clock."""
 
 import asyncio
 import random

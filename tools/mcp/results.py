@@ -8,8 +8,8 @@ from tools.text.untrusted import clean_line, clean_untrusted
 
 MAX_ITEMS = 100
 MAX_TEXT = 2**20
-"""Characters of all text together that are kept; of these the model is given what the registry
-allows."""
+"""The most characters of all text together that are kept; the registry limits how much of it the
+model gets."""
 _CUT = "\n…（内容过长，已截断）"
 
 Json = Mapping[str, Any]
@@ -18,10 +18,10 @@ Json = Mapping[str, Any]
 def convert_mcp_result(
     tool_name: str, given: Json, server_name: str, protocol: str
 ) -> ToolExecutionResult:
-    """``given`` as a result: a failure in the server's own words where it says that it is one.
+    """``given`` as a result: a failure with the server's own text where it reports an error.
 
-    Nothing but texts is the content, or the error's message; where there is more, all of it
-    stands in the items, in order, and the content is empty, so that no word is told twice.
+    If there are only texts, they are the content or the error message. Otherwise everything is in
+    the items, in order, and the content is empty, so that no text appears twice.
     """
     content = given.get("content")
     items = (

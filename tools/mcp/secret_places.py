@@ -33,11 +33,11 @@ def has_secret_placeholders(values: Mapping[str, Any]) -> bool:
 def check_secret_placeholders(
     values: Mapping[str, Any], secrets: SecretValues
 ) -> dict[str, list[str]]:
-    """Why a server of these ``values`` may not be given the secrets that it names: translated
+    """Why a server with these ``values`` may not get the secrets that it names: translated
     sentences, by field.
 
-    ``values`` are fields of a server by name. Only those that its transport uses are looked at:
-    a program has arguments and variables, an address itself and headers.
+    ``values`` are fields of a server by name. Only those that its transport uses are checked:
+    arguments and variables of a program, the URL and headers of an address.
     """
     is_program = values["transport"] == _STDIO
     texts: dict[str, list[str]] = {

@@ -1,5 +1,5 @@
-"""What a server says beside the protocol: some of it in our log, the last of it for the
-operator."""
+"""What a server prints outside the protocol: part of it goes to our log, the last lines are kept
+for the operator."""
 
 import logging
 from collections import deque

@@ -26,8 +26,8 @@ _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class McpServerSettings:
-    """One server as the operator wants it. ``problem`` says in the operator's words why it cannot
-    be used, or is "".
+    """One server as the operator set it up. ``problem`` is the reason why it cannot be used, in the
+    operator's language, or "".
 
     ``include`` and ``exclude`` are patterns with ``*`` over the server's own tool names.
     ``refreshes`` and ``reconnects`` are counters: a growing one is a command.
@@ -94,10 +94,10 @@ class McpServerSettings:
 
 
 def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> McpServerSettings:
-    """What ``row`` says, with ``secrets``, read anew where they are not given, in their places.
+    """The settings of ``row`` with its secrets filled in. They are read from the database if
+    ``secrets`` is not given.
 
-    Raises nothing but errors of the database: what keeps the server from being used is its
-    ``problem``.
+    Raises only database errors: the reason why a server cannot be used is its ``problem``.
     """
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
@@ -137,8 +137,8 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
 
 
 def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> McpServerSettings:
-    """``settings`` with secrets in the places that name them; as they are, with a problem, where
-    one may not be put there."""
+    """``settings`` with the secrets filled in where they are named; unchanged, with a ``problem``,
+    when a secret is not allowed there."""
     values = {
         name: getattr(settings, name)
         for name in ("transport", "command", "arguments", "environment", "url", "headers")

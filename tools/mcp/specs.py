@@ -82,7 +82,7 @@ def build_catalogue(
 
 
 def is_repeatable(spec: ToolSpec) -> bool:
-    """Whether the server says that calling the tool once more does no harm."""
+    """Whether the server declares that the tool can be called twice safely."""
     hints = spec.annotation
     return hints is not None and bool(hints.read_only or hints.idempotent)
 

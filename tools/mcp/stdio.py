@@ -47,7 +47,7 @@ END_SECONDS = 3.5
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 _OTHER_BYTES = bytes(set(range(256)) - set(b'"[{'))
 _SEARCHED = 300
-"""Bytes at either end of a line in which the number of a broken answer is looked for."""
+"""Bytes at either end of a line that are searched for the number of a broken answer."""
 
 TOO_LARGE, UNREADABLE = "larger than a message may be", "no message of JSON-RPC"
 TOO_MANY_CONTAINERS = "more objects and lists than a message may have"
@@ -241,8 +241,7 @@ async def _ended(child: Child, tasks: list[asyncio.Task[None]], log: ServerLog) 
 
 
 async def _drained(process: Process, reader: asyncio.Task[None]) -> None:
-    """Throw away what the program still says: it could not end while it waits for somebody to
-    read."""
+    """Discard the remaining output of the program: it could not end while it waits for a reader."""
     await asyncio.wait([reader])
     with contextlib.suppress(ConnectionError):
         while await _pipe(process.stdout).read(CHUNK):

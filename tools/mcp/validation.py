@@ -1,5 +1,5 @@
-"""What keeps an MCP server of the table from being used, as far as can be told without trying
-it."""
+"""The reasons why an MCP server of the table cannot be used, as far as they are visible without
+connecting."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -68,8 +68,8 @@ def decrypt_field(row: McpServer, name: str) -> Any:
 
 
 def check_server_row(row: McpServer) -> list[str]:
-    """Why ``row`` could not be used by a server on this machine, in translated sentences; nothing
-    is looked up or run."""
+    """Why a server on this machine could not use ``row``, in translated sentences; nothing is
+    resolved or run."""
     values = server_values(row)
     if None in (values[name] for name in STORED):
         return [

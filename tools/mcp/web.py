@@ -126,10 +126,10 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):
-    """Requests to judged addresses; notes in ``log`` why the connection is lost where one
-    fails.
+    """Requests to checked addresses; when one fails, the reason goes to ``log``.
 
-    ``is_legacy``: answers come by another way, so that nobody learns of a message that was refused.
+    ``is_legacy``: answers come over another connection, so a refused message is not reported to the
+    caller.
     """
 
     def __init__(

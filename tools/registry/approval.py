@@ -1,4 +1,4 @@
-"""Whether a call waits for an owner's word: the row's, or else the tool's own."""
+"""Whether a call needs an owner's approval: by the row, or else by the tool's declaration."""
 
 import inspect
 import logging
@@ -14,11 +14,12 @@ from tools.registry.settings import ToolSettings
 logger = logging.getLogger(__name__)
 
 ApprovalRule = bool | Callable[[dict[str, Any]], bool]
-"""Every call, none, or those whose checked arguments make the function say yes."""
+"""Every call, none, or those for whose checked arguments the function returns true."""
 
 
 def requires_approval(spec: ToolSpec, settings: ToolSettings, arguments: dict[str, Any]) -> bool:
-    """Whether a call with these checked arguments needs approval. A rule that fails says yes."""
+    """Whether a call with these checked arguments needs approval. A rule that fails counts as
+    yes."""
     if settings.requires_approval != ApprovalMode.OWN:
         return settings.requires_approval != ApprovalMode.NEVER
     rule = spec.metadata.get("requires_approval", False)

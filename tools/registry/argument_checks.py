@@ -1,4 +1,4 @@
-"""Faults of arguments that a tool itself has to find, beside those that its schema finds."""
+"""Errors in arguments that only the tool itself can find, in addition to those of its schema."""
 
 import logging
 
@@ -21,7 +21,7 @@ def add_own_messages(
     """``error``, which the schema of ``spec`` made, with the tool's own faults behind it: one line
     for each place.
 
-    So a model may mend all at once. The tool is asked again when the schema finds nothing.
+    So the model can fix all of them in one go. The tool checks again when the schema finds nothing.
     """
     ask = spec.metadata.get(OWN_CHECKS_KEY)
     if not callable(ask):
@@ -41,7 +41,7 @@ def add_own_messages(
 
 
 def _is_named(line: str, error: InvalidArguments) -> bool:
-    """Whether a fault of the schema stands at the same place, or inside of it."""
+    """Whether the schema found an error at the same place, or inside it."""
     place = line.partition(" ")[0]
     others = [problem.partition(" ")[0] for problem in error.problems]
     return any(other == place or other.startswith((f"{place}.", f"{place}[")) for other in others)

@@ -1,4 +1,4 @@
-"""A coroutine watched for steps that hold up the event loop, and everybody else with it."""
+"""Watches a coroutine for steps that block the event loop and thereby all other work."""
 
 from collections.abc import Callable, Coroutine, Generator
 from time import monotonic

@@ -1,4 +1,4 @@
-"""What a tool brings along for its row: the settings it starts with, and what it says of itself."""
+"""What a tool brings for its row: its initial settings and its own description."""
 
 import json
 from collections import Counter
@@ -24,8 +24,8 @@ LONG_TIMEOUT = 3600
 """The first time limit of a long-running tool, which is as much as a row can say."""
 _DECLARED = ("provider_name", "parameter_names", "declaration", "fingerprint")
 MOST_ROWS = 5_000
-"""Rows, beyond which a tool that somebody would have to look at gets none: a server can make up
-names for ever."""
+"""The most rows. Beyond it, a tool that needs a review gets no row: a server can invent names
+without end."""
 MOST_OF_SOURCE = 1_000
 """The same of one server or plugin, so that it leaves room for those of the others."""
 
@@ -60,10 +60,10 @@ def declared_settings(spec: ToolSpec) -> ToolSettings:
 def ensure_tool_rows(specs: Iterable[ToolSpec]) -> int:
     """Make a row for each tool that has none; returns how many were made.
 
-    One query when nothing is new. What the operator made of a row stays, what the
-    declaration says (provider, arguments, words and schemas) follows the declaration,
-    and two processes that start together do not disturb each other. A new row of a tool that
-    somebody has to look at says so (see :mod:`tools.registry.declaration_review`).
+    One query when nothing is new. What the operator set in a row stays. What comes from the
+    declaration (provider, arguments, texts and schemas) follows it, and two processes that start
+    together do not conflict. A new row of a tool that needs a review says so (see
+    :mod:`tools.registry.declaration_review`).
     """
     wanted = {spec.name: _new_row(spec) for spec in specs}
     known = {row.name: row for row in ToolConfig.objects.only("name", "looked_at", *_DECLARED)}
@@ -75,7 +75,7 @@ def ensure_tool_rows(specs: Iterable[ToolSpec]) -> int:
     for name in wanted.keys() & known.keys():
         declared = {field: getattr(wanted[name], field) for field in _DECLARED}
         if any(getattr(known[name], field) != value for field, value in declared.items()):
-            # A row from before there were sources counts for the one that it is seen of first.
+            # A row older than the sources belongs to the source that lists it first.
             same = covers_fingerprint(known[name].looked_at, wanted[name].fingerprint)
             looked = {"looked_at": wanted[name].fingerprint} if same else {}
             ToolConfig.objects.filter(name=name).update(**declared, **looked)
@@ -83,7 +83,7 @@ def ensure_tool_rows(specs: Iterable[ToolSpec]) -> int:
 
 
 def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterator[ToolConfig]:
-    """Those of ``new`` that may get a row beside ``known``: all but tools to look at of which there
+    """Those of ``new`` that may get a row besides ``known``: all, except tools to review when there
     are too many."""
     sources = Counter(source_mark(row.fingerprint) for row in known)
     room = MOST_ROWS - sources.total()
@@ -97,7 +97,7 @@ def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterat
 
 
 def load_parameter_names(tool_name: str) -> list[str] | None:
-    """The arguments of the tool by its last declaration; None where no row or no schema tells."""
+    """The arguments of the tool by its last declaration; None without a row or a schema."""
     names = (
         ToolConfig.objects.filter(name=tool_name).values_list("parameter_names", flat=True).first()
     )
@@ -105,8 +105,8 @@ def load_parameter_names(tool_name: str) -> list[str] | None:
 
 
 def declaration_json(spec: ToolSpec) -> dict[str, Any]:
-    """What ``spec`` says of itself, as JSON for the pages that show the tool; entries that say
-    nothing are left out."""
+    """The declaration of ``spec`` as JSON, for the pages that show the tool. Empty entries are left
+    out."""
     said = {
         "title": spec.title,
         "description": spec.description,

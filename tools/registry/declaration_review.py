@@ -1,9 +1,9 @@
-"""Whether somebody has looked at what a tool from outside declares: until then it is for the bot's
-owners alone.
+"""Whether the declaration of an external tool was reviewed. Until then only the bot's owners may
+call it.
 
-What a server or a plugin says of its tools is read by the model, and it may say something
-else tomorrow. So what was looked at is kept as a fingerprint beside the operator's settings,
-which count again as soon as the tool declares the same again, or somebody has looked again.
+The model reads what a server or a plugin declares, and the declaration may change tomorrow. So a
+fingerprint of the reviewed declaration is stored with the operator's settings. These apply again as
+soon as the tool declares the same, or an operator has reviewed it again.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from typing import Any
 from tools.contract import ToolSpec
 
 LOOK_PROVIDERS = frozenset({"mcp", "plugin"})
-"""Types of providers whose tools are made by others and change by themselves. An HTTP tool is a row
-that a person has written."""
+"""Types of providers whose tools are declared by others and can change at any time. An HTTP tool is
+a row that an operator wrote."""
 _UNJUDGED = frozenset({"icons", "provider_type"})
 """Pictures are for pages alone; the type is part of the source."""
 _MARK = "@"
 _NO_SERVER = "\n"
-"""Stands in the name of no MCP server."""
+"""Never part of the name of an MCP server."""
 
 
 def needs_look(*provider_types: str) -> bool:
@@ -28,8 +28,8 @@ def needs_look(*provider_types: str) -> bool:
 
 
 def tool_source(spec: ToolSpec, provider_name: str = "") -> str:
-    """Whose tool it is: an MCP server by its name, a plugin by its id, which no server can be
-    called like."""
+    """The source of the tool: the name of the MCP server, or the id of the plugin, which no server
+    can have as its name."""
     if server := spec.metadata.get("server_name"):
         return str(server)
     return f"{_NO_SERVER}{spec.provider_name or provider_name}"
@@ -41,19 +41,19 @@ def declaration_fingerprint(declaration: Mapping[str, Any], source: str) -> str:
 
 
 def source_mark(fingerprint: str) -> str:
-    """What of a fingerprint stands for the source; "" for none."""
+    """The part of a fingerprint that names the source; "" for none."""
     return fingerprint.partition(_MARK)[2]
 
 
 def judged_parts(declaration: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a tool's declaration somebody has to look at: words, schemas, annotations, and
-    whether it asks."""
+    """The parts of a tool's declaration that need a review: texts, schemas, annotations, and
+    whether it asks for approval."""
     return {key: value for key, value in declaration.items() if key not in _UNJUDGED}
 
 
 def covers_fingerprint(looked_at: str, fingerprint: str) -> bool:
-    """Whether what was looked at is what is declared now; a row from before there were fingerprints
-    names no source."""
+    """Whether the reviewed declaration is the current one. A row older than the fingerprints names
+    no source."""
     return bool(looked_at) and looked_at in (fingerprint, fingerprint.partition(_MARK)[0])
 
 

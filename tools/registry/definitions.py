@@ -1,4 +1,4 @@
-"""What the model is told of the tools it is offered, kept ready between messages."""
+"""The definitions of the offered tools as the model gets them, cached between messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,15 +6,16 @@ from typing import Any
 from tools.contract import ToolSpec
 
 MOST_KEPT = 4096
-"""Definitions that are kept; a provider that makes its specs anew for each listing fills them."""
+"""The most definitions in the cache; a provider that creates new specs for each listing fills
+it."""
 
 
 class DefinitionCache:
     """One definition for each spec, the same object for as long as the spec is: copying fifty takes
     a quarter of a millisecond.
 
-    They are shared, and nobody changes them. A client that finds the same object again
-    need not encode it again.
+    They are shared and never changed. A client that gets the same object again need not encode it
+    again.
     """
 
     def __init__(self) -> None:

@@ -9,14 +9,14 @@ from tools.contract import ToolSpec
 from tools.registry.offers import ResolvedTool
 
 SEARCH_TOOL = "tool_search"
-"""What finds tools. Where it is not offered, nothing is deferred: nobody could learn how to call
-it."""
+"""The tool that finds tools. Where it is not offered, nothing is deferred: the model could not
+learn how to call it."""
 
 NAMED, NAMED_CHARS = 100, 4_000
 """Characters of a line that names a tool, and of all of them: they go with the first request of
 every run, and on record."""
 DESCRIBED = NAMED_CHARS // NAMED
-"""Tools that are described as well; of more, the names alone are told."""
+"""The most tools that are listed with a description; the others are listed by name only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class SplitTools:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTools:
-    """What the model is told: the ``definitions`` of tools, and which tools it may search for."""
+    """What the model gets: the ``definitions`` of tools, and the names of tools it may search
+    for."""
 
     definitions: list[dict[str, Any]]
     deferred: list[ToolSpec]

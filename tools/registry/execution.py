@@ -41,7 +41,7 @@ RESERVED_METADATA = {"refusal", "mock", "full_content", "pending", "worker", "st
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRequest:
-    """What a hook and a tool are told of a call, and how many seconds each of them has."""
+    """What hooks and the tool get of a call, and the time limit of each in seconds."""
 
     spec: ToolSpec
     invocation: ToolInvocation
@@ -55,8 +55,8 @@ async def execute_call(
 ) -> ToolExecutionResult:
     """The result of the tool, or of the first ``before`` hook that answers instead of it.
 
-    The arguments were checked before. Whatever goes wrong is a failed result; when
-    cancelled, the tool was cancelled with it.
+    The arguments were checked before. Every error becomes a failed result. When cancelled, the tool
+    was cancelled too.
     """
     for hook in call.hooks.before:
         if answer := await _settled(call, _asked(hook, call.spec, call.invocation, call.context)):
@@ -146,7 +146,7 @@ async def _output_problems(call: ExecutionRequest, schema: JsonSchema, value: An
 
 
 async def _settled(call: ExecutionRequest, work: Awaitable[Any]) -> ToolExecutionResult | None:
-    """What ``work`` came to within its time, in a form fit for the model."""
+    """The result of ``work`` within its time limit, in a form fit for the model."""
     with capture_error() as attempt:
         async with time_limit(call.seconds) as limit:
             result = await contain(work)

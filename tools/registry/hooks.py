@@ -28,11 +28,11 @@ AfterHook = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Hooks in the order in which they are asked.
+    """Hooks, in the order in which they are called.
 
-    ``before`` is given checked arguments and may change them in place; they are not
-    checked again. A call that is refused or whose arguments are faulty is not begun:
-    ``before`` is not asked, ``on_error`` and ``after`` are.
+    ``before`` gets checked arguments and may change them in place; they are not checked again. A
+    call that is refused or has invalid arguments does not start: ``before`` is not called,
+    ``on_error`` and ``after`` are.
     """
 
     before: tuple[BeforeHook, ...] = ()

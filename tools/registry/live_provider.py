@@ -1,5 +1,5 @@
-"""Providers whose tools come from rows: servers, plugins and requests that the operator sets up
-while the bot talks."""
+"""Providers whose tools come from rows: servers, plugins and HTTP requests that the operator sets
+up while the bot runs."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -39,10 +39,10 @@ class LiveProvider(ToolProvider, Protocol):
         ...
 
     def start(self) -> None:
-        """Begin to work, once, on the loop that serves. Returns at once."""
+        """Start, once, on the event loop of the server. Returns immediately."""
         ...
 
     def absence(self, tool_name: str) -> str:
-        """Why a tool of that name, which comes from here, is not there now: a sentence for the
-        model, or "" when none does."""
+        """Why a tool of that name from this provider is unavailable now: a sentence for the model;
+        "" for a tool that does not come from here."""
         ...

@@ -1,4 +1,4 @@
-"""Tools that were seen for the first time: each gets a row, whatever provider it is of."""
+"""Tools that were listed for the first time: each gets a row, for every kind of provider."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from tools.registry.live_provider import DatabaseThread
 from tools.registry.provider_set import Listed
 
 MOST_KNOWN = 5_000
-"""Tools that are followed; a provider that makes up new names for ever gets no more rows."""
+"""The most tools that are tracked; a provider that keeps inventing names gets no more rows."""
 
 
 class NewToolTracker:

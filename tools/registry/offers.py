@@ -16,20 +16,20 @@ from tools.registry.declaration_review import (
 from tools.registry.settings import ToolSettings
 
 EXTERNAL_PROVIDERS = frozenset({"mcp", "plugin", "http"})
-"""Types of providers whose tools are deferred when there are many: a server brings as many as it
-likes."""
+"""Types of providers whose tools are deferred when there are many: a server may bring any
+number."""
 MOST_KEPT = 4096
-"""Offers that are kept ready; a server that makes up new names for ever fills them."""
+"""The most cached offers; a server that keeps inventing names fills the cache."""
 _DEFERRED = ToolVisibility.DEFERRED.value
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTool:
-    """``declared`` by ``provider``; ``spec`` is what the model is told; without a ``row`` its own
-    settings count.
+    """``declared`` by ``provider``; ``spec`` is what the model gets; without a ``row`` its own
+    settings apply.
 
-    ``is_deferrable``: the model may be told its name alone. ``is_unlooked``: nobody has looked
-    at what it declares, so that it is for owners alone, whatever the row says.
+    ``is_deferrable``: the model may get only its name. ``is_unlooked``: its declaration was not
+    reviewed, so only owners may call it, even if the row allows more.
     """
 
     provider: ToolProvider
@@ -50,7 +50,7 @@ class ResolvedTool:
 class ToolResolver:
     """Makes offers, and keeps them for as long as declaration and row are the same objects.
 
-    ``trusting``: for somebody who may look at every tool, none is new.
+    ``trusting``: no tool counts as new, for a user who may review every tool.
     """
 
     def __init__(self, *, trusting: bool = False) -> None:
@@ -120,8 +120,8 @@ class ToolResolver:
 
 
 def apply_row_texts(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:
-    """``spec`` with the words of the row, where it has any. A mock answers in words, whatever the
-    tool promises."""
+    """``spec`` with the texts of the row, if any. A mock answers with text, even if the tool
+    declares another output."""
     description = settings.description.strip() or spec.description
     schema = _with_descriptions(spec.parameters_schema, settings.parameter_descriptions)
     output = None if settings.mock_enabled else spec.output_schema
@@ -137,8 +137,8 @@ def apply_row_texts(spec: ToolSpec, settings: ToolSettings) -> ToolSpec:
 def _with_descriptions(
     schema: JsonSchema | None, descriptions: Mapping[str, Any]
 ) -> JsonSchema | None:
-    """``schema`` with these words for its properties. Unknown names, which a row can keep, are left
-    out."""
+    """``schema`` with these descriptions of its properties. Unknown names, which a row can keep,
+    are left out."""
     properties = schema.get("properties") if schema else None
     if schema is None or not isinstance(properties, dict):
         return schema

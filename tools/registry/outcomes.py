@@ -1,4 +1,4 @@
-"""The results that no tool makes itself, in the words the model is told."""
+"""The results that do not come from a tool, with the texts that the model gets."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tools.refusals import RefusalReason, ToolRefusal
 
 FAILURE = "工具执行失败: "
 TEXT_LIMIT = 64 * 1024
-"""Bytes of UTF-8 that the model is given of one result."""
+"""The most bytes of UTF-8 that the model gets of one result."""
 CUT_MARK = "\n...(工具输出过长，已截断)"
 
 
@@ -23,7 +23,7 @@ def not_found_result(name: str) -> ToolExecutionResult:
 def refused_result(
     name: str, refusal: ToolRefusal, near: Collection[str] = (), **metadata: Any
 ) -> ToolExecutionResult:
-    """A call that was not made; the reason's word is on record in ``metadata["refusal"]``."""
+    """A call that was not made; the reason is recorded in ``metadata["refusal"]``."""
     metadata = {"refusal": refusal.reason.value, **metadata}
     return clip_result(
         ToolExecutionResult(
@@ -71,8 +71,7 @@ def mismatch_message(problems: Collection[str]) -> str:
 
 
 def raised_result(name: str, error: BaseException) -> ToolExecutionResult:
-    """The failure that ``error`` stands for; its class is told to the operator, not to the
-    model."""
+    """The failed result for ``error``; the operator gets its class, the model does not."""
     message, kind = str(error).strip(), type(error).__name__
     return failed_result(
         name, message or kind, error_detail=f"{kind}: {message}" if message else kind
@@ -96,11 +95,11 @@ def normalize_failure(result: ToolExecutionResult) -> ToolExecutionResult:
 
 
 def clip_result(result: ToolExecutionResult) -> ToolExecutionResult:
-    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; the whole is kept in its
-    metadata.
+    """``result`` with at most ``TEXT_LIMIT`` bytes of text for the model; its metadata keeps the
+    full text.
 
-    The text is also made to be UTF-8 without NUL: neither that nor half a surrogate pair
-    can stand in every request and record.
+    The text is also made valid UTF-8 without NUL: NUL and half surrogate pairs are not accepted by
+    every endpoint and database.
     """
     text = result.get_history_content()
     encoded = text.replace("\0", "?").encode("utf-8", "replace")

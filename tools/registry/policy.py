@@ -1,7 +1,7 @@
 """Who may call which tool where, and how often: the one decision, made for every call.
 
-It looks at the tool, its row and the real sender of the message, never at the
-arguments of the call: whatever user or group a model writes there changes nothing.
+It uses the tool, its row and the real sender of the message, never the arguments of the call: a
+user or group that the model writes there changes nothing.
 """
 
 import math

@@ -17,12 +17,14 @@ LIST_SECONDS = TIME_LIMITS.tool_listing
 """How long a provider may take to list its tools."""
 CLOSE_SECONDS = TIME_LIMITS.provider_close
 REST_SECONDS = 30
-"""How long a provider that took too long is not asked again: every message would wait for it."""
+"""How long a provider that timed out is not asked again. Otherwise every message would wait for
+it."""
 
 MOST_SEEN = 4096
 """Specs that are remembered as usable."""
 MOST_REPORTS = 1000
-"""Faults that are logged; a provider that makes new ones for ever is not followed."""
+"""The most errors that are logged; a provider that keeps producing new ones is ignored after
+that."""
 
 Listed = list[tuple[ToolProvider, ToolSpec]]
 ListingKey = tuple[tuple[ToolProvider, Any], ...]
@@ -74,11 +76,11 @@ class ProviderSet:
         return pairs
 
     def _listing_key(self, context: ToolAvailabilityContext | None) -> ListingKey | None:
-        """What the next listing depends on; None where some provider has to be asked for it.
+        """What the next listing depends on; None when a provider has to be asked for it.
 
         A provider may have a method ``listing_key(context)``: as long as what it returns is equal,
-        its :meth:`list_tools` offers the same, the same objects. It is asked before each listing,
-        so that what is switched off is gone at once; None stands for a list that cannot be kept.
+        its :meth:`list_tools` offers the same, the same objects. It is called before each listing,
+        so that a disabled tool is gone immediately. None means that the list must not be cached.
         """
         parts = []
         with capture_error() as attempt:
@@ -97,7 +99,8 @@ class ProviderSet:
         )
 
     def absence(self, tool_name: str) -> str:
-        """What a provider says of why its tool is not there now; "" when none knows it."""
+        """The reason a provider gives for its tool being unavailable; "" when no provider knows the
+        tool."""
         for name, provider in self._providers.items():
             if (explain := getattr(provider, "absence", None)) is None:
                 continue
@@ -158,7 +161,7 @@ class ProviderSet:
             return self._report(provider_name, f"{spec.name!r:.100} is no name of a tool")
         if problem := check_declaration(spec):
             return self._report(provider_name, f"{spec.name}: {problem}")
-        if len(self._seen) >= MOST_SEEN:  # a provider makes its specs anew for each listing
+        if len(self._seen) >= MOST_SEEN:  # a provider creates new specs for each listing
             self._seen.clear()
         self._seen[id(spec)] = spec
         return True

@@ -1,8 +1,7 @@
 """The registry: the one view of all tools, and the one place every call passes.
 
-Names and rules are MaiBot's; what is added stands in the product's own contract: the
-operator's row decides over each tool, arguments are checked, calls are limited in time
-and number, results in length.
+Names and rules are MaiBot's. Added by this project: the operator's row controls each tool,
+arguments are checked, calls are limited in time and number, results in length.
 """
 
 import copy
@@ -48,8 +47,8 @@ HOOK_SECONDS = 60
 
 
 class ToolView(NamedTuple):
-    """What was made of a listing and the rows for one kind of chat. Going through 200 tools for
-    every message is dear."""
+    """What was computed from a listing and the rows for one kind of chat. Going through 200 tools
+    for every message is expensive."""
 
     pairs: Listed
     settings: SettingsByName
@@ -60,9 +59,9 @@ class ToolView(NamedTuple):
 class ToolRegistry:
     """Providers in order, seen as one set of tools. Used from one event loop.
 
-    ``settings`` gives the rows as they are now, by tool name, without I/O; it is asked
-    at each listing and each call. ``clock`` counts monotonic seconds, for the rates. Tools
-    from outside are deferred once there are more than ``defer_above`` in a view.
+    ``settings`` gives the rows as they are now, by tool name, without I/O; it is called at each
+    listing and each call. ``clock`` counts monotonic seconds, for the rates. Tools from outside are
+    deferred once there are more than ``defer_above`` in a view.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class ToolRegistry:
         self._reported: set[tuple[str, str, str]] = set()
         self._keep: SpecFilter | None = None
         self.newcomers = NewToolTracker()
-        """What was listed and has no row yet; whoever serves puts it down."""
+        """Listed tools without a row yet; the server process stores them."""
 
     def register_provider(self, provider: ToolProvider) -> None:
         """Add ``provider`` at the end; one of the same name is dropped, and closing it is its
@@ -108,11 +107,11 @@ class ToolRegistry:
         self._hooks += added
 
     def narrowed(self, keep: SpecFilter) -> "ToolRegistry":
-        """This registry for somebody who has only the tools that ``keep`` says yes to; the others
-        are not found.
+        """This registry with only the tools for which ``keep`` returns true; the others are not
+        found.
 
-        Everything else is one with it: rows, rates, hooks and providers, which closing either
-        closes.
+        It shares everything else: rows, rates, hooks and providers. Closing either one closes the
+        providers.
         """
         view, wider = copy.copy(self), self._keep
         view._views = {}
@@ -120,10 +119,10 @@ class ToolRegistry:
         return view
 
     def under(self, settings: Callable[[], SettingsByName]) -> "ToolRegistry":
-        """This registry with other rows, for somebody who may look at every tool, so that none is
-        new.
+        """This registry with other rows, for a user who may review every tool, so that none counts
+        as new.
 
-        Everything else is one with it, as in :meth:`narrowed`.
+        It shares everything else, as in :meth:`narrowed`.
         """
         view = copy.copy(self)
         view._settings = settings
@@ -146,8 +145,8 @@ class ToolRegistry:
     async def get_llm_definitions(
         self, context: ToolAvailabilityContext | None = None
     ) -> list[dict[str, Any]]:
-        """What the model is told of each tool it is meant to see, by priority; the caller may
-        change it."""
+        """The definitions of the tools that the model may see, by priority; the caller may change
+        the list."""
         return copy.deepcopy((await self.offering(context)).definitions)
 
     async def offering(
@@ -170,17 +169,16 @@ class ToolRegistry:
         *,
         approved: bool = False,
     ) -> ToolExecutionResult:
-        """Execute one call; every way it can go wrong is a failed result, never an exception.
+        """Execute one call; every error is a failed result, never an exception.
 
-        ``invocation.arguments`` may also be the model's JSON text. A call that is not
-        made has the reason's word (:class:`tools.refusals.RefusalReason`) in the result's
-        ``metadata["refusal"]``. ``needs_approval`` is one of them: the checked arguments
-        are in ``metadata["arguments"]``, and the call is made when it comes again with
-        ``approved``, which is for the caller alone to say. An approved call is checked
-        anew in everything but the rates, against which asking has counted.
+        ``invocation.arguments`` may also be the model's JSON text. A call that is not made has the
+        reason (a :class:`tools.refusals.RefusalReason`) in the result's ``metadata["refusal"]``.
+        ``needs_approval`` is one of them: the checked arguments are in ``metadata["arguments"]``,
+        and the call is made when it comes again with ``approved``, which only the caller may set.
+        An approved call is checked again in everything but the rates, which counted the first
+        request.
 
-        When cancelled, the tool was cancelled with it; a synchronous one may still be
-        running.
+        When cancelled, the tool was cancelled too; a synchronous tool may still be running.
         """
         name = invocation.tool_name
         offer = await self._offer(name, context)
@@ -200,7 +198,7 @@ class ToolRegistry:
         )
         try:
             arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
-        except ApprovalNeeded as needed:  # nothing has come of the call yet, so no hook is asked
+        except ApprovalNeeded as needed:  # the call has not started, so no hook is called
             return _from(offer, outcomes.unapproved_result(name, needed.arguments))
         except ToolError as error:
             result = _denied(offer, error)
@@ -212,7 +210,7 @@ class ToolRegistry:
     async def needs_approval(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
     ) -> bool:
-        """Whether the call is in order but for an owner's word; rates aside, and none is
+        """Whether the call is valid except for an owner's approval. Rates are neither checked nor
         counted."""
         offer = await self._offer(invocation.tool_name, context)
         if isinstance(offer, ToolRefusal):

@@ -1,4 +1,4 @@
-"""Whether what a provider gives back is what the contract says, before anybody builds on it."""
+"""Checks that what a provider returns follows the contract, before other code relies on it."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def validate_result(result: ToolExecutionResult) -> ToolExecutionResult:
 
 
 def check_declaration(spec: ToolSpec) -> str:
-    """Why no model can be told of ``spec``; "" when it can."""
+    """Why ``spec`` cannot be offered to a model; "" when it can."""
     schema = spec.parameters_schema
     if schema is not None and (
         not isinstance(schema, dict) or schema.get("type", "object") != "object"

@@ -1,10 +1,10 @@
-"""Finding tools by words: MaiBot's scores, and pairs of signs where a script has no spaces. Pure.
+"""Finds tools by words: MaiBot's scores, and pairs of characters for scripts without spaces. Pure.
 
-The scores add up: the whole query is the name (1000), begins it (300), is in it (200), is
-in the description (100); each term of the query is in the name (25), in the description
-(10). Terms are what stands between spaces, ``_`` and ``-``. A term in which there is
-Chinese, Japanese or Korean stands for its words and its pairs of signs as well
-(查天气预报 → 查天 天气 气预 预报), without those that say nothing.
+The scores add up: the whole query is the name (1000), begins it (300), is in it (200), is in the
+description (100); each term of the query is in the name (25), in the description (10). Terms are
+separated by spaces, ``_`` and ``-``. A term with Chinese, Japanese or Korean text also yields its
+words and its pairs of characters (查天气预报 → 查天 天气 气预 预报), except for those without
+meaning of their own.
 """
 
 import re
@@ -21,7 +21,7 @@ TERM_IN_NAME, TERM_IN_DESCRIPTION = 25, 10
 QUERY_LIMIT, DESCRIPTION_LIMIT, TERM_LIMIT = 200, 1_000, 24
 
 _SEPARATORS = re.compile(r"[ _-]+")
-# A pair with one of the first, or of two of the others, stands in requests for anything.
+# A pair with one of the first, or with two of the others, occurs in requests of every kind.
 _PARTICLES = frozenset("的了是吗呢吧啊呀么哪")
 _COMMON_SIGNS = frozenset(
     "我你您他她它们这那不在有和与就都也很还要会能可以什怎样请问一个些下上来去给把被让跟对为谁几帮想用找查看"
@@ -56,7 +56,7 @@ def score_tool(wanted: str, terms: list[str], name: str, description: str) -> in
 
 
 def query_terms(wanted: str) -> list[str]:
-    """What a normalized query is looked for by, each once."""
+    """The terms of a normalized query, each once."""
     terms = [part for part in _SEPARATORS.split(wanted) if part]
     for part in filter(is_unspaced, terms.copy()):
         for run in split_runs(part):

@@ -13,12 +13,11 @@ from tools.models.row_validation import parse_ids
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """One row of the tool configs. An empty ``description`` leaves the tool its own; a limit of 0
-    is none.
+    """One row of the tool configs. An empty ``description`` keeps the tool's own; a limit of 0
+    means no limit.
 
-    ``provider_name`` is where the tool came from when it was seen last, ``looked_at`` the
-    fingerprint of the declaration that somebody has looked at (see
-    :mod:`tools.registry.declaration_review`).
+    ``provider_name`` is where the tool came from when it was last listed, ``looked_at`` the
+    fingerprint of the reviewed declaration (see :mod:`tools.registry.declaration_review`).
     """
 
     name: str
@@ -58,9 +57,8 @@ def _settings(row: dict[str, Any]) -> ToolSettings:
 class SettingsCache:
     """The settings of this process, as new as the last :meth:`refresh`.
 
-    ``refresh`` belongs to the thread that talks to the database; ``current`` may be
-    read anywhere, at any time. The mapping is replaced and never changed, so that its
-    identity tells whether anything is new.
+    Only the database thread calls ``refresh``; ``current`` may be read anywhere, at any time. The
+    mapping is replaced and never changed, so that its identity shows whether anything is new.
     """
 
     def __init__(self) -> None:

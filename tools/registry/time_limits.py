@@ -1,8 +1,7 @@
-"""Time limits that can stand still: what waits on purpose is not late.
+"""Time limits that can be paused: a wait on purpose does not count.
 
-A run, the tool it calls, and the run of another agent inside that tool each have a
-limit of their own, one around the other. A tool that waits, for a person or for time
-to pass, holds all those around it.
+A run, the tool it calls, and the run of another agent inside that tool each have a limit of their
+own, nested. A tool that waits, for a person or for a time, pauses all limits around it.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ _around: ContextVar[tuple["_Limit", ...]] = ContextVar("limits", default=())
 
 @dataclass(slots=True)
 class _Limit:
-    """A limit that something is under; work that outlives it may still know it."""
+    """A limit that applies to some work; work that runs on after it may still hold it."""
 
     timeout: asyncio.Timeout
     is_over: bool = False

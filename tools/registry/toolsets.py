@@ -4,8 +4,8 @@
 
     registry.register_provider(PrefixedToolset(FilteredToolset(files, {"read", "list"}), "files"))
 
-A toolset goes by the name of what it wraps. What a tool is called outside is known to
-the toolset alone: the provider inside is asked for its own names.
+A toolset has the name of the provider it wraps. Only the toolset knows the outer name of a tool:
+the inner provider gets its own names.
 """
 
 from abc import ABC, abstractmethod
@@ -77,8 +77,8 @@ class Toolset(ABC):
 
 
 class FilteredToolset(Toolset):
-    """Only the tools of these names, or those that a function of the chat and the spec says yes
-    to."""
+    """Only the tools of these names, or those for which a function of the chat and the spec returns
+    true."""
 
     def __init__(self, provider: ToolProvider, keep: Collection[str] | ToolPredicate) -> None:
         super().__init__(provider)

@@ -44,8 +44,8 @@ MAX_IMPORT_BYTES = 1 << 20
 class ImportForm(forms.Form):
     """A text with servers, typed or in a file; ``configs`` holds them once the form is valid.
 
-    When the person was shown what will happen, the text comes back ``sealed``: a page does
-    not carry keys about that it was given once.
+    After the preview the text comes back ``sealed``: a page does not contain keys that were entered
+    before.
     """
 
     text = forms.CharField(
@@ -181,7 +181,7 @@ class McpExchangeAdmin(HistoryAdmin):
             )
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
-        """All servers as JSON, with placeholders where keys stand: to look at, or as a file."""
+        """All servers as JSON, with placeholders in place of keys: as a page or as a file."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         rows = list(McpServer.objects.order_by("pk"))
@@ -211,8 +211,8 @@ class McpExchangeAdmin(HistoryAdmin):
 
 
 def export_server(row: McpServer, *, names_package: bool) -> ServerConfig:
-    """A server as it may be handed on; the package that a runner runs is told to those who may see
-    arguments."""
+    """A server as it may be exported. Only users who may see arguments see the package that a
+    runner runs."""
     names = (
         "transport",
         "command",

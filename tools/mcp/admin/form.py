@@ -1,5 +1,5 @@
-"""Forms for MCP servers. What a form refuses, and to whom, holds for the page and for the list
-alike."""
+"""Forms for MCP servers. A form refuses the same values from the same users on the page and in the
+list."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from tools.secrets.hosts import parse_host
 from tools.secrets.masked import MASK
 
 PROGRAM = ("command", "arguments", "environment")
-"""What a program is run with; of these only somebody who may run commands changes anything."""
+"""The fields that a program is run with. Only users who may run commands can change them."""
 LABELS = {
     "environment": capfirst(_("environment variables")),
     "headers": capfirst(_("headers")),
@@ -42,8 +42,7 @@ def server_field_label(name: str) -> str:
 
 
 def is_other_origin(before: McpServer, url: str) -> bool:
-    """Whether ``url`` is answered by somebody else than the server of ``before``: another scheme,
-    host or port."""
+    """Whether ``url`` leads to another server than ``before``: another scheme, host or port."""
     old, new = parse_host(before.url), parse_host(url)
     return old != new if old and new else before.url != url
 
@@ -189,14 +188,14 @@ class McpServerForm(_Form):
             )
             entry.disabled = bool(is_left_out) or (name in PROGRAM and not self.may_run_commands)
         allowed = ", ".join(settings.MCP_ALLOWED_COMMANDS)
-        if allowed and "command" in self.fields:  # not where somebody may only look
+        if allowed and "command" in self.fields:  # not on a read-only page
             self.fields["command"].help_text = " ".join(
                 (str(self.fields["command"].help_text), gettext("Allowed: %s") % allowed)
             )
 
     def clean(self) -> dict[str, Any]:
-        """Judge the fields together. What is not allowed to be run is refused here, whoever
-        asks."""
+        """Validate the fields together. Commands that are not allowed are refused here for every
+        user."""
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("transport") == McpServer.Transport.STDIO and not self.may_run_commands:
             self.add_error(
@@ -218,8 +217,8 @@ class McpServerForm(_Form):
         )
 
     def _refuse_moved(self, cleaned: dict[str, Any]) -> None:
-        """Whoever changes where a server is, superusers too, knows what is sent there: nothing that
-        is only stored."""
+        """Users who change the address of a server, superusers too, enter again what is sent there:
+        no stored secret goes to a new address."""
         if not self.instance.pk:
             return
         for name, words in find_moved_secrets(

@@ -1,5 +1,5 @@
-"""From a text with MCP servers to rows: what would be made of it, and what stands against it.
-Nothing is saved here."""
+"""From a text with MCP servers to rows: which rows it would create, and what prevents that. Nothing
+is saved here."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""MCP servers: set up, looked at, tried, and told to connect anew."""
+"""MCP servers: setting them up, viewing them, testing them, and reconnecting."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -54,8 +54,8 @@ else:
 
 @admin.register(McpServer)
 class McpServerAdmin(McpExchangeAdmin):
-    """A row that runs a program, now or before, is changed only by somebody who may run commands;
-    others look at it."""
+    """Only users who may run commands can change a row that runs a program, now or before; others
+    can view it."""
 
     form = McpServerForm
     list_display = ("server", "enabled", "state", "tool_count", "latency", "error")
@@ -63,7 +63,7 @@ class McpServerAdmin(McpExchangeAdmin):
     list_editable = ("enabled",)
     search_fields = (
         "name",
-    )  # in an address or an argument somebody who may only look could search for keys
+    )  # by searching addresses and arguments, users who may only view could find keys
     readonly_fields = ("created_at", "updated_at")
     change_form_template = "admin/tools/mcpserver/change_form.html"
     change_list_template = "admin/tools/mcpserver/change_list.html"
@@ -86,7 +86,7 @@ class McpServerAdmin(McpExchangeAdmin):
             self.log_move(request, before, obj)
 
     def changeable(self, request: HttpRequest, object_id: str) -> McpServer:
-        """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
+        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
         server: McpServer = get_object_or_404(McpServer, pk=parse_row_number(object_id))
         if not self.has_change_permission(request, server):
             raise PermissionDenied
@@ -99,7 +99,7 @@ class McpServerAdmin(McpExchangeAdmin):
     # --- Forms ------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Somebody who may only look sees no key, neither a sealed one nor one in an address or an
+        """Users who may only view see no key, neither a sealed one nor one in an address or an
         argument."""
         looks = obj is not None and not self.has_change_permission(request, obj)
         program = {"fields": ("program", "variables")} if looks else _PROGRAM
@@ -252,7 +252,7 @@ class McpServerAdmin(McpExchangeAdmin):
         )
 
     def refresh_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Have every server process ask for the tools anew."""
+        """Make every server process list the tools again."""
         words = gettext(
             "The server is asked for its tools anew. Load this page again in a moment to see what "
             "came of it."
@@ -287,7 +287,7 @@ class McpServerAdmin(McpExchangeAdmin):
 
 
 def _is_free(request: HttpRequest, server: Any) -> bool:
-    """Whether ``server`` is one that somebody who may not run commands can change."""
+    """Whether a user who may not run commands can change ``server``."""
     return (
         server is None
         or server.transport != McpServer.Transport.STDIO

@@ -50,7 +50,7 @@ class ServerReport:
 @dataclass(frozen=True, slots=True)
 class ListedTool:
     """A tool by the name that the model knows. ``url`` is the page of its row, "" where it has
-    none; ``look`` the badge of one that somebody has to look at.
+    none; ``look`` the badge of one that needs a review.
     """
 
     name: str
