@@ -1,5 +1,4 @@
-"""Whether somebody who is to be answered is answered once more: how often he was, and what there is
-left to spend.
+"""Whether a sender gets one more answer: by how many he had, and by the tokens left to spend.
 
 Deciding is pure. What is counted are the answers that are promised, in the commit that
 takes the message in (:mod:`agent.record.quotas`), so that a burst is no way around them.
@@ -17,7 +16,7 @@ MINUTE = 60
 #: seconds,
 #: then nothing is said to him there for so long.
 LOOP_EXCHANGES, LOOP_SECONDS, LOOP_SILENCE = 10, 30, 300
-#: So many of them have to be replies to an answer: somebody who sends ten lines at once is no loop.
+#: So many of them have to be replies to an answer: a person who sends ten lines at once is no loop.
 LOOP_REPLIES = LOOP_EXCHANGES // 2
 
 Reason = MessageReason
@@ -33,7 +32,7 @@ class MessageTime:
 
 @dataclass(slots=True)
 class AnswerCount:
-    """The answers to one subject, and when it was told that there are no more for now."""
+    """The answers to one subject, and when the notice was sent that there are no more for now."""
 
     recent: dict[int, int] = field(default_factory=dict)
     """How many in which second."""
@@ -63,8 +62,7 @@ class AnswerCount:
 
 @dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """Somebody who is no owner and would be answered: under which limits, and how often that has
-    happened."""
+    """A sender who is no owner and would be answered: the limits, and the answers so far."""
 
     limits: AnswerLimits
     person: AnswerCount
@@ -77,8 +75,8 @@ class LimitCheck:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRefusal:
-    """Why there is no answer, what of it is told to the chat, if anything, and whether a silence
-    begins with it."""
+    """Why there is no answer, the notice for the chat, if any, and whether a silence begins with
+    it."""
 
     reason: MessageReason
     detail: str = ""
@@ -125,8 +123,8 @@ def build_loop_refusal(case: LimitCheck) -> AnswerRefusal:
 
 
 def is_silence_active(until: int, now: int) -> bool:
-    """Whether a silence goes on. One that ends later than any can was begun before the clock was
-    put back."""
+    """Whether a silence is still active. One with an end too far away began before the clock was
+    set back."""
     return now < until <= now + LOOP_SILENCE
 
 

@@ -1,4 +1,4 @@
-"""Whom an account answers, and how often at most: what an operator decided, as the rows say.
+"""Which senders an account answers, and how often at most: the operator's settings, as stored.
 Pure."""
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
-"""What an owner is asked in the chat before a call is made. Pure.
+"""The question to an owner in the chat before a call is made. Pure.
 
-Names and values come from the model, and so from whoever talks to it: a value is one
-line of JSON in which everything unseen is spelled out, and nothing in it reads like the
-word that approves.
+Names and values come from the model, and so from anyone who talks to it: a value is one line of
+JSON in which invisible characters are escaped, and nothing in it reads like the word that approves.
 """
 
 import json

@@ -6,8 +6,8 @@
     拒绝 482913
     approve 482913 {"amount": 5}
 
-The last form approves the call with other arguments, all of them. What only looks like
-these is such a word too, with a fault, so that a slip is told to whoever made it.
+The last form approves the call with other arguments, all of them. A text that only resembles these
+is parsed too, with an error, so that its sender learns of the mistake.
 """
 
 import re
@@ -23,7 +23,7 @@ _YES = ("批准", "同意", "approve")
 _NO = ("拒绝", "驳回", "refuse", "reject")
 VERBS = (*_YES, *_NO)
 _PATTERN = re.compile(
-    r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # whom the message quotes or mentions
+    r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # people that the message quotes or mentions
     rf"(?:(?P<yes>{'|'.join(_YES)})|(?P<no>{'|'.join(_NO)}))"
     rf"\s*(?P<code>\d{{{CODE_DIGITS}}})(?!\d)",
     re.IGNORECASE,

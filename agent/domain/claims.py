@@ -1,4 +1,4 @@
-"""Claims: the right to go on with a run, which ends when somebody else takes the run over.
+"""Claims: the right to work on a run, which ends when another process takes the run over.
 
 A process that slept past its lease does not know that it did. What keeps it from
 writing and sending is not its own clock but a number on record: it grows each time the
@@ -7,7 +7,7 @@ work changes hands (a fencing token, as in Kleppmann's "How to do distributed lo
 
 from dataclasses import dataclass
 
-#: The number of the claim of whoever takes a message in.
+#: The claim number of the process that receives a message.
 FIRST_CLAIM = 1
 
 

@@ -1,14 +1,14 @@
-"""What can go wrong in a run, and who is told what.
+"""The errors of a run, and who sees which text.
 
 AgentError
 ├── LLMError          the model could not be asked, or answered nonsense, too much or nothing
 │   └── LLMTimeout    ... within LLM_TIMEOUT
 └── RunTimeout        the whole run took longer than RUN_TIMEOUT
 
-:class:`ClaimLost` is no failure of a run: the run goes on elsewhere.
+:class:`ClaimLost` is no failure of a run: another process continues it.
 
-``str(error)`` is for the record and the log, where the operator reads it; it may
-quote the upstream. The chat is told only what :func:`build_apology` says.
+``str(error)`` is for the record and the log, where the operator reads it; it may quote the
+upstream. The chat gets only the text of :func:`build_apology`.
 """
 
 import re
@@ -43,7 +43,7 @@ class RunTimeout(AgentError):  # noqa: N818 - the word says what happened
 
 
 class ClaimLost(Exception):  # noqa: N818 - the word says what happened
-    """Somebody else has taken the work over, or its row is gone. Nothing was written, and nothing
+    """Another process has taken the work over, or its row is gone. Nothing was written, and nothing
     may be sent."""
 
 

@@ -1,10 +1,10 @@
-"""What a file is, by its first bytes and never by what somebody says of it. Pure.
+"""The type of a file, by its first bytes and never by its declared type. Pure.
 
 Signatures: https://mimesniff.spec.whatwg.org/ and, for the formats in the ISO base
 media container, the brands of https://mp4ra.org/registered-types/brands.
 """
 
-#: Bytes from the beginning of a file that are enough to tell.
+#: Bytes from the beginning of a file that are enough to detect its type.
 HEAD = 64
 
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (

@@ -1,4 +1,4 @@
-"""What a message holds beside words, as the client names it, before anything is fetched. Pure."""
+"""The media of a message, as the client names them, before anything is fetched. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -28,9 +28,9 @@ class MediaRef:
     """The client's name for it, which ``get_image`` and ``get_record`` take."""
     file_id: str = ""
     busid: str = ""
-    """The shelf of a group's files on which it lies, which go-cqhttp wants to be told."""
+    """The storage area of a group file, which go-cqhttp requires."""
     file_hash: str = ""
-    """What Lagrange wants to be told about a file in private."""
+    """What Lagrange requires for a file in a private chat."""
     name: str = ""
     """What people call it: the name of a file."""
     size: int = 0

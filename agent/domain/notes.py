@@ -37,8 +37,8 @@ class NoteViewer:
     def audiences(self) -> tuple[str, ...]:
         """Every audience this viewer belongs to: the notes it may see are those of one of them.
 
-        Notes for a person alone are seen in the private chat with that person, and a
-        private chat has one peer, whoever is said to be speaking there.
+        Notes for a person alone are seen in the private chat with that person, and a private chat
+        has one peer, whatever sender it claims.
         """
         own = (
             build_audience("chat", self.platform, self.account, self.chat),

@@ -1,7 +1,7 @@
-"""What a chat is told in one polite sentence when it is not answered for a while. Pure but for the
+"""The polite one-sentence notice to a chat that is not answered for a while. Pure but for the
 settings.
 
-The keys are what the record says, in the admin's words.
+The keys are the texts on record, as the admin shows them.
 """
 
 from django.conf import settings

@@ -57,12 +57,12 @@ class ChatState:
     values: dict[str, Any] = field(default_factory=dict)
 
     def open_copy(self) -> OpenedState:
-        """The state for one call. A tool that was stopped may go on in its thread, and changes
-        nothing by it."""
+        """The state for one call. A cancelled tool may keep running in its thread; then its changes
+        have no effect."""
         return OpenedState(self.values, copy.deepcopy(self.values))
 
     def apply_copy(self, call: OpenedState, tool_name: str) -> StateChange | None:
-        """Take over what a call made of its copy; what is to be stored of that, None for nothing.
+        """Apply a call's changes to its copy; returns the change to store, None for none.
 
         A value that cannot be stored stays as it was, and so does everything when the
         state would become too large; the log says so.
@@ -90,7 +90,7 @@ class ChatState:
 def _readable(call: OpenedState, tool_name: str) -> dict[str, Any]:
     """What can be stored of the copy of a call."""
     values: dict[str, Any] = {}
-    for name, value in {**call.given}.items():  # copied in one step, in case a thread goes on
+    for name, value in {**call.given}.items():  # copied in one step, in case a thread still runs
         is_untouched = (
             name in call.before and value is call.before[name]
         )  # texts and numbers are not copied

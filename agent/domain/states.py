@@ -88,7 +88,7 @@ class SessionKind(TextChoices):
 
 
 class NoteOwner(TextChoices):
-    """Whom or what the note is about."""
+    """The person or thing that the note is about."""
 
     PERSON = "person", _("person")
     GROUP = "group", _("group")

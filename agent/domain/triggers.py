@@ -37,9 +37,9 @@ class TriggerDecision:
     state: MessageState
     reason: MessageReason
     detail: str = ""
-    """Of a message that is not answered: what its chat is told, where ``state`` is ``waiting``."""
+    """For a message that is not answered: the notice for its chat, if ``state`` is ``waiting``."""
     opens_loop: bool = False
-    """Whether this is where nothing more is said to the sender for a while."""
+    """Whether a silence towards the sender begins here."""
 
     @property
     def is_to_be_answered(self) -> bool:

@@ -55,7 +55,7 @@ class IncomingMessage:
     message_id: str = ""
     """The client's id, "" where it is missing or stands for nothing (0, -1)."""
     spoken_text: str = ""
-    """The joined text segments alone: what wake words are looked for in."""
+    """The joined text segments alone: the text in which wake words are searched."""
     mentions_bot: bool = False
     quoted_id: str = ""
     sender_role: str = ""
@@ -78,8 +78,8 @@ class IncomingMessage:
 
 @dataclass(frozen=True, slots=True)
 class MediaPolicy:
-    """What an account makes of messages: whose voice is transcribed and whose files are read
-    (nobody's, everybody's or the owners')."""
+    """Which media an account reads: whose voice messages are transcribed and whose files are read
+    (nobody, everybody, owners)."""
 
     voice: MediaAudience = "on"
     files: MediaAudience = "on"
@@ -120,17 +120,18 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of a message that was handed to a client."""
+    """The outcome of a message that was handed to a client."""
 
     state: MessageState
     """``delivered``, ``failed`` (the client said no), ``unknown`` (no answer came) or ``pending``
-    (surely not written: the account is away)."""
+    (certainly not written: the account is not connected)."""
     message_id: str = ""
     error: str = ""
     fallback: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(
         default=None, compare=False, repr=False
     )
-    """Of a message that was surely not sent: makes its segments anew in a form that may be taken.
+    """For a message that was certainly not sent: rebuilds its segments in a form that may be
+    accepted.
 
     They are not for the record. Raises :class:`agent.domain.errors.MediaError`.
     """

@@ -71,7 +71,7 @@ class DailyQuota:
 
 
 class DailyQuotas:
-    """The days of everybody but the owners; ``most`` bytes each, 0 for no limit."""
+    """The daily quotas of all senders but the owners; ``most`` bytes each, 0 for no limit."""
 
     def __init__(self, record: Record, most: int) -> None:
         self._record = record
@@ -79,7 +79,7 @@ class DailyQuotas:
         self._known: OrderedDict[tuple[str, str], DailyQuota] = OrderedDict()
 
     async def find_quota(self, pending: PendingMessage) -> DailyQuota | None:
-        """The day of the sender; None for somebody without a limit."""
+        """The quota of the sender; None for a sender without a limit."""
         message = pending.message
         if not self._most or message.sender_id in pending.account.owners:
             return None

@@ -1,4 +1,4 @@
-"""What was made of content once and is not made again."""
+"""Descriptions of content: made once and then reused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -48,7 +48,7 @@ class DescriptionCache:
     def _forget(self, question: DescriptionKey, asked: asyncio.Task[str]) -> None:
         del self._asking[question]
         if not asked.cancelled():
-            asked.exception()  # whoever waited for it was told; nobody may have
+            asked.exception()  # marks it as seen: perhaps no task awaits it
 
     async def _find_or_ask(self, question: DescriptionKey, ask: AskModel) -> str:
         known = await self._record.submit(store.find_descriptions, question)

@@ -6,7 +6,7 @@ from agent.domain.file_types import HEAD, sniff_mime_type
 
 DocumentKind = Literal["pdf", "zip", "text", ""]
 
-#: Bytes that are looked at to tell text from anything else.
+#: Bytes that are checked to distinguish text from binary data.
 LOOK_AT = 8192
 BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 #: Files of words wrapped in so much else that their text alone says little.

@@ -1,9 +1,9 @@
-"""Our own copies of what messages held, on disk under the hash of their content.
+"""Our own copies of the media in messages, on disk under the hash of their content.
 
-Beside a copy there may be two pictures made of it: what models are shown, where that
-is not the copy itself, and the thumbnail of the admin. The folder is not the one that
-``send_message`` may send from: what one chat sent is not for the model to send to
-another. Everything here blocks; callers on the event loop use a thread.
+A copy may have two pictures made from it: the one for models, if that is not the copy itself, and
+the thumbnail of the admin. The folder is not the one that ``send_message`` may send from: the model
+must not send one chat's media to another. Everything here blocks; callers on the event loop use a
+thread.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """What is on disk of one content, our copy and what was made of it; ``used_at`` in seconds
+    """The files on disk of one content: our copy and those made from it; ``used_at`` in seconds
     since 1970."""
 
     used_at: float
@@ -140,7 +140,7 @@ class FileStore:
             return None
 
     def remove(self, sha256: str) -> None:
-        """Delete the copy, what was made of it, and what was left of tries to write either."""
+        """Delete the copy, the files made from it, and what failed writes left behind."""
         for path in self.path(sha256).parent.glob(f"{sha256}*"):
             path.unlink(missing_ok=True)
 

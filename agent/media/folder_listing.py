@@ -23,7 +23,7 @@ from agent.media.media_folder import locate_media_file, media_folder_root
 
 #: The largest file that is taken in, in bytes: QQ takes no larger video.
 UPLOAD_BYTES = 100 * 2**20
-#: Entries of one folder that are looked at.
+#: Entries of one folder that are read.
 LISTED = 10_000
 #: Bytes of a name, of which file systems take 255, and those of its ending.
 NAME_BYTES, ENDING_BYTES = 180, 20

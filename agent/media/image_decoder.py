@@ -62,8 +62,8 @@ ORIENTATION = 0x0112
 
 
 class ImageLimits(NamedTuple):
-    """Pixels a side, bytes, and pixels in all; ``always`` says that a fit picture is made anew
-    too."""
+    """Pixels per side, bytes, and pixels in all; ``always``: re-encode also a picture within the
+    limits."""
 
     side: int
     size: int

@@ -8,12 +8,13 @@ both are the key under which it is kept, with the model that gave it:
 
 * the content: of one picture its hash, of several the hash of their hashes in order,
   for they were described together and their description makes sense only for all;
-* the kind of prompt: ``default``, or the hash of the sender's words. A picture that is
-  sent without a word, as stickers are, is described once for everybody. One that comes
-  with a question is looked at again when another question comes with it.
+* the kind of prompt: ``default``, or the hash of the sender's words. A picture without text, such
+  as a sticker, is described once for all. A picture with a question is described again when it
+  comes with another question.
 
-A changed ``VISUAL_MODEL_NAME`` describes anew. While a question is being asked, others
-who ask the same wait for its answer (:class:`agent.media.description_cache.DescriptionCache`).
+After a change of ``VISUAL_MODEL_NAME`` pictures are described again. While a question is being
+asked, other tasks with the same question wait for its answer
+(:class:`agent.media.description_cache.DescriptionCache`).
 """
 
 import hashlib

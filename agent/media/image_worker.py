@@ -31,8 +31,7 @@ TOO_SLOW = gettext_noop("the picture takes too long to decode")
 
 @dataclass(frozen=True, slots=True)
 class ImageJob:
-    """What is to be made of the picture ``source``: the rules of
-    :mod:`agent.media.image_decoder`."""
+    """How to convert the picture ``source``, by the rules of :mod:`agent.media.image_decoder`."""
 
     source: Path
     target: Path
@@ -40,7 +39,7 @@ class ImageJob:
     size: int
     pixels: int
     always: bool = False
-    """Whether the target is made of a picture that is fit as it is, too."""
+    """Whether a picture within the limits is converted too."""
 
     def line(self) -> bytes:
         fields = {"source": str(self.source), "target": str(self.target)}

@@ -1,12 +1,12 @@
 """The files that may leave this machine: those of the media folder, put there by the operator or by
 a tool.
 
-Beside them there are our own copies of what messages held. They are opened for sending as
-well, but no name that a model gives leads to them (:func:`locate_media_file`): a tool that sends
-one has found it in its own chat.
+Our own copies of media in messages are stored apart. They can be sent as well, but no name that a
+model gives leads to them (:func:`locate_media_file`): a tool that sends one has found it in its own
+chat.
 
-A file is looked for twice: by its name when somebody asks for it, and once more when it
-is opened, for it may be another one by then. The second look follows no link at all.
+A file is checked twice: by its name when it is requested, and again when it is opened, because it
+may have been replaced by then. The second check follows no links.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
-"""The media of messages on record: what became of each, what was read in it, and which copies are
-to go."""
+"""The media of messages on record: the outcome of each, the text read from it, and which copies to
+delete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ PRUNE_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class MediaRow:
-    """What became of one medium; ``sha256`` is "" where it could not be had, for ``reason``."""
+    """The outcome of one medium; ``sha256`` is "" if it could not be fetched, for ``reason``."""
 
     ref: MediaRef
     sha256: str = ""
@@ -53,8 +53,7 @@ class NewDescription:
 
 
 def record_media(items: Sequence[tuple[int, Sequence[MediaRow]]]) -> list[None]:
-    """Put down, for messages by key, what became of their media; what was down before is
-    replaced."""
+    """Record, for messages by key, the outcome of their media; earlier rows are replaced."""
     now = timezone.now()
     MessageMedia.objects.filter(message_id__in=[pk for pk, _ in items]).delete()
     kept = _keep([row for _, rows in items for row in rows if row.sha256], now)

@@ -1,4 +1,4 @@
-"""What becomes of the media of a message: fetched when it arrives, read when it is answered."""
+"""The media of a message: fetched when it arrives, read when it is answered."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from tools.processes.disk import run_on_disk_thread
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
-#: Media that are looked into for one message; what comes after them keeps its placeholder.
+#: Media that are read for one message; the rest keep their placeholders.
 MOST = 20
 #: Messages whose media are fetched at the same time: what bounds the memory of a process.
 AT_ONCE = 8
@@ -38,7 +38,7 @@ FAILED = gettext_noop("an error of this program; see the log")
 
 @dataclass(frozen=True, slots=True)
 class FetchedMedia:
-    """What became of one medium: our copy of it, or the reason why there is none."""
+    """The outcome of one medium: our copy of it, or the reason why there is none."""
 
     ref: MediaRef
     kept: StoredFile | None = None
@@ -47,7 +47,7 @@ class FetchedMedia:
 
 @dataclass(frozen=True, slots=True)
 class MediaText:
-    """What a reader made of the media of one message."""
+    """The text that a reader made from the media of one message."""
 
     text: str = ""
     """What follows the user's words, beginning with a space; "" for nothing."""
@@ -178,7 +178,7 @@ class MediaPipeline:
     async def _fetch_all(
         self, pending: PendingMessage, *, has_forward: bool, resumed: bool
     ) -> list[FetchedMedia]:
-        """Fetch side by side what the readers want, and put on record what became of it."""
+        """Fetch what the readers need, in parallel, and record the outcome."""
         if resumed and (found := await self._fetched_before(pending)):
             return found
         readers = [reader for reader in self._readers if reader.wants(pending)]

@@ -17,15 +17,15 @@ from tools.log_limit import LogLimit
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
-#: How often old copies are looked for, in seconds, and how long after the start for the first time.
+#: How often old copies are searched, in seconds, and how long after the start for the first time.
 EVERY_SECONDS = 3600.0
 FIRST_SECONDS = 60.0
 DAY = 86_400
-#: How often it is looked whether there are too many, in seconds.
+#: How often the number of copies is checked, in seconds.
 LOOK_SECONDS = 2.0
-#: What is deleted beyond the limit, so that not every new copy costs a look at all of them.
+#: The share that is deleted beyond the limit, so that not every new copy needs a check of all.
 SPARE = 0.1
-#: What is only half written is left alone for so many seconds.
+#: An unfinished file is kept for so many seconds.
 SPARED_SECONDS = 3600.0
 
 

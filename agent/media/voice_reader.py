@@ -40,9 +40,8 @@ ENDINGS = {
 FORMATS = ("mp3", "wav")
 #: Time for having a voice converted, in seconds; then the client's link is tried.
 CONVERT_SECONDS = 15.0
-#: The largest sound that is sent; OpenAI takes no larger one. How long it plays is left to
-#: the endpoint: QQ ends a voice after a few minutes, and no file tells its length before it is
-#: decoded.
+#: The largest sound that is sent; OpenAI takes no larger one. The endpoint checks the duration: QQ
+#: ends a voice message after a few minutes, and the duration is unknown before decoding.
 MOST_BYTES = 25 * 2**20
 PROMPT_KIND = "voice"
 

@@ -1,5 +1,5 @@
 """Bots: which accounts are connected, by which client, since when, and what else the clients
-told."""
+reported."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -93,8 +93,7 @@ class BotAdmin(HistoryAdmin, RecordAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        """Whoever may only look has no input for the token; and it is no column that a form could
-        ask for."""
+        """Users who may only view get no input for the token: it is not a field of the model."""
         if not self.has_change_permission(request, obj):
             kwargs["form"] = forms.ModelForm
         kwargs["fields"] = [

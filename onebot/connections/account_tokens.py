@@ -6,25 +6,25 @@ import hmac
 import secrets
 from collections.abc import Iterable, Mapping
 
-#: Characters that a token of somebody's own has at least, and at most.
+#: The fewest and the most characters of a token that an operator enters.
 SHORTEST, LONGEST = 16, 200
 
 
 def make_account_token() -> str:
-    """A token that nobody guesses: 32 signs that need no escape in an address."""
+    """A random token: 32 characters that need no escaping in a URL."""
     return secrets.token_hex(16)
 
 
 def hash_token(token: str) -> str:
-    """``token`` as it may be stored. One round will do: what has :data:`SHORTEST` signs is not
-    found by trying."""
+    """``token`` as it may be stored. One round is enough: a token of :data:`SHORTEST` characters
+    cannot be found by trying."""
     salt = secrets.token_hex(16)
     return f"{salt}${_digest(salt, token.encode())}"
 
 
 def token_matches(stored: str, given: Iterable[bytes]) -> bool:
-    """Whether one of the ``given`` tokens is the one that ``stored`` was made of, in constant time
-    for each."""
+    """Whether one of the ``given`` tokens matches the hash ``stored``, in constant time for
+    each."""
     salt, _, digest = stored.partition("$")
     return any(hmac.compare_digest(_digest(salt, token), digest) for token in given)
 
@@ -54,7 +54,7 @@ class AccountTokens:
         return self.current.get(account, "")
 
     def keys_for(self, given: Iterable[bytes]) -> frozenset[str]:
-        """The hashes that one of the ``given`` tokens was made of."""
+        """The hashes that one of the ``given`` tokens matches."""
         tokens = list(given)
         return frozenset(
             stored for stored in self.current.values() if token_matches(stored, tokens)

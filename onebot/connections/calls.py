@@ -53,7 +53,7 @@ class PendingActions:
             del self._pending[echo]
 
     def resolve(self, account: str, response: ActionResponse) -> bool:
-        """Hand ``response`` to the one who waits for it; False when nobody of ``account`` does."""
+        """Hand ``response`` to the call that waits for it; False if no call of ``account`` does."""
         pending = self._pending.get(response.echo or "")
         if pending is None or pending.account != account:
             return False

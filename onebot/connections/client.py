@@ -54,8 +54,8 @@ class OneBotClient:
     ) -> ActionResponse:
         """Write the encoded action ``text``, and wait for the response to ``echo``.
 
-        Raises :class:`NotConnected` when it was surely not written: the account is neither where
-        it was thought to be nor anywhere else. The other errors are those of
+        Raises :class:`NotConnected` when it was certainly not written: the account is connected
+        neither where it was last nor elsewhere. The other errors are those of
         :meth:`onebot.connections.calls.PendingActions.call` and
         :meth:`onebot.connections.relay.Relay.call`. After cancellation the action may have been
         carried out.

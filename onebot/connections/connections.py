@@ -8,7 +8,8 @@ from typing import Any
 
 from onebot.connections.handshake import Role
 
-#: Application close codes are 3000 to 4999; no client tells them apart, people who read logs do.
+#: Application close codes are 3000 to 4999; no client distinguishes them; they help people who read
+#: logs.
 REPLACED, FORBIDDEN = 4009, 4003
 
 

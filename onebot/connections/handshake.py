@@ -39,8 +39,8 @@ PROXY_HEADERS = frozenset(
 )
 PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-")
 MAX_ID_DIGITS = 32
-#: Tokens of one handshake that are looked at; each is hashed for each account that has one of its
-#: own.
+#: Tokens of one handshake that are checked; each is hashed once for each account that has its own
+#: token.
 MAX_OFFERED_TOKENS = 8
 
 
@@ -90,7 +90,7 @@ def _headers(given: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class HandshakeAccepted:
-    """A client that may come in; ``self_id`` is "" where the first event will tell it."""
+    """A client that may come in; ``self_id`` is "" if only the first event will contain it."""
 
     self_id: str
     role: Role
@@ -110,7 +110,7 @@ class HandshakeRefused:
 def judge_handshake(
     handshake: Handshake, admission: HandshakePolicy
 ) -> HandshakeAccepted | HandshakeRefused:
-    """Admit or refuse. Refusals name what to mend and never the token."""
+    """Admit or refuse. Refusals say how to fix the problem and never contain the token."""
     if any(name.startswith("12.") for name in handshake.subprotocols):
         return HandshakeRefused("this is a OneBot 12 client; configure it for OneBot 11")
     if refusal := origin_refusal(handshake, admission):

@@ -100,8 +100,8 @@ class Relay:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def announce(self, account: str, role: str) -> None:
-        """Tell the other processes that ``account`` has connected here. Returns at once; who misses
-        it asks the database."""
+        """Tell the other processes that ``account`` has connected here. Returns at once; a process
+        that misses it reads the database."""
         if self.channel:
             self._keep(
                 self._announce(
@@ -216,7 +216,7 @@ class Relay:
             future.set_result(outcome)
 
     async def _answer(self, layer: Any, perform: PerformAction, message: dict[str, Any]) -> None:
-        """Perform another process's action, or tell again what came of it."""
+        """Perform another process's action, or repeat its result."""
         echo = message["echo"]
         performed = self._performed_calls.get(echo)
         if performed is None:
@@ -254,7 +254,7 @@ class Relay:
 
 
 async def _performed(perform: PerformAction, message: dict[str, Any]) -> dict[str, Any]:
-    """The message that tells what came of an action; nothing that a client does makes it fail."""
+    """The message with the result of an action; no client behaviour makes it fail."""
     try:
         response = await perform(
             message["account"], message["text"], message["echo"], message["seconds"]
@@ -273,7 +273,8 @@ async def _performed(perform: PerformAction, message: dict[str, Any]) -> dict[st
 
 
 def _is_surely_unsent(error: BaseException | None) -> bool:
-    """Whether nothing was handed to the layer: nobody listened, or the mailbox was full."""
+    """Whether nothing was handed to the channel layer: there was no listener, or the mailbox was
+    full."""
     while error is not None:
         if isinstance(error, ConnectionRefusedError | ChannelFull):
             return True

@@ -95,7 +95,7 @@ def heartbeat_change(self_id: str, *, account_online: bool | None) -> BotChange:
 
 
 def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[None]:
-    """Store what is neither a message nor a sign of life."""
+    """Store an event that is neither a message nor a heartbeat."""
     ClientEvent.objects.bulk_create(
         ClientEvent(
             self_id=event.self_id[:64],
@@ -127,7 +127,7 @@ def _erase_events(wish: EraseRequest) -> EraseResult:
 
 
 def mark_all_offline(requests: Sequence[None]) -> list[None]:
-    """At the start of a process that is alone: nobody is connected yet, whatever the rows say."""
+    """At the start of a single process: no account is connected yet, whatever the rows say."""
     Bot.objects.filter(online=True).update(**offline_values())
     return [None] * len(requests)
 

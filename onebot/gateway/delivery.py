@@ -1,4 +1,4 @@
-"""Delivering messages to chats, and telling what became of them."""
+"""Delivering messages to chats, and reporting the outcome."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -162,8 +162,8 @@ class OneBotDelivery:
         return media.media_url(judged)
 
     async def _download_by_client(self, account: str, address: str, echo: str) -> str:
-        """Where a client has put what it was told to load. A failure, however it comes, sends
-        nothing."""
+        """Where a client has put a file that it was asked to download. After any failure nothing is
+        sent."""
         try:
             action, params = download_action(address)
             response = await self._client.call(account, action, params, echo, MEDIA_TIMEOUT)

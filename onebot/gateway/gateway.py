@@ -34,7 +34,7 @@ from tools.log_limit import LogLimit
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
-#: A notice that says nothing, sent all the time while somebody types.
+#: A notice without content, sent repeatedly while a person types.
 IGNORED_NOTICES = frozenset({"input_status"})
 
 
@@ -185,8 +185,8 @@ class Gateway:
             self._loop.call_soon_threadsafe(self._close_unauthorized)
 
     def _close_unauthorized(self) -> None:
-        """Close the sockets that their account's token, which somebody has changed, would not let
-        in again."""
+        """Close the sockets that would be refused now, because the token of their account was
+        changed."""
         for self_id, account in self.connections.accounts.items():
             for socket in account.sockets.values():
                 if socket.is_open and (
@@ -249,7 +249,7 @@ class Gateway:
         self, account: str, text: str, echo: str, timeout_seconds: float
     ) -> ActionResponse:
         """Carry out another process's action."""
-        if self.runtime.record.is_lease_over:  # after a sleep nobody here knows what became of it
+        if self.runtime.record.is_lease_over:  # after a sleep its outcome is unknown here
             raise NotConnected("the account is not connected")
         return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
@@ -260,7 +260,7 @@ class Gateway:
         self._keep(self.runtime.record.submit(bots.save_bot_changes, change))
 
     def _keep(self, work: "asyncio.Future[Any]") -> None:
-        """Hold on to work that nobody waits for, and log how it failed."""
+        """Keep a reference to background work, and log its failure."""
         self._tasks.add(work)
         work.add_done_callback(self._done)
 

@@ -1,9 +1,9 @@
-"""Pictures, voice, videos and files on their way out: from what is on record to what is written.
+"""Pictures, voice, videos and files to be sent: from the form on record to the form on the wire.
 
-On record stands a URL, or ``file://`` and a path in the media folder. A client on another
-machine, or in another container, cannot read that path, so files go out as Base64 up to a
-size, and larger ones as the path. What a client refuses is made anew once, all of it as
-Base64. What is named by URL is the affair of :mod:`onebot.gateway.web_media`.
+On record stands a URL, or ``file://`` and a path in the media folder. A client on another machine,
+or in another container, cannot read that path, so files go out as Base64 up to a size, and larger
+ones as the path. If a client refuses a message, it is rebuilt once with everything as Base64. URLs
+are handled by :mod:`onebot.gateway.web_media`.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""What a message names by URL, loaded here: a client that loads it reaches its own network for
-whoever asked."""
+"""Media that a message names by URL, loaded here: a client that loads a URL could be made to reach
+its own network."""
 
 import asyncio
 import logging
@@ -18,7 +18,8 @@ from tools.fetch.urls import parse_url
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of one message's media that are loaded beside many others; for more there are few turns.
+#: Up to so many bytes, a message's media are loaded in parallel with many others; larger ones have
+#: few slots.
 SMALL_BYTES = 4 * 2**20
 #: Messages with media of the web at a time, and how many of them may be large: each takes about
 #: four times its bytes.
@@ -126,8 +127,8 @@ class WebMedia:
         }
 
     async def _public(self, address: str) -> str:
-        """``address`` as it was read; whoever resolves its host again may choose any of the host's
-        addresses."""
+        """``address`` as it was parsed. All addresses of its host are checked: a later lookup may
+        return any of them."""
         url = parse_url(address)
         await self._fetcher.destinations.require_all(url.raw_host or "")
         return str(url)

@@ -1,4 +1,4 @@
-"""Actions and their responses: what is asked of a client, and what it says became of it.
+"""Actions and their responses: requests to a client, and the results that it reports.
 
 Rules: https://github.com/botuniverse/onebot-11/blob/master/communication/ws.md, and
 what clients make of them (NapCat fails with retcode 1200, go-cqhttp with 100,
@@ -49,7 +49,7 @@ class ActionResponse:
 
     @property
     def file(self) -> str:
-        """Where a client has put a file that it was told to load, "" when it has not."""
+        """Where a client has put a file that it was asked to download, "" if it has not."""
         return (
             value_text(self.data.get("file"))
             if self.is_success and isinstance(self.data, dict)

@@ -16,16 +16,16 @@ _TYPE = re.compile(r"[A-Za-z0-9_.-]+")
 def parse_cq(text: str) -> list[dict[str, Any]]:
     """``text`` as segments, in linear time whatever it holds.
 
-    What is no complete code (no closing bracket before the next code, no type) is
-    text. Adjacent text is one segment, and there are no empty text segments. Once
-    there are more than ``MAX_SEGMENTS``, which nobody means, the rest is left as text.
+    An incomplete code (no closing bracket before the next code, no type) is text. Adjacent text is
+    one segment, and there are no empty text segments. After ``MAX_SEGMENTS``, more than any real
+    message has, the rest is left as text.
     """
     segments: list[dict[str, Any]] = []
     text_from = 0
     opening = text.find(OPENING)
     while opening >= 0 and len(segments) <= MAX_SEGMENTS:
         following = text.find(OPENING, opening + len(OPENING))
-        # The search ends at the next code, so that no stretch is looked at for every code before
+        # The search ends at the next code, so that no text is scanned again for every code before
         # it.
         closing = text.find("]", opening, following if following >= 0 else len(text))
         code = _parse_code(text[opening + len(OPENING) : closing]) if closing >= 0 else None

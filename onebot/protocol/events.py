@@ -39,14 +39,14 @@ class MessageEvent:
     segments: list[Segment]
     sub_type: str
     is_notice: bool
-    """Whether it is a system text of the group, said by nobody."""
+    """Whether it is a system text of the group, without a sender."""
     is_self: bool
     """Whether the bot's own account said it, through this server or by another hand."""
     temp_group_id: str
     """The group a temporary private session goes through, "" when there is none or the client does
     not say."""
     target_id: str
-    """To whom a private message went, as far as the client says."""
+    """The receiver of a private message, as far as the client says."""
     group_name: str
     anonymous_name: str
     raw: dict[str, Any]
@@ -69,7 +69,7 @@ class HeartbeatEvent:
     interval_ms: int
     """Milliseconds until the next one, 0 when the client does not say."""
     online: bool | None
-    """Whether the account behind the client is online, None when the client cannot tell."""
+    """Whether the account behind the client is online, None if the client does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class LifecycleEvent:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvent:
-    """A notice, a request, or anything this server has no words for; also a message whose chat
-    cannot be told."""
+    """A notice, a request, or anything this server has no words for; also a message whose chat is
+    unknown."""
 
     self_id: str
     post_type: str

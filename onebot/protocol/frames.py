@@ -46,16 +46,16 @@ class MalformedFrame:
 
     reason: str
     excerpt: str
-    """How it begins: one printable line of at most 120 characters, secrets blotted out."""
+    """Its beginning: one printable line of at most 120 characters, secrets masked."""
 
 
 def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | MalformedFrame:
     """One WebSocket message, text or binary, as what it says. Never raises.
 
-    ``size`` is what it was before it was made small; of a large event not all goes on record.
-    Whole floats are read as exact integers, for clients send ids as floats; see
-    :func:`onebot.protocol.values.plain_number`. Of a key given twice the last value counts.
-    NUL and lone surrogates, which could not be stored, become U+FFFD.
+    ``size`` is its size before large values were cut; only part of a large event is recorded. Whole
+    floats are read as exact integers, for clients send ids as floats; see
+    :func:`onebot.protocol.values.plain_number`. Of a key given twice the last value counts. NUL and
+    lone surrogates, which could not be stored, become U+FFFD.
     """
     try:
         text = data if isinstance(data, str) else data.decode()

@@ -1,10 +1,9 @@
 """Large frames made small before they are decoded, so that their values are bounded.
 
-The C code of Python's JSON holds every other thread up for as long as a string is
-long, and a frame of 60 MiB would be copied a dozen times on its way. So what is large
-is cut out of the text first: files as Base64 are kept on disk and stand there by their
-hash, what is left of very long texts is told by its length. All of it goes in slices,
-between which other threads have their turn.
+The C code of Python's JSON holds every other thread up for as long as a string is long, and a frame
+of 60 MiB would be copied a dozen times on its way. So large values are cut out of the text first:
+Base64 files are stored on disk and replaced by their hash, and long texts are cut with a note of
+the length left out. The work is done in slices, so that other threads can run in between.
 """
 
 import base64
@@ -12,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-#: Characters that are looked at in one go.
+#: Characters that are processed at a time.
 SLICE = 2**18
 #: Values of one frame, at most: no list of members and no forward comes near.
 MAX_VALUES = 2**18
@@ -24,7 +23,7 @@ TEXT_BYTES = 2**20
 SHORT_TEXT_BYTES = 2**8
 #: Base64 shorter than this stays in its message.
 SHORT_FILE_BYTES = 2**12
-#: Files of one frame that are kept; twenty of a message are ever looked at.
+#: Files of one frame that are stored; at most twenty of a message are used.
 MAX_FILES = 100
 
 #: Stores the content of a file, given in pieces, and returns what stands for it in the message.
@@ -51,8 +50,8 @@ def cut_large_values(data: bytes, keep: StoreFile) -> bytes:
     """The JSON ``data`` with its files kept and its long texts cut; as it is where it holds
     neither.
 
-    Raises :class:`FrameLimitExceeded`, before anything is decoded. What is no JSON may come back as
-    no JSON, or without its fault. Beside ``data`` and the result, one slice is held.
+    Raises :class:`FrameLimitExceeded`, before anything is decoded. Invalid JSON may stay invalid,
+    or lose its error. Apart from ``data`` and the result, one slice is held in memory.
     """
     return _Cut(data, keep).whole()
 

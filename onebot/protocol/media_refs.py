@@ -1,4 +1,4 @@
-"""What messages hold beside words, read from their segments in every dialect. Pure.
+"""The media and forwards in messages, read from their segments in every dialect. Pure.
 
 A path that a client names is a path on its own machine, and is never kept as anything
 that could be opened here.
@@ -22,7 +22,7 @@ MEDIA_KINDS: dict[str, MediaKind] = {
     "video": "video",
     "file": "file",
 }
-#: Messages of a forward that are looked into, and how deep forwards in forwards are followed.
+#: Messages of a forward that are read, and how deep nested forwards are followed.
 NODES, DEPTH = 100, 3
 #: What stands for the hash of a file that came as Base64 and could not be kept.
 LOST_FILE = "lost"

@@ -1,4 +1,4 @@
-"""What of an event as the client sent it goes on record. Pure."""
+"""The part of a client's raw event that is recorded. Pure."""
 
 from typing import Any
 
