@@ -38,15 +38,15 @@ LAST_SECONDS = 2.0
 #: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is
 #: read no further.
 FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
-#: How often it is looked whether the socket may be read again, in seconds.
+#: The interval of checks whether the socket may be read again, in seconds.
 LOOK_AGAIN_SECONDS = 0.1
-#: How often it is looked for HTTP connections that take too long, in seconds.
+#: The interval of checks for HTTP connections that take too long, in seconds.
 LOOK_AFTER_SECONDS = 1.0
 #: Asked every few seconds by whatever watches this server.
 PROBE_PATHS = ("/health", "/ready")
 #: Close code of a server that goes away.
 GOING_AWAY = 1001
-#: daphne's own limits, given by its command line when nobody chose others.
+#: daphne's own limits, which its command line sets by default.
 DAPHNE_LIMIT = 1024 * 1024
 DAPHNE_LIFETIME = 86_400
 
@@ -130,12 +130,12 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self._refusal = ""
 
     def run(self) -> None:
-        """Serve until the process is told to end. Ends it with a sentence where an endpoint cannot
-        be listened at."""
+        """Serve until the process gets a signal to stop. Exits with an error message when an
+        endpoint cannot be opened."""
         self.gateway.prepare()
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
-        daphne_server.HTTPFactory = BoundedFactory  # it has no other way to be told
+        daphne_server.HTTPFactory = BoundedFactory  # daphne has no setting for it
         process_memory.hide_process_memory()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()

@@ -1,13 +1,10 @@
-"""HTTP connections as daphne and Twisted make them, but for heads and bodies without bounds.
+"""HTTP connections like those of daphne and Twisted, but with limits for heads and bodies.
 
-Twisted takes a body of any size into a temporary file before anybody is asked, and reads forms in
-it a second time;
-daphne then copies all of it into memory while nothing else runs. Here a body is refused as soon as
-it is known to be
-too large, and is handed to the application in pieces as that asks for them. How long a request may
-take to come in,
-and how many there may be, is for :mod:`frostproject.server.http_connections` to judge, which each
-connection tells what it is doing.
+Twisted writes a body of any size to a temporary file before the application is called, and parses
+forms a second time. daphne then copies the whole body into memory and blocks the event loop
+meanwhile. Here a body is refused as soon as it is known to be too large, and the application gets
+it in pieces, on request. :mod:`frostproject.server.http_connections` limits how long a request may
+take to arrive and how many connections there may be; each connection reports its state to it.
 """
 
 import asyncio
@@ -57,8 +54,8 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         self._is_upgrade = False
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
-        """The head is there; ``length`` is None for a body in chunks, which tells its size at the
-        end."""
+        """The head was received; ``length`` is None for a chunked body, whose size is known only at
+        its end."""
         self.content = SpooledTemporaryFile(max_size=MEMORY_BODY_BYTES)  # noqa: SIM115
         self._is_upgrade = (
             self.requestHeaders.getRawHeaders(b"upgrade", [b""])[0].lower() == b"websocket"

@@ -64,8 +64,8 @@ class HttpConnection(Protocol):
 
 
 def peer_client_key(peer: Any) -> str:
-    """Whom a connection is counted to: an IPv4 address or the /64 network of an IPv6 one; "" for a
-    local socket."""
+    """The client that a connection counts for: an IPv4 address, or the /64 network of an IPv6 one;
+    "" for a local socket."""
     return client_key(getattr(peer, "host", ""))
 
 
@@ -152,7 +152,8 @@ class HttpConnections:
                 self._cut(connection)
 
     def _most_dispensable(self) -> HttpConnection | None:
-        """One that has its answer, else the oldest unfinished one of whoever has most of those."""
+        """One that has its answer, else the oldest unfinished one of the client with most of
+        them."""
         every = self._connections.values()
         if idle := [each for each in every if each.phase in DISPENSABLE]:
             return min(idle, key=lambda each: each.since)

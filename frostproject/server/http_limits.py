@@ -6,7 +6,7 @@ from django.conf import settings
 
 from frostproject.web.http import MAX_BODY
 
-#: What somebody who signed in may upload: a file of 100 MiB, and the form around it.
+#: What a signed-in user may upload: a file of 100 MiB, and the form around it.
 MAX_UPLOAD = 101 * 2**20
 #: What anybody may who is outside ADMIN_NETWORKS: it is refused anyway, and need not be kept until
 #: it has come in.
@@ -24,13 +24,12 @@ def max_body_bytes(
     is_upgrade: bool,
     cookies: dict[bytes, bytes],
 ) -> int:
-    """Bytes that the body of a request to ``target`` may have; ``root`` is the prefix this server
-    was put behind.
+    """Bytes that the body of a request to ``target`` may have; ``root`` is the URL prefix of this
+    server.
 
     ``peer`` is the address at the other end, "" for a local socket.
 
-    Whether a session cookie is worth anything is not looked up: whoever made one up gets no further
-    than the larger limit.
+    Session cookies are not checked here: a forged one only gives the larger limit.
     """
     if is_upgrade or method in BODILESS:
         return 0

@@ -20,7 +20,8 @@ from frostproject.signin.attempt import find_attempt
 
 
 class FrostAdminSite(AdminSite):
-    """Django's own, where a right password alone does not let in whoever has a second factor."""
+    """Django's admin site, but users with a second factor cannot sign in with the password
+    alone."""
 
     login_template = "admin/sign_in.html"
 

@@ -1,8 +1,8 @@
-"""Asks for the password once more before anything that would let whoever has a stolen session stay
-in.
+"""Asks for the password again before any change that would give the holder of a stolen session
+lasting access.
 
-That is: second factors, and the accounts themselves, by which a superuser could give
-himself a new password or make another superuser.
+These are changes of second factors and of accounts: there a superuser could set a new password or
+create another superuser.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ AdminView = Callable[..., HttpResponse]
 
 
 def require_fresh_sign_in(view: AdminView) -> AdminView:
-    """``view`` of the admin, which whoever signed in a while ago reaches by way of
+    """``view`` of the admin; users who signed in a while ago are first sent to
     :func:`sign_in_again_page`."""
 
     @wraps(view)
@@ -61,7 +61,7 @@ def _asks(request: HttpRequest) -> bool:
 
 def sign_in_again_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks a person who is signed in for the password, or a passkey."""
-    user = cast("User", request.user)  # the site lets nobody else come here
+    user = cast("User", request.user)  # the site requires a signed-in user
     error = ""
     if request.method == "POST":
         if user.check_password(request.POST.get("password", "")):

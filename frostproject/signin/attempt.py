@@ -16,7 +16,8 @@ class SignInAttempt:
     """Who tries, and what was taken for it, which a success gives back."""
 
     address: str
-    """The other end, or whom the proxy on this machine names; "" for a local socket."""
+    """The address of the client: the peer, or the address that the proxy on this machine names; ""
+    for a local socket."""
     name: str = ""
     """The account's name as it was typed."""
     is_known: bool = False

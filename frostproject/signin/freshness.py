@@ -1,4 +1,4 @@
-"""How long ago whoever has a session proved to be its owner."""
+"""How long ago the user of a session last proved who they are."""
 
 import time
 

@@ -1,8 +1,8 @@
-"""What a try to sign in has to pass before Django sees it: plain ASGI, so that whoever waits
-occupies no thread.
+"""Limits sign-in attempts before they reach Django. Plain ASGI, so that a waiting attempt uses no
+thread.
 
-A check of a password costs most of a second of a processor. So tries are counted for each
-address and each account before anything is computed, and at most two are computed at a time.
+A password check takes most of a second of processor time. So attempts are counted for each address
+and each account before anything is computed, and at most two are computed at a time.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class ClientDisconnected(Exception):  # noqa: N818 - it says what happened
-    """Whoever asked is gone."""
+    """The client has disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class SignInGate:
 
     async def _wait_for_turn(self, attempt: SignInAttempt, receive: Receive) -> None:
         """Raises :class:`SignInRefusal` (503), which is not counted, and
-        :class:`ClientDisconnected`, which is; whoever is cancelled has no turn."""
+        :class:`ClientDisconnected`, which is. A cancelled attempt holds no turn."""
         waiting = asyncio.ensure_future(self._turns.acquire(is_known=attempt.is_known))
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
@@ -214,8 +214,8 @@ async def _small_body(receive: Receive) -> bytes:
 def _handing(body: bytes) -> Receive:
     """``receive`` for Django: the body, and then nothing.
 
-    Told that the client hung up, Django would give up what goes on in a thread; asgiref
-    then waits for that thread on the event loop.
+    If Django saw that the client disconnected, it would abandon the work in its thread, and asgiref
+    would then wait for that thread on the event loop.
     """
     messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -259,8 +259,8 @@ def _field(request: ASGIRequest | None, name: str) -> str:
 
 
 def _address(request: Handshake) -> str:
-    """Whom a request is counted to: the peer, or, where that is a proxy on this machine, the last
-    that it names."""
+    """The address that a request counts for: the peer, or, behind a proxy on this machine, the last
+    address that the proxy names."""
     try:
         peer = client_key(request.peer)
         if peer and not ipaddress.ip_address(peer.partition("/")[0]).is_loopback:

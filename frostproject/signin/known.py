@@ -1,8 +1,8 @@
 """Browsers that have signed in to an account before.
 
-They have buckets of their own, so that strangers who guess at an account, also from behind
-the same proxy, cannot lock its owner out. What says so is a signed cookie: it lasts over
-restarts and changes of address, needs no memory here, and nobody can make one up.
+They have their own rate limits, so that strangers who guess passwords, also from behind the same
+proxy, cannot lock the owner out. They are recognized by a signed cookie: it survives restarts and
+changes of address, needs no storage here, and cannot be forged.
 """
 
 import secrets
@@ -17,7 +17,7 @@ KNOWN_COOKIE = "frostagent_known"
 COOKIE_SALT = "frostagent known browser"
 #: For how long a browser is known after it signed in.
 KNOWN_SECONDS = 180 * 86_400
-#: Characters of a name that count; of a cookie that is looked at.
+#: Characters of a name that count, and of a cookie that are read.
 LONGEST_NAME, LONGEST_COOKIE = 150, 1_000
 
 

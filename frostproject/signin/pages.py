@@ -24,7 +24,7 @@ from tools.secrets.encryption import DecryptionError
 
 
 def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
-    """Asks whoever has given the right password for the second factor."""
+    """Asks for the second factor after the right password."""
     user = request.user
     if not isinstance(user, User) or not user.is_staff or not user.is_active:
         return HttpResponseRedirect(reverse("admin:login"))
@@ -66,7 +66,7 @@ def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
 
 
 def _waiting(user: User) -> str:
-    """What to tell whoever entered too many wrong codes; "" otherwise."""
+    """The message after too many wrong codes; "" otherwise."""
     kinds = (AuthenticatorApp, RecoveryCodes)
     devices = [
         device for kind in kinds for device in kind.objects.filter(user=user, confirmed=True)
@@ -93,7 +93,7 @@ def next_url(request: HttpRequest) -> str:
 
 def own_factors_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """A person's own second factors."""
-    user = cast("User", request.user)  # the site lets nobody else come here
+    user = cast("User", request.user)  # the site requires a signed-in user
     shown: dict[str, Any] = {}
     if request.method == "POST":
         act = ACTIONS.get(request.POST.get("action", ""))

@@ -55,8 +55,8 @@ def passkey_origins(request: HttpRequest) -> list[str]:
 
 
 def can_offer_passkeys(request: HttpRequest) -> bool:
-    """Whether a browser could offer passkeys here, as far as the address tells; the page asks the
-    browser itself."""
+    """Whether browsers can offer passkeys at this address; the page also asks the browser
+    itself."""
     try:
         ipaddress.ip_address(passkey_domain(request).strip("[]"))
     except ValueError:
@@ -65,7 +65,7 @@ def can_offer_passkeys(request: HttpRequest) -> bool:
 
 
 class PasskeyHelper(WebAuthnHelper):  # type: ignore[misc]  # no types
-    """The package's, for a server that is not told its name."""
+    """The class of the package, for a server that does not know its own host name."""
 
     def get_allowed_origins(self) -> list[str]:
         return passkey_origins(self.request)
@@ -109,7 +109,7 @@ def _check_room(request: HttpRequest) -> None:
 
 class BeginSignIn(_Json, views.BeginCredentialAuthenticationView):  # type: ignore[misc]  # as above
     def post(self, *arguments: Any, **values: Any) -> HttpResponse:
-        record.delete_expired_sessions()  # each that begins makes one, whoever it is
+        record.delete_expired_sessions()  # each attempt creates one, also of strangers
         answer: HttpResponse = super().post(*arguments, **values)
         return answer
 

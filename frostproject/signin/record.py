@@ -31,7 +31,7 @@ FAILURE_AGE = timedelta(hours=24)
 
 
 def connect_sign_in_signals() -> None:
-    """Have Django tell of sign-ins; for the start of the process."""
+    """Connect the handlers of Django's sign-in signals; called at the start of the process."""
     user_login_failed.connect(_password_failed, dispatch_uid="frostproject.signin")
     user_logged_in.connect(_password_passed, dispatch_uid="frostproject.signin")
 
@@ -52,7 +52,8 @@ def record_failure(request: HttpRequest, name: str, what: str) -> None:
 
 
 def record_sign_in(request: HttpRequest, user: User) -> None:
-    """``user`` is in, with all that was asked for; tells him what failed meanwhile."""
+    """``user`` has signed in with every factor; shows which attempts failed since the last
+    sign-in."""
     attempt = find_attempt(request)
     attempt.succeeded = True
     freshness.mark_fresh(request)

@@ -1,5 +1,5 @@
-"""The page for whoever has to wait, in the admin's looks. Rendered once for each length of a
-wait."""
+"""The page for users who have to wait, in the style of the admin. Rendered once for each length of
+the wait."""
 
 from functools import lru_cache
 from typing import Any
@@ -38,7 +38,7 @@ async def send_refusal(refusal: SignInRefusal, scope: dict[str, Any], send: Send
 
 
 def _language(scope: dict[str, Any]) -> str:
-    """The language that whoever asks has chosen, by the rules of Django's middleware."""
+    """The language that the client has chosen, by the rules of Django's middleware."""
     request = HttpRequest()
     given = {name: value.decode("latin1") for name, value in scope["headers"]}
     request.META = {"HTTP_ACCEPT_LANGUAGE": given.get(b"accept-language", "")}

@@ -24,8 +24,8 @@ class PasswordQueue:
         self._strangers: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, *, is_known: bool) -> None:
-        """Wait for a turn, which is held until :meth:`release`. Raises
-        :class:`PasswordQueueFull`; whoever is cancelled has none."""
+        """Wait for a turn, which is held until :meth:`release`. Raises :class:`PasswordQueueFull`;
+        a cancelled call holds none."""
         if self._free:
             self._free -= 1
             return

@@ -1,5 +1,4 @@
-"""What browsers are told of every page: load nothing from elsewhere, and come back by https only
-where that is set up."""
+"""Headers of every page: load nothing from other sites, and use https only where that is set up."""
 
 import inspect
 from collections.abc import Callable

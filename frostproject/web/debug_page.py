@@ -1,4 +1,4 @@
-"""Django's page of an error, as ``DEBUG=true`` shows it to whoever asks: without the secrets of the
+"""Django's error page, which ``DEBUG=true`` shows to every client: without the secrets of the
 installation."""
 
 from django.http import HttpRequest

@@ -1,4 +1,4 @@
-"""Log lines without secrets, and of the server's own making alone, whoever's words are in them."""
+"""Log lines without secrets, in which foreign text cannot forge lines of its own."""
 
 import logging
 import re
@@ -21,7 +21,7 @@ SECRET_SETTINGS = (
 )
 #: Settings that hold addresses, whose passwords are as secret.
 ADDRESS_SETTINGS = ("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT")
-#: Tokens in addresses: those that were wrong are nobody's business either.
+#: Tokens in addresses; wrong ones are hidden too.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")
 #: What is not seen but does something: control characters, marks of direction and width, separators
 #: of lines, halves of pairs.
@@ -29,7 +29,7 @@ INVISIBLE_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
-#: What a line that goes on from another begins with, so that none of them passes for a record.
+#: The prefix of continuation lines, so that none of them looks like a record of its own.
 CONTINUATION_INDENT = "    "
 #: A secret this short would blot out ordinary words.
 SHORTEST_SECRET = 4

@@ -92,7 +92,7 @@ class McpEndpoint:
             raise HttpRefusal(503, "the server stops")
 
     async def _serving(self) -> "StreamableHTTPSessionManager":
-        """What answers, running; made anew should it have come to an end that nobody asked for."""
+        """The running server; created again if it stopped unexpectedly."""
         self._gateway.ensure_started()
         if self._sessions is None or self._life is None or self._life.done():
             loop = asyncio.get_running_loop()

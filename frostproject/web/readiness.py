@@ -66,8 +66,8 @@ class ReadinessEndpoint:
         )
 
     def _is_in_place(self) -> bool:
-        """Whether the file that is written is still the one by that name: SQLite goes on writing
-        one that was deleted."""
+        """Whether the open file is still the one at that path: SQLite keeps writing to a deleted
+        file."""
         if connection.vendor != "sqlite":
             return True
         path = Path(str(settings.DATABASES["default"]["NAME"]))
@@ -92,8 +92,8 @@ async def _problem(name: str, check: ReadinessCheck) -> str:
 
 async def _channel_layer() -> str:
     layer = get_channel_layer()
-    # The usual prefix, which the relay listens under too: the layer has one listener for
-    # each process, and what comes under another prefix would never be looked at.
+    # The usual prefix, which the relay also listens under: the layer has one listener per process,
+    # and messages under another prefix would never be read.
     channel = await layer.new_channel()
     await layer.send(channel, {"type": "ready"})
     await layer.receive(channel)

@@ -1,13 +1,13 @@
-"""HTTP tools without code: a row in the admin that says what to request, and what the model gets
-of the answer.
+"""HTTP tools without code: a row in the admin defines the request, and the part of the answer that
+the model gets.
 
-Everything here is pure but for ``provider`` (the rows), ``tool`` (one exchange with a server),
+Everything here is pure except ``provider`` (the rows), ``tool`` (one exchange with a server),
 ``cache`` and ``dry_run`` (an exchange, shown).
 
-* A template is a text in which ``{name}`` stands for an argument and ``{secret:NAME}`` for
-  a secret; ``{{`` and ``}}`` are plain braces (``templates``). A value is encoded for the place
-  where it stands, so that it is never more than a value there (``substitution``,
-  ``url_template``, ``body_template``, ``request_template``).
+* A template is a text in which ``{name}`` stands for an argument and ``{secret:NAME}`` for a
+  secret; ``{{`` and ``}}`` are plain braces (``templates``). A value is encoded for its place, so
+  that it can never be more than a value (``substitution``, ``url_template``, ``body_template``,
+  ``request_template``).
 * No template stands in scheme, host, port or a name (of a query entry, header, field).
   The finished URL is parsed again, and not requested when it leads elsewhere than the row's URL.
 * What a row may hold is checked in one place, ``validation``: for forms, for the model's own

@@ -27,7 +27,7 @@ PICKED_LIMIT = 2**20
 QUICK_BYTES = 16 * 1024
 """An answer of at most so many bytes is read on the event loop."""
 MAX_DEPTH = 64
-"""Levels of JSON that are read; whatever looks at the result later does so level by level."""
+"""The most levels of JSON that are read; later code processes the result recursively."""
 NOTHING = "请求成功，服务器没有返回内容。"
 NO_MATCH = "请求成功，但返回的数据中没有要取的内容。"
 NOT_JSON = object()

@@ -37,10 +37,11 @@ class AnswerCache:
         self._flights: dict[bytes, _Flight] = {}
 
     async def result(self, key: bytes, seconds: float, ask: Ask) -> ToolExecutionResult:
-        """What is kept under ``key``, or what ``ask`` comes to, which is then kept for ``seconds``.
+        """The value cached under ``key``, or the result of ``ask``, which is then cached for
+        ``seconds``.
 
-        Calls with one key at the same time ask once. When cancelled, the request goes on
-        while another call waits for it.
+        Concurrent calls with the same key share one request. When cancelled, the request continues
+        if another call waits for it.
         """
         result, until = self._kept.get(key, (None, 0.0))
         if result is not None and until > self._clock():

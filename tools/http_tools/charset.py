@@ -7,7 +7,7 @@ from charset_normalizer.utils import any_specified_encoding
 from tools.text.encodings import guessed_encoding, without_mark
 
 _IN_PAGE = 2_048
-"""Bytes of a page in which its charset is looked for (the HTML standard has 1,024)."""
+"""Bytes of a page that are searched for its charset (the HTML standard has 1,024)."""
 _MEANT = {
     "gb2312": "gb18030",
     "gbk": "gb18030",

@@ -1,9 +1,8 @@
 """The wanted part of a JSON answer: JSONPath by RFC 9535, with bounds. Pure.
 
-The answer is a stranger's and may be made to be slow. So there are no regular expressions
-(``match`` and ``search``: Python's can take for ever, and hold every thread up meanwhile),
-a filter may ask for single values only (else each element could ask for all elements), and
-every node that is looked at counts.
+The answer is untrusted and may be built to be slow. So there are no regular expressions (``match``
+and ``search``: Python's may never end, and block every thread meanwhile), a filter may select
+single values only (else each element could select all elements), and every visited node counts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,12 +15,12 @@ from jsonpath.filter import BaseExpression, FilterQuery
 from jsonpath.selectors import Filter
 
 NODES = 200_000
-"""Nodes that are looked at for one answer; about half a second."""
+"""The most nodes visited for one answer; about half a second."""
 _left: ContextVar[list[int]] = ContextVar("nodes_left")
 
 
 class TooManyNodesError(Exception):
-    """The answer has more nodes than are looked at, or is nested too deep."""
+    """The answer has too many nodes, or is nested too deep."""
 
 
 class _Environment(JSONPathEnvironment):
@@ -47,7 +46,7 @@ class _Node(JSONPathMatch):
         return _node(obj, self.root)
 
     def add_child(self, *children: JSONPathMatch) -> None:
-        """Nobody asks for the way to a node."""
+        """The path to a node is not needed."""
 
 
 _environment = _Environment()

@@ -161,7 +161,7 @@ class HttpTool(LiveModel):
         return self.name
 
     def save(self, **options: Any) -> None:
-        """The time limit of the whole call goes along, unless somebody has set another one."""
+        """The time limit of the whole call follows, unless an operator has set another one."""
         old = (
             HttpTool.objects.filter(pk=self.pk).values_list("timeout_seconds", flat=True).first()
             if self.pk

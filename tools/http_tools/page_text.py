@@ -32,7 +32,7 @@ _LINES = re.compile(r"\s*\n\s*")
 
 
 PAGE_CHARS = 512 * 1024
-"""Characters of a page that are read: many times what the model is given of the words in them."""
+"""Characters of a page that are read: many times the text that the model gets of them."""
 
 
 def extract_text(page: str) -> str:
@@ -55,7 +55,7 @@ def extract_text(page: str) -> str:
 
 
 def _end(page: str, tag: int, kind: str) -> int:
-    """Where the text goes on after the tag, and after what it hides."""
+    """Where the text continues after the tag, and after what it hides."""
     if page.startswith("<!--", tag):
         return _after(page, "-->", tag)
     end = _after(page, ">", tag)

@@ -1,4 +1,4 @@
-"""One HTTP tool as its row has it, frozen.
+"""One HTTP tool with the settings of its row, frozen.
 
 What the JSON fields of a row hold:
 
@@ -11,8 +11,8 @@ What the JSON fields of a row hold:
   ``{"count": "{count}"}`` for a number too.
 * ``parameters_schema``: a JSON Schema of type ``object``; ``{}`` is a tool without arguments.
 
-An entry, or a text in JSON, that names arguments is left out when none of them was given;
-an argument that is missing among others is "".
+An entry, or a text in JSON, that names arguments is left out when all of them are missing; one that
+is missing among others is "".
 """
 
 from collections.abc import Iterator

@@ -32,7 +32,8 @@ class TemplateValues:
         self._room = TEXT_LIMIT
 
     def is_omitted(self, template: Template) -> bool:
-        """Whether ``template`` names arguments of which none was given; null is none."""
+        """Whether ``template`` names arguments and all of them are missing; null counts as
+        missing."""
         names = list(template_arguments(template))
         return bool(names) and all(self._arguments.get(name) is None for name in names)
 

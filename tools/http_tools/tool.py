@@ -1,6 +1,5 @@
 """An HTTP tool that is ready to be called: what it declares and sends, and how answers become
-results.
-Pure but for ``exchange``."""
+results. Pure except ``exchange``."""
 
 import hashlib
 import json
@@ -60,7 +59,8 @@ def build_ready_tool(settings: HttpToolSettings) -> ReadyHttpTool:
 
 
 def request_digest(request: FetchRequest) -> bytes:
-    """What two requests share only when they are the same. Tells nothing of the secrets in them."""
+    """A key that two requests share only when they are equal. It does not reveal the secrets in
+    them."""
     text = json.dumps(
         [request.method, request.url, sorted(request.headers.items()), request.body is None]
     )

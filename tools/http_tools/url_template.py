@@ -139,7 +139,7 @@ def is_dot_segment(segment: str) -> bool:
         segment, before = unquote(segment), segment
         if segment == before:
             return False
-    return True  # nobody means anything good by that many layers
+    return True  # so many layers are not legitimate
 
 
 def _segment(segment: Template, values: TemplateValues) -> str:

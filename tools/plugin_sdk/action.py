@@ -27,10 +27,9 @@ def Action(  # noqa: N802 - the name that plugins use
     """Offer the function below to the model. Deprecated: new plugins use
     :func:`tools.plugin_sdk.Tool`.
 
-    Every parameter is a text that need not be given. What says when to use the action is
-    told to the model with the description; when it was activated is only kept on record.
-    The function is called with ``stream_id``, ``chat_id``, ``reasoning`` and
-    ``action_data`` (the arguments) beside its arguments.
+    Every parameter is an optional text. The description that the model gets includes when to use
+    the action; the activation type is only recorded. The function is called with ``stream_id``,
+    ``chat_id``, ``reasoning`` and ``action_data`` (the arguments) in addition to its arguments.
     """
     warnings.warn(f"@Action({name!r}) is deprecated: use @Tool", DeprecationWarning, stacklevel=2)
     origin = {

@@ -1,5 +1,5 @@
-"""The call that a plugin's code is answering, wherever that code runs; and what can go wrong
-between the server and a plugin, by code. The codes are MaiBot's, but for the last."""
+"""The call that a plugin's code is answering, in any thread or task; and the error codes between
+the server and a plugin. The codes are MaiBot's, except the last one."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, fields

@@ -62,8 +62,8 @@ class Context:
         return self.ask("history.read", number=number)
 
     def report_progress(self, text: str, *, tell: bool = False) -> None:
-        """Put on record how far a long-running tool is; ``tell``: and have the model told. Returns
-        at once."""
+        """Record the progress of a long-running tool; with ``tell`` the model also gets it. Returns
+        immediately."""
         self._attached().progress(self.call.token, text, tell)
 
     def ask(self, name: str, **arguments: Any) -> Any:

@@ -71,15 +71,15 @@ def Tool(  # noqa: N802 - the name that plugins use
 ) -> Any:
     """Offer the function below to the model: ``@Tool``, or ``@Tool("name", description="…", …)``.
 
-    What is not given comes from the function: its name, its docstring, and its typed
-    parameters. The model is told ``description``, or else ``brief_description``;
-    ``detailed_description`` is for people.
+    Missing values come from the function: its name, its docstring, and its typed parameters. The
+    model gets ``description``, or else ``brief_description``; ``detailed_description`` is for
+    people.
 
-    Of ``metadata`` these are obeyed: ``visibility`` ("visible", "deferred" or "hidden"),
-    ``core_tool`` (True: shown to the model in full), ``timeout_ms``, ``chat_scope`` ("all",
-    "group" or "private"), ``allowed_session`` (a list of sessions, groups or
-    ``platform:group``), ``requires_approval`` (True: an owner is asked before each call)
-    and ``is_long_running``. They are first values: the operator may change them.
+    These entries of ``metadata`` are used: ``visibility`` ("visible", "deferred" or "hidden"),
+    ``core_tool`` (True: shown to the model in full), ``timeout_ms``, ``chat_scope`` ("all", "group"
+    or "private"), ``allowed_session`` (a list of sessions, groups or ``platform:group``),
+    ``requires_approval`` (True: each call needs an owner's approval) and ``is_long_running``. They
+    are initial values: the operator may change them.
 
     Raises :class:`InvalidDeclaration` for what cannot be offered.
     """

@@ -1,4 +1,4 @@
-"""The words that declarations of tools are made of. Names and fields are those of MaiBot's SDK."""
+"""The types used in declarations of tools. Names and fields are those of MaiBot's SDK."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

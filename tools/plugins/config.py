@@ -1,8 +1,8 @@
 """A plugin's configuration as its row keeps it: JSON in which each secret is sealed. No I/O.
 
-A secret stands there as ``{"$sealed": "…"}``, whatever JSON it is; the plugin is given it
-opened, and no page shows it. What a later version of the plugin no longer knows stays
-in the row, for the version after it, and is not given to the plugin.
+A secret of any JSON type is stored as ``{"$sealed": "…"}``; the plugin gets it decrypted, and no
+page shows it. Values that a later version of the plugin does not declare stay in the row, in case
+the next version does, and the plugin does not get them.
 """
 
 import json
@@ -51,10 +51,10 @@ def encrypt_config(config: Mapping[str, Any], schema: Any) -> dict[str, Any]:
 
 
 def decrypt_config(config: Any, schema: Any) -> dict[str, Any]:
-    """The configuration as the plugin is given it: what ``schema`` names, with its defaults for
-    what is not given.
+    """The configuration as the plugin gets it: the fields of ``schema``, with defaults for missing
+    values.
 
-    Raises :class:`tools.secrets.encryption.DecryptionError` when a secret has to be entered anew.
+    Raises :class:`tools.secrets.encryption.DecryptionError` when a secret has to be entered again.
     """
     parts = config_properties(schema)
     defaults = {
@@ -66,7 +66,7 @@ def decrypt_config(config: Any, schema: Any) -> dict[str, Any]:
 
 
 def undecryptable_names(config: Any, schema: Any) -> list[str]:
-    """The names of the secrets that have to be entered anew."""
+    """The names of the secrets that have to be entered again."""
     return [
         name
         for name, value in _known(config, config_properties(schema))

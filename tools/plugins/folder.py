@@ -19,11 +19,12 @@ from tools.plugins.manifest import MANIFEST, ManifestError, read_manifest
 
 logger = logging.getLogger(__name__)
 
-#: Folders that are looked at; files of one whose changes are noticed; characters of its name.
+#: The most folders that are read, the most files of a folder that are watched for changes, the most
+#: characters of its name.
 MOST_FOLDERS, MOST_FILES, NAME_CHARS = 200, 2_000, 200
 #: Changes that come so close together are one, in milliseconds.
 DEBOUNCE_MS, STEP_MS = 600, 200
-#: How often it is looked where nobody tells of changes, in seconds.
+#: The polling interval where the system reports no changes, in seconds.
 LOOK_SECONDS = 5.0
 
 

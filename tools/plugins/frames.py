@@ -40,7 +40,7 @@ class RpcResponse:
 
 @dataclass(frozen=True, slots=True)
 class RpcCancellation:
-    """Nobody waits any more for the answer to the request of that number."""
+    """The request with that number was cancelled: no answer is expected."""
 
     number: int
 

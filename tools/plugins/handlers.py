@@ -21,7 +21,7 @@ from tools.schemas.signatures import DocstringParts, FunctionParameters, read_si
 IDENTITY = frozenset({"stream_id", "chat_id"})
 """Where a call comes from: never asked of the model, even where a plugin declares it."""
 CONTEXT = IDENTITY | {"session_id", "group_id", "user_id", "platform", "is_group_chat", "reasoning"}
-"""What a function may take beside the model's arguments."""
+"""The parameters that a function may have besides the model's arguments."""
 
 Function = Callable[..., Any]
 

@@ -43,9 +43,9 @@ class HostedTool:
 
 
 class PluginHost:
-    """Used from one event loop, but for :meth:`reload`, which is for the database thread.
+    """Used from one event loop, except :meth:`reload`, which runs in the database thread.
 
-    ``reserved`` are the names of the program's own tools: no plugin's counts beside them.
+    ``reserved`` are the names of built-in tools: plugins cannot use them.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class PluginHost:
         self.process_id = desk.process_id
         self.starting = asyncio.Semaphore(STARTING_AT_ONCE)
         self.tools: Mapping[str, HostedTool] = {}
-        """By name, in order of the folders, also of plugins that do not run just now."""
+        """By name, in the order of the folders; includes plugins that are not running now."""
         self.tools_version = 0
-        """Another number for each change of :attr:`tools`."""
+        """Increases with each change of :attr:`tools`."""
         self.one_of_each: Sequence[HostedTool] = ()
         """One tool of each plugin that has some."""
         self.has_chat_limits = False
-        """Whether some tool is for certain chats alone."""
+        """Whether any tool is limited to certain chats."""
         self._desk = desk
         self._capabilities = capabilities
         self._recorder = PluginRecorder(desk)
@@ -89,14 +89,14 @@ class PluginHost:
             self._loop.call_soon_threadsafe(self._apply_settings)
 
     def start(self) -> None:
-        """Begin to follow the folder and to run what is enabled. Returns at once."""
+        """Start watching the folder and running the enabled plugins. Returns immediately."""
         self._loop = asyncio.get_running_loop()
         self._tasks = [
             self._loop.create_task(work(), name="plugins") for work in (self._follow, self._confirm)
         ]
 
     async def close(self) -> None:
-        """End every plugin, all at once, and put down what happened."""
+        """Stop all plugins concurrently, and write the last records."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -110,7 +110,7 @@ class PluginHost:
         await self._capabilities.close()
 
     def settings(self, pk: int) -> PluginSettings | None:
-        """The row as it was read last, which the supervisor may not have seen yet."""
+        """The row as last read; the supervisor may not have it yet."""
         return self._rows.get(pk)
 
     def all_settings(self) -> Sequence[PluginSettings]:
@@ -138,7 +138,7 @@ class PluginHost:
         )
 
     def changed(self) -> None:
-        """Gather the tools anew. Of several with one name the first counts, by the order of the
+        """Collect the tools again. Of several with one name the first counts, in the order of the
         folders."""
         tools: dict[str, HostedTool] = {}
         for supervisor in sorted(self._supervisors.values(), key=lambda each: each.settings.folder):
@@ -168,7 +168,7 @@ class PluginHost:
     # --- Work -----------------------------------------------------------------------
 
     async def _follow(self) -> None:
-        """Look at the folder now, and whenever something in it changes."""
+        """Read the folder now, and after each change in it."""
         await self._look()
         await watch_folder(self.root, self._look)
 

@@ -140,7 +140,7 @@ class PluginLink:
         self, name: str, invocation: ToolInvocation, context: ToolExecutionContext
     ) -> Any:
         """What the plugin's tool ``name`` returns. Raises :class:`RpcError`; when cancelled, the
-        plugin is told."""
+        plugin is notified."""
         self._number += 1
         token = f"{self._number}"
         call = self._calls[token] = PluginCall(CallInFlight(invocation, context))
@@ -179,7 +179,7 @@ class PluginLink:
         has, in seconds."""
         before = (
             usage.cpu_seconds if self._cpu_seconds is None else self._cpu_seconds
-        )  # loading is nobody's call
+        )  # loading belongs to no call
         spent, self._cpu_seconds = max(0.0, usage.cpu_seconds - before), usage.cpu_seconds
         for call in self._calls.values():
             call.cpu_seconds += spent / len(self._calls)

@@ -20,7 +20,7 @@ from tools.plugin_sdk.declarations import declaration_of
 from tools.plugins.handlers import ToolHandler, build_handler
 
 PACKAGE = "loaded_plugin"
-"""The folder's name as a package: ``from .words import greet`` finds ``words.py`` beside
+"""The folder's name as a package: ``from .words import greet`` finds ``words.py`` next to
 ``plugin.py``."""
 ENTRY = "plugin"
 OLD_NAMES = {"maibot_sdk": tools.plugin_sdk, "maibot_sdk.types": tools.plugin_sdk.types}

@@ -110,7 +110,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are all different: of two, only one would count, and nobody would know
+    """An object without duplicate names: of two, only one would count, and it would be unclear
     which."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -271,7 +271,7 @@ def _place(error: ErrorDetails) -> str:
 
 
 def _words(error: ErrorDetails) -> str:
-    """What is wrong with one field, for somebody who can mend it."""
+    """What is wrong with one field, for the author who can fix it."""
     hints = dict(_hints())
     match error["type"]:
         case "missing":

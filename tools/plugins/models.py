@@ -1,4 +1,4 @@
-"""Plugins of the plugins folder, what they may do, and what became of them."""
+"""Plugins of the plugins folder, their capabilities and their history."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -15,7 +15,8 @@ class Plugin(LiveModel):
     plugin_id = models.CharField(_("id"), max_length=128, editable=False, default="")
     enabled = models.BooleanField(_("enabled"), default=False)
     granted = models.JSONField(_("granted capabilities"), blank=True, default=list)
-    #: Capabilities that it asked for when the operator last decided about it; None: nobody has yet.
+    #: Capabilities that it requested when the operator last decided about it; None: not decided
+    #: yet.
     decided = models.JSONField(editable=False, null=True, default=None)
     config = models.JSONField(_("configuration"), blank=True, default=dict)
     reloads = models.PositiveBigIntegerField(default=0, editable=False)
@@ -37,8 +38,8 @@ class Plugin(LiveModel):
 
 
 class PluginStatus(models.Model):
-    """How one server process gets on with one plugin: written by that process alone, while it
-    lives."""
+    """The status of one plugin in one server process. Only that process writes it, while it
+    runs."""
 
     class PluginState(models.TextChoices):
         STARTING = "starting", _("starting")

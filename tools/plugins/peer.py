@@ -28,14 +28,15 @@ logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)
 
 RequestHandler = Callable[[str, Any], Awaitable[Any]]
-"""Answers a request: method and payload to payload. A notice, too, but nobody gets its answer."""
+"""Answers a request: method and payload to payload. It also handles notices, whose answer is
+dropped."""
 
 AT_ONCE = 256
 """Requests that wait for an answer, in each direction. What is above is refused."""
 UNSENT_BYTES = 32 * 1024 * 1024
 """That wait for the other side to read; then it is E_BACK_PRESSURE."""
 TURN = 32
-"""Frames that are taken in one after another before everybody else has a turn."""
+"""The most frames that are read in a row before other tasks may run."""
 
 
 class RpcPeer:
@@ -65,11 +66,11 @@ class RpcPeer:
         return self._ended is None
 
     async def run(self) -> RpcError:
-        """Serve until either side closes, and say why it ended. Then nobody waits and nothing works
-        any more.
+        """Serve until either side closes, and return the reason. Afterwards no call waits and no
+        handler runs.
 
-        A frame that is too large or no envelope ends it as well: what else was lost with
-        it cannot be known. When cancelled, the peer is closed.
+        A frame that is too large or not an envelope also ends it: it is unknown what else was lost
+        with it. When cancelled, the peer is closed.
         """
         try:
             await self._read()
@@ -89,16 +90,16 @@ class RpcPeer:
         return self._ended or RpcError(RpcErrorCode.SHUTTING_DOWN, "closed")
 
     def close(self) -> None:
-        """End at once: whoever waits gets E_SHUTTING_DOWN, what works is cancelled. May be called
-        again."""
+        """End immediately: waiting calls get E_SHUTTING_DOWN, running handlers are cancelled. May
+        be called again."""
         self._end(RpcError(RpcErrorCode.SHUTTING_DOWN, "the connection was closed"))
 
     async def request(self, method: str, payload: Any, seconds: float | None = None) -> Any:
         """The other side's answer. Raises :class:`RpcError` for an error, and after ``seconds``
         E_TIMEOUT.
 
-        When that happens, or it is cancelled, the other side is told to stop working on
-        it, and the peer goes on.
+        After a timeout or when cancelled, the other side is asked to stop working on it, and the
+        peer stays usable.
         """
         if len(self._waiting) >= AT_ONCE:
             raise RpcError(RpcErrorCode.BACK_PRESSURE, f"{AT_ONCE} requests wait already")
@@ -118,7 +119,7 @@ class RpcPeer:
                 self._writer.write(encode_cancellation(number))
 
     def notify(self, method: str, payload: Any) -> None:
-        """Tell the other side something. Raises :class:`RpcError` when it cannot be sent."""
+        """Send a notice to the other side. Raises :class:`RpcError` when it cannot be sent."""
         self._send(encode_request(None, method, payload))
 
     def _send(self, frame: bytes) -> None:
@@ -150,7 +151,7 @@ class RpcPeer:
             case RpcResponse(number, payload, error):
                 answer = self._waiting.get(number)
                 if answer is None or answer.done():
-                    return  # nobody waits for it any more
+                    return  # it was cancelled
                 if error is None:
                     answer.set_result(payload)
                 else:

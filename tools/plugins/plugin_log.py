@@ -75,7 +75,8 @@ class PluginRecorder:
         self._write_soon()
 
     def report(self, report: PluginReport) -> None:
-        """Say how this process gets on with a plugin; nothing is written when that is known."""
+        """Report the status of a plugin in this process; nothing is written when it did not
+        change."""
         report = replace(report, error=_clean(report.error))
         if self._known.get(report.plugin_pk) != report:
             self._known[report.plugin_pk] = self._reports[report.plugin_pk] = report

@@ -21,7 +21,7 @@ from tools.processes.process_reaper import keeper_command
 
 RUNNER = Path(__file__).with_name("runner.py")
 
-#: Characters of a printed line that are kept; lines that a crash is told with.
+#: Characters of a printed line that are kept, and lines that are shown with a crash.
 LINE_CHARS, LAST_LINES = 2_000, 20
 #: What is read at once of what it prints, and in a second: a process that prints more has to wait.
 CHUNK_BYTES, BYTES_PER_SECOND = 16 * 1024, 256 * 1024
@@ -30,7 +30,7 @@ TERMINATE_SECONDS, LAST_WORDS_SECONDS = 0.5, 0.5
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OutputListener = Callable[[str, str], object]
-"""Is told each line that is printed, and where: ``stdout`` or ``stderr``."""
+"""Called with each printed line and its stream: ``stdout`` or ``stderr``."""
 
 
 @dataclass(frozen=True, slots=True)

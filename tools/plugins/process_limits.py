@@ -33,7 +33,7 @@ class ProcessLimits:
         )
 
     def payload(self) -> dict[str, int]:
-        """As the runner is told, for what the kernel can hold it to."""
+        """As arguments of the runner: the limits that the kernel can enforce."""
         return asdict(self)
 
 
@@ -62,10 +62,10 @@ class ProcessUsage:
 
 
 def measure_usage(process: int) -> ProcessUsage:
-    """What the descendants of ``process`` have taken; of those that end meanwhile, nothing.
+    """The resources of the descendants of ``process``, without those that end meanwhile.
 
-    Memory is what is not shared, as far as the system tells; processor time includes that of
-    ended children on Linux.
+    Memory is the part that is not shared, as far as the system reports it; on Linux, processor time
+    includes that of ended children.
     """
     number, memory, seconds = 0, 0, 0.0
     for found in find_descendants(process):

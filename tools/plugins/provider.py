@@ -53,8 +53,8 @@ class PluginToolProvider:
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
     ) -> ToolExecutionResult:
-        """Have the plugin carry out the call. When cancelled, the plugin is told to stop, and asked
-        whether it is well."""
+        """Run the call in the plugin. When cancelled, the plugin is asked to stop and its health is
+        checked."""
         name = invocation.tool_name
         offered = self._host.tools.get(name)
         link = self._link(offered) if offered else None

@@ -38,7 +38,7 @@ class CrashEntry:
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """How this process gets on with a plugin; ``state`` "" when it has nothing to do with it."""
+    """The status of a plugin in this process; ``state`` is "" when this process does not run it."""
 
     plugin_pk: int
     process_id: str
@@ -133,11 +133,11 @@ def _keep_newest(model: type[Model], plugin_pk: int, most: int) -> None:
 
 
 def sync_plugin_rows(found: Sequence[PluginFolder]) -> None:
-    """Make a row, not enabled, for each folder that has none; say of rows without a folder that it
-    is gone. What the operator decided stays.
+    """Create a disabled row for each folder without one; mark rows whose folder is gone. The
+    operator's settings stay.
 
-    A folder that has another name now keeps its row, if its id tells. Nothing is written
-    when nothing is new.
+    A renamed folder keeps its row if the plugin's id identifies it. Nothing is written when nothing
+    is new.
     """
     rows = {row.folder: row for row in Plugin.objects.all()}
     known = {each.folder for each in found}

@@ -14,9 +14,9 @@ except ImportError:  # not a Unix
 
 def apply_rlimits(limits: Mapping[str, Any]) -> None:
     """Set ``memory_bytes`` and ``open_files``, each if it is given, for this process and its
-    children, and leave no core.
+    children, and disable core dumps.
 
-    The number of processes is the server's to count: the kernel counts all of one user.
+    The server counts processes itself: the kernel counts all processes of a user.
     """
     if resource is None:
         return

@@ -1,7 +1,7 @@
 """The program of a plugin's process: ``python -I runner.py FOLDER READS WRITES``.
 
-READS and WRITES are the file descriptors of the two pipes to the server. Standard
-output and error are the plugin's, for whatever it prints; the server has them as lines.
+READS and WRITES are the file descriptors of the two pipes to the server. Standard output and error
+belong to the plugin; the server reads them line by line.
 """
 
 import faulthandler

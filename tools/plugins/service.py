@@ -1,7 +1,6 @@
-"""What a plugin's process does for the server: load, call, configure, tell that it is well, end.
+"""What a plugin's process does for the server: load, call, configure, answer health checks, end.
 
-Everything of the plugin's runs here: asynchronous tools on the one event loop,
-synchronous ones in threads beside it.
+All code of the plugin runs here: asynchronous tools on the event loop, synchronous ones in threads.
 """
 
 import asyncio
@@ -42,8 +41,7 @@ UNLOAD_SECONDS, PARTING_SECONDS = 2.0, 1.0
 
 LOG_TEXT_CHARS = 8_000
 LOG_LINES_WAITING = 1_000
-"""Lines on their way to the event loop; what comes above that is left out, and their number is
-told."""
+"""The most lines queued for the event loop; more are dropped, and their number is reported."""
 
 
 def serve_plugin(folder: Path, reads: int, writes: int) -> None:
@@ -62,8 +60,8 @@ def serve_plugin(folder: Path, reads: int, writes: int) -> None:
 
 
 class PluginService:
-    """One plugin and the server's end of its pipes. Belongs to the event loop's thread, but for
-    what says otherwise."""
+    """One plugin and the server's end of its pipes. Used from the event loop's thread, except where
+    noted."""
 
     def __init__(self, folder: Path) -> None:
         self.loop: asyncio.AbstractEventLoop
@@ -210,10 +208,10 @@ class PluginService:
     async def _own(
         self, call: Callable[[], Any], is_async: bool | None = None, *, is_tool: bool = False
     ) -> Any:
-        """The result of the plugin's own code, as JSON, if it is a tool's. Raises :class:`RpcError`
-        for whatever that raises; cancellation passes through.
+        """The result of the plugin's own code, as JSON if it is a tool's. Raises :class:`RpcError`
+        for every error of that code; cancellation passes through.
 
-        What it says is for the model, who is told the words alone, or for the operator.
+        The message of the error is for the model, which gets only the text, or for the operator.
         """
         with capture_error() as attempt:
             value = await contain(
@@ -244,8 +242,8 @@ class PluginService:
         return await value if inspect.isawaitable(value) else value
 
     def _leave(self, work: Future[Any]) -> None:
-        """Nobody waits for ``work`` any more, and its thread goes on. A process whose threads are
-        all left makes way for another."""
+        """``work`` was given up, and its thread keeps running. When all threads were given up, the
+        process ends and a new one starts."""
         self._left.add(work)
         work.add_done_callback(self._left.discard)
         if len(self._left) >= THREADS:
@@ -278,7 +276,7 @@ class PeerLog(logging.Handler):
     def _send(self, payload: dict[str, str]) -> None:
         self._waiting -= 1
         left_out, self._left_out = self._left_out, 0
-        # The server may be gone, or not read: then nobody could be told.
+        # The server may be gone or not reading: then the error cannot be reported.
         with contextlib.suppress(RpcError):
             self._peer.notify("log", payload)
             if left_out:
@@ -287,7 +285,7 @@ class PeerLog(logging.Handler):
 
 
 def _without_stop_iteration(call: Callable[[], T]) -> T:
-    """No future can hold a StopIteration: whoever awaits it would wait for ever."""
+    """A future cannot hold a StopIteration: awaiting it would never end."""
     try:
         return call()
     except StopIteration as error:
@@ -295,8 +293,8 @@ def _without_stop_iteration(call: Callable[[], T]) -> T:
 
 
 def _start_logging(handler: logging.Handler) -> None:
-    """What the plugin and its libraries log goes to the server; a plugin that uses old names is
-    told so."""
+    """The logs of the plugin and its libraries go to the server, and so do warnings about
+    deprecated names."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler], force=True)
     logging.captureWarnings(True)
     warnings.filterwarnings("default", category=DeprecationWarning, module=PACKAGE)

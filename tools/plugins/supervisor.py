@@ -33,13 +33,13 @@ TURN_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """How patient a supervisor is; seconds, but for the numbers.
+    """The restart rules of a supervisor; times in seconds.
 
-    ``pause`` comes after the first crash and doubles with each one; ``crashes`` in a row are
-    given up; who ran ``stable`` has not crashed in a row. ``look`` is the time between two
-    looks at what it takes, ``health`` between two questions whether it is well. ``drain`` is
-    for calls under way when a plugin is replaced or switched off, ``last_drain`` when the
-    server ends. ``reloads`` changes of its files are obeyed within ``stable``.
+    ``pause`` follows the first crash and doubles with each one. After ``crashes`` in a row the
+    plugin is not restarted; a run of ``stable`` seconds resets the count. ``look`` is the time
+    between two checks of its resources, ``health`` between two health checks. ``drain`` is the time
+    for running calls when a plugin is replaced or disabled, ``last_drain`` when the server ends. At
+    most ``reloads`` file changes within ``stable`` cause a reload.
     """
 
     pause: float = 1.0
@@ -72,8 +72,8 @@ class SupervisorContext(LinkListener, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadedVersion:
-    """What a plugin was loaded from: the operator's word to load it anew, and the state of its
-    files."""
+    """What a plugin was loaded from: the number of the operator's reload request, and the state of
+    its files."""
 
     reloads: int
     stamp: str
@@ -81,7 +81,7 @@ class LoadedVersion:
 
 @dataclass(slots=True)
 class RestartHistory:
-    """How the plugin has got on since it was last wanted, or loaded anew."""
+    """What happened to the plugin since it was last enabled or reloaded."""
 
     crashes: int = 0
     error: str = ""
@@ -149,7 +149,7 @@ class Supervisor:
         self._wake.set()
 
     def report(self) -> None:
-        """Have it put down how the plugin gets on."""
+        """Record the status of the plugin."""
         record, state = self._record, self.state
         report = PluginReport(
             plugin_pk=self.settings.pk,
@@ -193,7 +193,7 @@ class Supervisor:
                 continue
 
     async def _step(self) -> None:
-        """One look at what is and what should be, and the next thing to do about it."""
+        """Compare the actual state with the wanted one, and take the next step."""
         now = time.monotonic()
         if self.link is not None and self.link.over.done():
             error = self.link.over.exception()
@@ -237,8 +237,8 @@ class Supervisor:
             self._context.changed()
 
     async def _renew(self, version: LoadedVersion) -> None:
-        """Load the plugin, beside the process that runs, and put it in that one's place; what
-        cannot be loaded changes nothing."""
+        """Load the plugin in a new process next to the running one, and replace that one; a failed
+        load changes nothing."""
         if version != self._version:
             self._version, self._record = (
                 version,
@@ -293,7 +293,7 @@ class Supervisor:
         return link
 
     def _failed(self, reason: str, details: str) -> None:
-        """A new process could not be had; one that runs goes on."""
+        """No new process could be started; a running one continues."""
         if self.link is None:
             self._crashed(ProcessExit(reason, details))
             return
@@ -353,14 +353,14 @@ class Supervisor:
             self._record.crashes = 0
 
     def _forget_checkup(self) -> None:
-        """What is asked of one process says nothing of another."""
+        """A health check of one process says nothing about another."""
         self._next_checkup = time.monotonic() + self._restart_policy.health
         if self._checkup is not None:
             self._checkup.cancel()
             self._checkup = None
 
     def _retire(self, link: PluginLink) -> None:
-        """Let ``link`` finish what it is at, beside everything else."""
+        """Let ``link`` finish its calls in the background."""
         if self.link is link:
             self.link = None
         task = asyncio.create_task(

@@ -98,7 +98,7 @@ class ImportPages(ModelAdmin):
 
     @method_decorator(sensitive_post_parameters())
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """Read a document; choose of it; look at what would be made; make it."""
+        """Read a document, select operations, preview the tools, create them."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         step = request.POST.get("step", "")

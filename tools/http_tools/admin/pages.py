@@ -37,7 +37,7 @@ from tools.secrets.store import load_secrets
 from tools.secrets.url_masking import mask_url
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
-#: Secrets that are looked at for a page.
+#: The most secrets that are read for a page.
 SECRETS_READ = 1_000
 LOOKED_AT = ("address", "query_names", "header_names", "body_state")
 """The request, for users who may only view."""
@@ -84,8 +84,8 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
         js = ("tools/http_tool.js",)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Whoever may only look sees host and names: keys may stand in everything else, though they
-        belong into secrets."""
+        """Users who may only view see host and names: everything else may contain keys, although
+        these belong in secrets."""
         if obj is None or self.has_change_permission(request, obj):
             return self.fieldsets
         parts = {title: part["fields"] for title, part in self.fieldsets}
@@ -97,7 +97,7 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
         return (*super().get_readonly_fields(request, obj), *(LOOKED_AT if looks else ()))
 
     def get_search_fields(self, request: HttpRequest) -> Any:
-        """Whoever may only look could find out a key sign by sign."""
+        """Users who may only view could otherwise find out a key character by character."""
         return (
             self.search_fields if self.has_change_permission(request) else ("name", "description")
         )

@@ -24,7 +24,7 @@ from tools.models import HttpTool, Secret
 from tools.secrets.hosts import SecretHosts
 
 TOOLS_READ = 1_000
-"""HTTP tools that are looked through; more are no longer a list that somebody made."""
+"""The most HTTP tools that are searched; no operator maintains more by hand."""
 
 
 def tools_by_secret() -> dict[str, list[HttpTool]]:
@@ -202,7 +202,7 @@ class SecretAdmin(HistoryAdmin):
     change_form_template = "admin/tools/secret/change_form.html"
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """The tools are looked through once for all rows."""
+        """The tools are searched once for all rows."""
         uses = cache(tools_by_secret)
 
         @admin.display(description=_("used by"))
@@ -239,7 +239,7 @@ class SecretAdmin(HistoryAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        """Whoever may only look has no input for the value."""
+        """Users who may only view get no input for the value."""
         if obj is not None and not self.has_change_permission(request, obj):
             kwargs["form"] = forms.ModelForm
             kwargs["fields"] = []

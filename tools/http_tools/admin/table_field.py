@@ -20,7 +20,7 @@ TableRow = dict[str, str]
 
 
 class TableRows(list[TableRow]):
-    """Rows as a browser sent them, or as they are shown; any other list is somebody's junk."""
+    """Rows as a browser sent them, or as they are shown; any other list is invalid input."""
 
 
 @dataclass(frozen=True, slots=True)

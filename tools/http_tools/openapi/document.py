@@ -20,7 +20,8 @@ MAX_DEPTH = 100
 
 
 class DocumentError(Exception):
-    """No tools can be made of the text. ``str(fault)`` says why, translated, for the operator."""
+    """No tools can be created from the text. ``str(fault)`` is the reason, translated, for the
+    operator."""
 
 
 class _Loader(yaml.CSafeLoader):

@@ -32,10 +32,10 @@ LOOSE = {"type", "properties", "required", "description", "additionalProperties"
 
 @dataclass(slots=True)
 class ToolDraft:
-    """What a row would hold (``values``, by the names of its fields), the secrets it names, and
-    what got lost.
+    """The content of a new row (``values``, by the names of its fields), the secrets it names, and
+    what was left out.
 
-    ``problem`` is why no tool can be made of the operation; "" where one can.
+    ``problem`` is the reason why the operation cannot become a tool; "" when it can.
     """
 
     operation: Operation

@@ -73,13 +73,13 @@ _KEPT: dict[str, Callable[[Any], bool]] = {
 }
 """Keywords that are kept where their value makes sense.
 
-``pattern`` is none of them: arguments are checked on the event loop, and a stranger's
-expression can keep that busy for ever. The service itself will say what it does not take.
+``pattern`` is not one of them: arguments are checked on the event loop, and an untrusted expression
+can block it without end. The service itself rejects what it does not accept.
 """
 
 
 class SchemaReader:
-    """Reads the schemas of one tool. ``notes`` tells, translated, what could not be kept."""
+    """Reads the schemas of one tool. ``notes`` lists, translated, what could not be kept."""
 
     def __init__(self, references: ReferenceResolver) -> None:
         self.notes: list[str] = []

@@ -152,8 +152,8 @@ class PluginConfigForm(forms.Form):
         }
 
     def _given(self) -> dict[str, Any]:
-        """The values that were given, by name; a secret that was not typed anew is the sealed
-        one."""
+        """The submitted values, by name; a secret that was not entered again keeps its sealed
+        value."""
         given = {}
         for name, part in self._parts.items():
             value = self.cleaned_data.get(name)

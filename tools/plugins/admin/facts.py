@@ -67,8 +67,8 @@ def grantable_capabilities(plugin: Plugin) -> list[str]:
 
 
 def new_capabilities(plugin: Plugin) -> list[str]:
-    """What it asks for now and did not when somebody decided about it last; nothing as long as
-    nobody has."""
+    """The capabilities that it requests now and did not at the last decision about it; none before
+    the first decision."""
     if not isinstance(plugin.decided, list):
         return []
     return [name for name in grantable_capabilities(plugin) if name not in plugin.decided]
@@ -84,7 +84,7 @@ def config_schema_of(plugin: Plugin) -> Any:
     return schema if config_properties(schema) else None
 
 
-# --- How it gets on -------------------------------------------------------------
+# --- Status ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class PluginToolSummary:
 
     @property
     def look(self) -> str:
-        """The badge of a tool that somebody has to look at."""
+        """The badge of a tool that needs a review."""
         return look_badge(self.config) if self.config else ""
 
 
@@ -213,7 +213,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-# --- What it said, and what became of it ----------------------------------------
+# --- Log and history ------------------------------------------------------------
 
 
 def log_page(plugin: Plugin, level: str, before: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Plugins: whether they run, what they may do, how they are set up, and what became of them."""
+"""Plugins: their status, capabilities, configuration and history."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlencode
@@ -82,7 +82,7 @@ class PluginForm(_Form):
             self.data if self.is_bound else None,
         )
         names = grantable_capabilities(self.instance)
-        if "granted" in self.fields:  # somebody who may only look has no fields
+        if "granted" in self.fields:  # read-only pages have no fields
             cast("forms.MultipleChoiceField", self.fields["granted"]).choices = [
                 (name, name) for name in names
             ]
@@ -148,7 +148,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
     fields = ("enabled", "granted", "asked")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Whoever may change a plugin may have code of this machine's disk run."""
+        """A user who may change a plugin can make code on this machine's disk run."""
         return request.user.has_perm("tools.change_plugin")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -258,7 +258,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
         ]
 
     def reload_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Have every server process load the plugin anew, as soon as it looks."""
+        """Make every server process reload the plugin at its next check."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         plugin = self._changeable(request, object_id)
@@ -294,7 +294,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
         return redirect("admin:tools_plugin_change", plugin.pk)
 
     def _changeable(self, request: HttpRequest, object_id: str) -> Plugin:
-        """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
+        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         return get_object_or_404(Plugin, pk=parse_row_number(object_id))
