@@ -40,10 +40,10 @@ NOBODY_APPROVES = "这次调用不来自会话，没有人可以批准，请不�
 
 
 class ExternalCalls:
-    """Lists and calls the tools that make sense without a chat, for callers whom nobody here knows.
+    """Lists and calls the tools that make sense without a chat, for external callers.
 
-    ``origin`` is what their runs are on record as, and the platform that they are on: they
-    are nobody's owner, and count as one person who talks in one chat. Used from one event loop.
+    ``origin`` is the origin of their runs on record, and their platform. Callers never have owner
+    rights, and count as one person in one chat. Used from one event loop.
     """
 
     def __init__(self, record: Record, registry: ToolRegistry, origin: RunOrigin) -> None:
@@ -77,7 +77,7 @@ class ExternalCalls:
         except (
             Exception,
             asyncio.CancelledError,
-        ):  # not for here, but the record must not say that it goes on
+        ):  # not handled here, but the record must show that it ended
             self._break_off(entry)
             raise
         outcome = call_outcome(
@@ -117,14 +117,13 @@ class ExternalCalls:
             self._break_off(begun.result())
 
     def _break_off(self, entry: ExternalCallKeys) -> None:
-        """Not awaited: whoever was cancelled is given no time for it, and what was asked to be put
-        down stays asked."""
+        """Not awaited: a cancelled caller has no time for it, and a submitted request is carried
+        out anyway."""
         self._record.submit(break_off_runs, RunBreakOff(entry.run_pk, STOPPED))
 
 
 def _is_for_outside(spec: ToolSpec) -> bool:
-    """Not the timing gate's tools, nor the one that finds tools: outside, all of them are
-    listed."""
+    """Not the timing gate's tools, and not the tool search: external callers see the whole list."""
     if spec.provider_name != PROVIDER_NAME:
         return True
     return spec.metadata.get("builtin_stage") != "timing" and spec.name != SEARCH_TOOL

@@ -71,8 +71,7 @@ def to_mcp_result(result: ToolExecutionResult, *, any_value: bool) -> CallToolRe
 
 
 def _text(result: ToolExecutionResult) -> str:
-    """What is said beside the items: a failure's reason, or the result's words where it has some of
-    its own."""
+    """The text apart from the items: a failure's reason, or the result's own text if it has one."""
     if not result.success and result.error_message.strip():
         return result.error_message.strip()
     return result.content.strip() if result.content_items else result.get_history_content()

@@ -41,7 +41,7 @@ from tools.registry.registry import ToolRegistry
 logger = logging.getLogger(__name__)
 
 NAME = "FrostAgent"
-#: How often it is looked whether the tools have changed, while a client listens, in seconds.
+#: How often changes of the tools are checked while a client listens, in seconds.
 LOOK_SECONDS = 1.0
 #: Clients that may listen at a time.
 LISTENERS = 64
@@ -73,7 +73,7 @@ class ToolServer:
         return StreamableHTTPSessionManager(self._server, stateless=True)
 
     def hang_up(self) -> None:
-        """End the streams of those who listen; each is told so."""
+        """End the streams of all listeners; each gets a last event."""
         self._listeners.close()
 
     async def _list(
@@ -94,8 +94,8 @@ class ToolServer:
 
 
 class ToolWatch:
-    """Tells those who listen when other tools can be called than before. Looks only while somebody
-    listens."""
+    """Notifies listeners when the callable tools have changed. Checks only while there is a
+    listener."""
 
     def __init__(self, tools: Callable[[], Awaitable[Sequence[ToolSpec]]]) -> None:
         self._tools = tools
@@ -107,7 +107,8 @@ class ToolWatch:
         await self._bus.publish(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Have ``listener`` told from now on; returns what ends that, which may be called again."""
+        """Notify ``listener`` from now on; returns a function that ends that, which may be called
+        twice."""
         leave = contextlib.ExitStack()
         leave.callback(self._bus.subscribe(listener))
         leave.callback(self._one_less)
@@ -141,6 +142,6 @@ def _takes_any_value(context: ServerContext) -> bool:
 
 
 def _to_mcp_error(what: str, error: Exception | None) -> MCPError:
-    """For the caller, who is told nothing of the inside; the log has it."""
+    """The error for the caller, without internal details; the log has them."""
     logger.error(what, exc_info=error)
     return MCPError(INTERNAL_ERROR, "the server is at fault; its log says why")

@@ -1,5 +1,4 @@
-"""What a reply may carry beside words: pictures by address, path or name, and a sticker by
-words."""
+"""The attachments of a reply: pictures by URL, path or name, and a sticker by its description."""
 
 import asyncio
 from collections.abc import Sequence

@@ -64,7 +64,7 @@ def build_history_tool(record: Record | None) -> FunctionTool:
 
 
 def describe_message(message: RecordedMessage) -> dict[str, Any]:
-    """What is told of one message: who, when, its id, and the words."""
+    """One message as the model sees it: sender, time, id and text."""
     sender: dict[str, str] = (
         {"bot": "你自己"} if message.from_bot else {"user_id": message.sender_id}
     )

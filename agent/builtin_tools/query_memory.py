@@ -1,4 +1,4 @@
-"""``query_memory``: notes looked up by words, by time, or by both."""
+"""``query_memory``: finds notes by words, by time, or by both."""
 
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -45,8 +45,8 @@ async def query_memory(
     time_start: Annotated[str, "从何时起，如 2026-11-05 或 2026-11-05 18:30"] = "",
     time_end: Annotated[str, "到何时止，格式相同"] = "",
 ) -> ToolExecutionResult:
-    """Look among the notes that this chat may see; where a person has none, among everybody's, and
-    say so."""
+    """Search the notes that this chat may see; if a person has none, search those of all people,
+    and say so."""
     words, since, until = parse_memory_query(query.strip(), mode, time_start, time_end)
     limit = min(max(limit or LIMIT, 1), HIGHEST_LIMIT)
     viewer, notes, person = get_viewer(context), get_notes(context), person_name.strip()

@@ -19,7 +19,7 @@ from tools.text.storable import make_storable
 
 NAME = "query_person_profile"
 LIMIT, HIGHEST_LIMIT = 8, 20
-#: Names of one person, and other people of the same name, that are told.
+#: Names of one person, and other people of the same name, that are listed.
 NAMES_SHOWN = 5
 NOBODY_ASKED = "person_id 和 person_name 至少要给出一个"
 
@@ -37,7 +37,7 @@ async def query_person_profile(
     person_name: Annotated[str, "这个人在当前会话中的名字", Field(max_length=200)] = "",
     limit: Annotated[int, f"最多返回几条记忆，1 到 {HIGHEST_LIMIT}，默认 {LIMIT}"] = LIMIT,
 ) -> ToolExecutionResult:
-    """Tell what is known here of one person. What other chats know stays there."""
+    """Return what is known here of one person. Facts from other chats are not shown."""
     viewer, service = get_viewer(context), get_notes(context)
     person_id, name = make_storable(person_id).strip(), make_storable(person_name).strip()
     if not (person_id or name):
@@ -58,7 +58,7 @@ async def query_person_profile(
 
 
 def describe_person(person: PersonProfile, namesakes: tuple[str, ...]) -> dict[str, Any]:
-    """What the model is told of one person, but for the notes."""
+    """The text about one person for the model, without the notes."""
     facts: dict[str, Any] = {"user_id": person.person_id}
     if person.names:
         facts["names"] = [clean_name(name) for name in person.names[:NAMES_SHOWN]]

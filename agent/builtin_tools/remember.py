@@ -1,5 +1,4 @@
-"""``remember`` and ``forget``: the model writes a note, or removes one at the wish of somebody who
-may."""
+"""``remember`` and ``forget``: the model writes a note, or removes one if the sender may do so."""
 
 from typing import Annotated, Any, Literal
 

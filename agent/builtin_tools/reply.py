@@ -45,7 +45,7 @@ PICTURES = (
 
 @dataclass(frozen=True, slots=True)
 class _SentPart:
-    """One part of a reply and what became of it."""
+    """One part of a reply and its outcome."""
 
     text: str
     state: str
@@ -89,8 +89,8 @@ class ReplyHandler:
             str, "要附带的表情：用几个词说明情绪、内容或场合", Field(max_length=200)
         ] = "",
     ) -> ToolExecutionResult:
-        """Reply, and tell the model what each part came to. Raises :class:`InvalidArguments` or
-        :class:`ToolFailed`."""
+        """Reply, and report the outcome of each part to the model. Raises :class:`InvalidArguments`
+        or :class:`ToolFailed`."""
         sender, wanted = get_sender(context), parse_picture_arguments("attach_pic", attach_pic)
         people = _people(attach_at, context)
         target = await self._find_target(sender, _clean(msg_id))
@@ -170,8 +170,8 @@ def _clean(text: str) -> str:
 
 
 def _people(attach_at: Sequence[str], context: ToolExecutionContext) -> list[str]:
-    """Whom the reply is to mention. Raises :class:`InvalidArguments` for whom the sender may
-    not."""
+    """The people whom the reply mentions. Raises :class:`InvalidArguments` if the sender may not
+    mention one."""
     named = [user_id.strip() for user_id in attach_at]
     problems = [
         f"attach_at[{place}]{problem}"
@@ -227,8 +227,8 @@ async def _send(
 def _result(
     facts: dict[str, Any], target: ReplyTarget, sent: list[_SentPart], count: int, *, repeats: bool
 ) -> ToolExecutionResult:
-    """What the model is told of a reply of ``count`` messages; ``repeats``: the run had replied to
-    ``target`` before."""
+    """The result for the model of a reply of ``count`` messages; ``repeats``: the run had replied
+    to ``target`` before."""
     name = target.sender_name or target.sender_id
     structured = facts | {
         "reply_segments": [part.text for part in sent],
@@ -252,7 +252,8 @@ def _result(
 
 
 def _failure(error: str, place: int, count: int) -> str:
-    """That the message at ``place``, from 1, could not be sent, and what became of the others."""
+    """Says that the message at ``place``, from 1, could not be sent, and the outcome of the
+    others."""
     if count == 1:
         return f"回复发送失败: {error}"
     before = "之前的已发送或可能已送达，请勿重发" if place > 1 else ""

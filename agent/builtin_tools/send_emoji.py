@@ -23,9 +23,9 @@ from tools.registry.catalogue import DefaultConfig
 
 logger = logging.getLogger(__name__)
 
-#: How often the folder is looked through while somebody asks what tools there are, in seconds.
+#: How often the folder is scanned while tools are listed, in seconds.
 LOOK_SECONDS = 30.0
-#: Descriptions that the model is told of when nothing fits, and characters of each.
+#: Descriptions that the model gets when nothing fits, and characters of each.
 EXAMPLES, EXAMPLE_LENGTH = 20, 30
 
 NO_STICKERS = "表情库里没有可以发送的表情"
@@ -56,8 +56,8 @@ class StickerAvailability:
         self._looked: float | None = None
 
     def has_any(self) -> bool:
-        """Whether any sticker may be sent, as of the last look; no I/O. Has the folder looked at
-        now and then."""
+        """Whether any sticker may be sent, as of the last scan; no I/O. Starts a scan of the folder
+        from time to time."""
         now = time.monotonic()
         if self._record is not None and (
             self._looked is None or now - self._looked >= LOOK_SECONDS

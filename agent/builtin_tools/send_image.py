@@ -80,7 +80,7 @@ def parse_picture_choice(msg_id: str, media_index: str) -> PictureName:
 
 
 def find_sendable_file(files: FileStore, kept: StoredFile) -> Path:
-    """The copy, or the picture made of it for models where clients do not take its format."""
+    """The copy, or the picture made from it for models if clients do not accept its format."""
     if kept.mime in TYPES:
         return kept.path
     shown = files.shown_path(kept.sha256)

@@ -1,6 +1,6 @@
 """``send_message``: the model speaks before its run is over, with pictures, mentions, quotes and
-files. Also what tools that send have in common: whom a message may mention, and what the model is
-told of a delivery."""
+files. Also the shared parts of tools that send: who may be mentioned, and the result of a delivery
+for the model."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ CONFIRMED = "消息已发送"
 UNCONFIRMED = "消息可能已送达，请勿重发"
 REST_IS_SENT = "其余内容已发送或可能已送达，请勿重发"
 EVERYBODY = "all"
-#: No zero in front: clients read "0" as everybody.
+#: No leading zero: clients read "0" as everyone.
 _PERSON = re.compile(r"[1-9][0-9]{0,18}")
 #: Characters of a message that name it where only some of several could be sent.
 NAME_LENGTH = 40
@@ -101,10 +101,10 @@ async def send_message(
         "目标会话 platform_id:message_type:session_id，默认为当前会话，只能是当前会话",
     ] = "",
 ) -> ToolExecutionResult:
-    """Send to the run's own chat, and tell the model what the client said to it.
+    """Send to the run's own chat, and report the client's response to the model.
 
-    Files travel alone, behind all the rest. A quote with nothing but files is left out, for a
-    file cannot quote.
+    Each file is a message of its own, after all the rest. A quote with only files is left out,
+    because a file cannot quote.
     """
     parts = [parse_message_part(item) for item in messages]
     files = [[part] for part in parts if part.type == "file"]
@@ -120,8 +120,8 @@ async def send_message(
 
 
 def _result(sent: list[tuple[str, Delivery]]) -> ToolExecutionResult:
-    """What the model is told of the messages sent, each with its text: never to send again what may
-    be there."""
+    """The result for the model of the messages sent, each with its text. It says never to resend a
+    message that may have arrived."""
     failed = [(text, delivery) for text, delivery in sent if delivery.state == MessageState.FAILED]
     if not failed:
         unsure = any(delivery.state == MessageState.UNKNOWN for _, delivery in sent)
@@ -148,7 +148,7 @@ def delivery_result(name: str, delivery: Delivery, confirmed: str) -> ToolExecut
 
 def check_mention(user_id: str, context: ToolExecutionContext) -> str:
     """Why the sender of ``context`` cannot have ``user_id`` mentioned, as the end of a sentence; ""
-    where he can. Everybody may be mentioned only by who may do so by his own right."""
+    if he can. Only senders who may do so themselves can have everyone mentioned."""
     if user_id != EVERYBODY:
         return "" if _PERSON.fullmatch(user_id) else " 只能是数字的用户 ID"
     if is_chat_manager(context):

@@ -1,4 +1,4 @@
-"""``tool_search``: finds the tools that the model was only told the names of."""
+"""``tool_search``: finds the tools of which the model has only the names."""
 
 from typing import Annotated
 

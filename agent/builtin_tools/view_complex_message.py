@@ -58,7 +58,7 @@ def build_forward_tool(forwards: ForwardReader | None) -> FunctionTool:
 
 
 class ForwardView:
-    """One message as the tool tells of it: where it is, and how what is in it is called."""
+    """One message as the tool shows it: its place, and the names of its contents."""
 
     def __init__(self, forwards: ForwardReader, message_id: str, path: Sequence[int]) -> None:
         self._forwards = forwards

@@ -1,4 +1,4 @@
-"""``wait``: the model lets time pass before it goes on."""
+"""``wait``: the model waits for some time before it continues."""
 
 import math
 import time
@@ -14,7 +14,7 @@ from tools.registry.time_limits import pause_timeouts
 
 DEFAULT_SECONDS = 30
 LONGEST_SECONDS = 600
-#: Waits in a row; another tool in between begins the count anew.
+#: Waits in a row; another tool in between resets the count.
 IN_A_ROW = 3
 
 
@@ -31,7 +31,7 @@ async def wait_for_message(
     invocation: ToolInvocation,
     seconds: Annotated[Any, f"等待的秒数，默认 {DEFAULT_SECONDS}，最多 {LONGEST_SECONDS}"],
 ) -> ToolExecutionResult:
-    """Pause the run; its time limits stand still. A wait that a restart cut off goes on where it
+    """Pause the run and its time limits. A wait that a restart interrupted continues where it
     was."""
     services = get_services(context)
     if services.flow.waits >= IN_A_ROW:

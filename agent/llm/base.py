@@ -10,9 +10,9 @@ from agent.llm.messages import ChatMessage
 class ToolCallRequest:
     """A tool call as the model wrote it; ``arguments`` is its JSON text, well-formed or not.
 
-    ``fault`` says why it cannot be made whatever tools there are, in words for the model;
-    ``name`` then only stands for one. ``reasoning`` is what the model thought before it
-    called, where the endpoint tells.
+    ``fault`` says why it cannot be made whatever tools there are, in words for the model; ``name``
+    is then only a placeholder. ``reasoning`` is what the model thought before it called, if the
+    endpoint returns it.
     """
 
     call_id: str

@@ -16,9 +16,9 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 class RequestEncoder:
     """Bodies of requests to ``model``.
 
-    Fifty tools are 35 KB, which take half a millisecond to encode. Definitions are shared and
-    never changed (:class:`tools.registry.definitions.DefinitionCache`), so what was made of one is
-    found by its identity.
+    Fifty tools are 35 KB, which take half a millisecond to encode. Definitions are shared and never
+    changed (:class:`tools.registry.definitions.DefinitionCache`), so the encoded form of one is
+    cached by its identity.
     """
 
     def __init__(self, model: str) -> None:

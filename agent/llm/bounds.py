@@ -15,8 +15,8 @@ beginning is quoted."""
 
 
 class AnswerTooLong(LLMError):  # noqa: N818 - it says what is wrong
-    """An answer of more than :data:`ANSWER_LIMIT`. Nobody asks again: it would cost the same once
-    more."""
+    """An answer of more than :data:`ANSWER_LIMIT`. It is not retried: that would cost the same
+    again."""
 
     def __init__(self) -> None:
         super().__init__(f"the answer is longer than {ANSWER_LIMIT >> 20} MiB")

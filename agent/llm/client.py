@@ -32,7 +32,7 @@ MAX_RETRIES = 3
 #: Connections to one endpoint, so that thousands of runs can wait for it at once.
 CONNECTIONS = httpx2.Limits(max_connections=5_000, max_keepalive_connections=500)
 ERROR_EXCERPT = 500
-#: Bytes of an answer from which on it is parsed in a thread, so that nobody waits for it.
+#: Bytes of an answer from which on it is parsed in a thread, so that the event loop is not blocked.
 LARGE_ANSWER = 256 * 2**10
 #: Values in an answer, at most: each takes memory, however few bytes it is written in.
 VALUES_LIMIT = 1_000_000
@@ -66,7 +66,7 @@ class OpenAIClient:
             api_key=api_key or "none",
             default_query=query,
             default_headers=None if api_key else {"Authorization": ""},
-            # the library waits longer than there is time, and forgets what it was told before
+            # the library would wait too long, and drop the errors of earlier tries
             max_retries=0,
             timeout=timeout_seconds,
             http_client=DefaultAioHttpClient(
@@ -173,7 +173,8 @@ class OpenAIClient:
 
 
 def _read(answer: object, request: LLMRequest) -> LLMResponse:
-    """The completion in ``answer``. What it cost is estimated where the endpoint does not tell."""
+    """The completion in ``answer``. Its tokens are estimated if the endpoint does not report
+    them."""
     text = ""
     try:
         response = parse_completion(answer)

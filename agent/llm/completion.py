@@ -64,8 +64,8 @@ def _response(message: dict[str, Any], calls: tuple[ToolCallRequest, ...]) -> LL
 
 
 def reasoning_of(message: dict[str, Any]) -> str | None:
-    """The thoughts behind the calls of an assistant ``message``; None where the endpoint does not
-    tell them."""
+    """The thoughts behind the calls of an assistant ``message``; None if the endpoint does not
+    return them."""
     thoughts = message.get("reasoning_content")
     return thoughts if isinstance(thoughts, str) else None
 
@@ -145,7 +145,7 @@ def _count(usage: object, key: str) -> int:
     return value if isinstance(value, int) and 0 <= value < 2**31 else 0
 
 
-#: Characters of a refusal's own words that are kept beside the reason.
+#: Characters of a refusal's own text that are kept with the reason.
 REFUSAL_LIMIT = 300
 REASONING = ("reasoning_content", "reasoning", "thinking")
 
@@ -155,7 +155,7 @@ def is_empty_response(response: LLMResponse) -> bool:
 
 
 def describe_empty_response(response: LLMResponse, often: str = "") -> str:
-    """That ``response`` says nothing, and why, as far as it tells. For the record."""
+    """Says that ``response`` is empty, and why, if it gives a reason. For the record."""
     reasons = [
         f"finish_reason: {response.finish_reason}" if response.finish_reason else "",
         f"refusal: {refusal}" if (refusal := _refusal(response.recorded_message)) else "",

@@ -1,9 +1,9 @@
 """What the model is shown of a message: a frame of one line, then the words as they were said.
 
-The frame is always the first line and always one line of JSON, made here. Names are
-escaped by JSON, so no name can end it; everything after it, to the end of the
-message, came from the user. Its mark stands in no text from outside (:mod:`tools.text.fences`),
-and what is made of one message is the same in every request that holds it.
+The frame is always the first line and always one line of JSON, made here. Names are escaped by
+JSON, so no name can end it; everything after it, to the end of the message, came from the user. Its
+mark occurs in no text from outside (:mod:`tools.text.fences`), and one message has the same form in
+every request.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ ChatMessage = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SpokenMessage:
-    """What somebody said, with who, where and when. ``seen`` is what was read in its media, under
-    labels."""
+    """The text of a message, with who, where and when. ``seen`` is the text read from its media,
+    under labels."""
 
     text: str
     sender_id: str

@@ -1,5 +1,4 @@
-"""What model calls cost, in tokens: one meter for the whole process, whoever asks whatever
-endpoint."""
+"""The cost of model calls in tokens: one meter for the whole process, all callers and endpoints."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,8 +7,8 @@ from typing import Any
 from agent.llm.base import LLMRequest
 from agent.llm.messages import content_text
 
-#: Bytes of text that are taken for one token where an endpoint does not tell: one Chinese sign, or
-#: most of an English word.
+#: Bytes of text that count as one token if an endpoint reports none: one Chinese character, or most
+#: of an English word.
 BYTES_PER_TOKEN = 3
 #: Tokens that a picture is taken for.
 PICTURE = 1_000
@@ -37,7 +36,7 @@ meter = TokenMeter()
 
 
 def reported_tokens(answer: object) -> int:
-    """The tokens of a call as its ``answer`` tells them; 0 where it does not."""
+    """The tokens of a call as its ``answer`` reports them; 0 if it does not."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     if not isinstance(usage, Mapping):
         return 0

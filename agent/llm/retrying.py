@@ -14,10 +14,10 @@ from typing import NamedTuple
 from openai import APIConnectionError, APIStatusError, OpenAIError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
-"""Seconds between tries where the endpoint wishes for none: doubled with each try, and up to a
-quarter less."""
+"""Seconds between tries if the endpoint names none: doubled with each try, and up to a quarter
+less."""
 PASSING = (408, 409, 429)
-"""Statuses, beside 500 and more, that may be others the next time."""
+"""Statuses that may pass on the next try, apart from 500 and above."""
 
 
 class RetryPause(NamedTuple):

@@ -13,7 +13,7 @@ MULTIPART = {"headers": {"Content-Type": "multipart/form-data"}}
 
 
 class Transcriber:
-    """The words in sounds, told by the model that ``client`` names."""
+    """The words in sounds, transcribed by the model that ``client`` names."""
 
     def __init__(self, client: OpenAIClient) -> None:
         self._client = client

@@ -92,7 +92,7 @@ class MemoryJobs:
         task.add_done_callback(lambda _: self._tasks.pop(session_pk, None))
 
     async def drain(self, seconds: float) -> None:
-        """Give what goes on ``seconds``, then end it: it is due again at the next start."""
+        """Give running jobs ``seconds``, then cancel them: they are due again at the next start."""
         tasks = list(self._tasks.values())
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)

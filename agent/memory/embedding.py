@@ -1,4 +1,4 @@
-"""Notes are given their meaning behind the conversation, whoever wrote them."""
+"""Computes the embeddings of notes in the background, for notes from all sources."""
 
 import asyncio
 import logging

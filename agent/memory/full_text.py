@@ -21,7 +21,7 @@ PARTS = {
 }
 #: Notes that are put in order, about.
 RANKED = 400
-#: Terms looked for of those that more notes have.
+#: Terms that are searched, among those that occur in more notes.
 COMMON = 12
 _MATCHING = "FROM agent_note_search WHERE agent_note_search MATCH %s"
 _COUNT = f"(SELECT COUNT(*) FROM (SELECT 1 {_MATCHING} LIMIT {RANKED + 1}))"  # noqa: S608

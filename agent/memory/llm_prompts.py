@@ -1,7 +1,7 @@
 """What a model is asked to make of a conversation, and how its answer is read. Pure.
 
-Whatever it answers, a note is only taken that names a message which somebody wrote, and
-whose words are for the most part that message's.
+A note in its answer is only accepted if it names a message that a person wrote, and if most of its
+words are from that message.
 """
 
 import json

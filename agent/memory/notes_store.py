@@ -23,13 +23,13 @@ OWNER_LIMIT = 500
 #: Of notes about one person those that one other, and that all others together, had written down:
 #: the person's own find room.
 OTHER_LIMIT, OTHERS_LIMIT = 20, 200
-#: Messages of a chat in which a person is looked for, from the newest back.
+#: Messages of a chat in which a person is searched, from the newest back.
 PEOPLE_WINDOW = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class NewNote:
-    """Something to be kept. ``person``: whom it is about; "" for the chat itself.
+    """A note to store. ``person``: the person it is about; "" for the chat itself.
 
     ``call_pk`` is the tool call, and ``message_pk`` the message, in which it was said.
     """
@@ -48,7 +48,7 @@ class NewNote:
 
 
 class NoteResult(Enum):
-    """What became of a wish to write or to remove a note."""
+    """The result of a request to write or to remove a note."""
 
     DONE = auto()
     KNOWN = auto()
@@ -71,7 +71,7 @@ class WrittenNote:
 
 @dataclass(frozen=True, slots=True)
 class NoteSearch:
-    """What to look for. ``people``: notes about or by one of these; empty for anybody's."""
+    """What to look for. ``people``: notes about or by one of these; empty for all."""
 
     viewer: NoteViewer
     words: str = ""
@@ -84,7 +84,7 @@ class NoteSearch:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNote:
-    """The wish to remove a note. ``is_manager``: an owner of the bot, or an admin of the group."""
+    """A request to remove a note. ``is_manager``: an owner of the bot, or an admin of the group."""
 
     viewer: NoteViewer
     note_pk: int
@@ -263,7 +263,7 @@ def load_profiles(wish: tuple[NoteViewer, str, int]) -> PersonProfile:
 
 
 def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":
-    """Every note about a person or told by them, in the chats of whatever account."""
+    """Every note about a person or by them, in the chats of all accounts."""
     return Note.objects.filter(
         Q(owner_kind=Note.Owner.PERSON, owner_id=person_id) | Q(said_by=person_id),
         platform=platform,

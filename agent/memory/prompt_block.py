@@ -34,7 +34,8 @@ def quote_notes(notes: Sequence[RecalledNote]) -> str:
 
 
 def describe_note(note: RecalledNote) -> dict[str, Any]:
-    """What is told of a note: its number, whom it is about, who said it when, and the words."""
+    """One note as the model sees it: its number, the person it is about, who said it when, and the
+    text."""
     about = {"person": "user_id", "group": "group_id", "session": "chat"}[note.owner_kind]
     said: dict[str, Any] = {"note": note.pk}
     if note.owner_id:

@@ -57,9 +57,8 @@ def recall_notes(wish: RecallRequest) -> MemoryContext:
 def build_memory_block(wish: RecallRequest) -> str:
     """The fenced notes that ``wish.viewer`` should remember now; "" for none.
 
-    First what speaks of what the message speaks of, then what was last noted about the
-    speaker and the chat: a wish like "call me captain" has no word in common with the
-    message it matters for.
+    First the notes on the message's subject, then the latest notes about the sender and the chat: a
+    request like "call me captain" has no word in common with the message it matters for.
     """
     if wish.budget <= 0 or not has_any_note():
         return ""

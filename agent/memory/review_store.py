@@ -1,5 +1,5 @@
-"""The review of the notes on record: what could be one or could go, proposed, and done when
-somebody says so."""
+"""The review of the notes on record: it proposes to merge or to delete notes, which is done when a
+person accepts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,9 @@ from agent.record.commit import for_each
 
 Kind, State = NoteProposal.ProposalKind, NoteProposal.ProposalState
 
-#: Notes of one owner and audience from which on they are looked through, and how many of them at a
-#: time.
+#: How many notes of one owner and audience make a review, and how many are reviewed at a time.
 CLUSTER_LEAST, CLUSTER_LIMIT = 6, 60
-#: Owners that one review looks at, and notes that it proposes to delete.
+#: Owners that one review covers, and notes that it proposes to delete.
 CLUSTERS, RETIRED = 20, 100
 #: Days without use after which a note that no person wrote in the admin may go.
 IDLE_DAYS = 180

@@ -1,5 +1,4 @@
-"""The memory of one server process: what is noted and recalled, and what goes on behind the
-conversation."""
+"""The memory of one server process: storing and recalling notes, and the background jobs."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -50,8 +49,8 @@ class MemoryService:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin what goes on for as long as the process lives. Must be called on the loop that
-        serves, once."""
+        """Start the background tasks of the process. Must be called once, on the serving event
+        loop."""
         work: list[Coroutine[Any, Any, None]] = []
         if self._settings.review_hours:
             work.append(run_note_review(self._record, self._model, self._settings.review_hours))
@@ -68,10 +67,9 @@ class MemoryService:
         *,
         has_notes: bool = True,
     ) -> MemoryContext:
-        """What the model should have in mind for a message; nothing is asked where everything is
-        off.
+        """The memory context of a message; the database is not queried if all features are off.
 
-        ``has_notes``: whether there are any, for whomever.
+        ``has_notes``: whether there is any note at all.
         """
         summarised = session_pk if self._settings.habits.summary_after else None
         if summarised is None and not has_notes:
@@ -88,7 +86,7 @@ class MemoryService:
             self._upkeep.after_turn(session_pk, build_chat_viewer(chat, ""))
 
     async def drain(self, seconds: float) -> None:
-        """Give readings that go on ``seconds``; what does not finish is due again later."""
+        """Give running jobs ``seconds``; those that do not finish are due again later."""
         if self._upkeep is not None:
             await self._upkeep.drain(seconds)
 

@@ -1,4 +1,4 @@
-"""Digests on record: what of a chat is still to be read, and what was made of it."""
+"""Digests on record: the messages of a chat that are not read yet, and the results of reading."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ BATCH_MESSAGES, BATCH_CHARS = 200, 24_000
 MESSAGE_CHARS = 1_000
 #: Characters that stand around the words of a message in a request, about.
 FRAME_CHARS = 120
-#: Notes that an extraction is shown, lest it states them again.
+#: Notes that an extraction gets to see, so that it does not repeat them.
 KNOWN_SHOWN = 50
 
 
@@ -196,7 +196,7 @@ def save_digests(digest: NewDigest) -> int:
 
 
 def _without_doubles(wishes: Sequence[NewNote], known: Sequence[RecalledNote]) -> list[NewNote]:
-    """Those of ``wishes`` that neither a known note nor an earlier wish says about the same
+    """Those of ``wishes`` that repeat neither a known note nor an earlier one about the same
     person."""
     said = [(note.owner_id, note.text) for note in known]
     fresh = []

@@ -13,7 +13,7 @@ from agent.memory.note_visibility import find_notes_by_words, to_recalled_notes,
 from agent.memory.relevance import RecalledNote
 from agent.models import Note
 
-#: Newest notes of a viewer that are looked through, and those of them that are compared in full.
+#: Newest notes of a viewer that are searched, and those of them that are compared in full.
 LOOKED_THROUGH, COMPARED = 500, 12
 #: From which likeness on a note is thought of. What counts as alike differs between models; this
 #: keeps out most chance.

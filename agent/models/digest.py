@@ -1,4 +1,4 @@
-"""Digests: what a model made of a range of a chat's conversation."""
+"""Digests: what a model wrote about a range of a chat's conversation."""
 
 from typing import ClassVar
 

@@ -1,5 +1,4 @@
-"""What messages hold beside words: our own copies, what was read in them, and what became of
-each."""
+"""The media of messages: our own copies, the text read from them, and the outcome of each."""
 
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from agent.models.tool_call import ToolCall
 class KeptFile(models.Model):
     """Our own copy of something a message held, on disk under the hash of its content.
 
-    The same content is kept once, whoever sent it. The row goes with the copy.
+    The same content is stored once, for all senders. The row is deleted with the copy.
     """
 
     sha256 = models.CharField(_("content hash"), max_length=64, unique=True)
@@ -80,8 +79,7 @@ class Description(models.Model):
 
 
 class MessageMedia(models.Model):
-    """One picture, voice, video or file that was looked for because of a message, and what became
-    of it."""
+    """One picture, voice, video or file of a message, and the outcome of fetching it."""
 
     class MediaKind(models.TextChoices):
         IMAGE = "image", _("picture")

@@ -142,7 +142,8 @@ class Note(models.Model):
         super().save(*arguments, update_fields=update_fields, **options)
 
     def clean(self) -> None:
-        """Refuse what would be seen by nobody, or by others than meant. Raises ValidationError."""
+        """Refuse notes that no viewer could see, or that the wrong viewers could. Raises
+        ValidationError."""
         errors: dict[str, Any] = {}
         if not _are_tags(self.tags):
             errors["tags"] = _("Write a list of at most %(count)d short words.") % {
@@ -202,7 +203,7 @@ def _are_tags(tags: Any) -> bool:
 class NoteProposal(models.Model):
     """Notes that say the same and could be one, or a note that has not been of use for long.
 
-    Nothing happens until somebody applies it. ``before`` keeps what the notes were.
+    Nothing happens until a person applies it. ``before`` keeps the previous state of the notes.
     """
 
     class ProposalKind(models.TextChoices):

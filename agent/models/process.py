@@ -46,7 +46,7 @@ class ServerProcess(models.Model):
 
 class CommitMark(models.Model):
     """The last transaction of one writer that took effect: each of them raises the number of its
-    writer's row. A COMMIT whose acknowledgement was lost is looked up by it."""
+    writer's row. It shows whether a COMMIT took effect whose acknowledgement was lost."""
 
     writer = models.CharField(primary_key=True, max_length=32)
     number = models.BigIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""What the limits go by: how often somebody was answered, and the tokens of each day."""
+"""The counts for the limits: how often a sender was answered, and the tokens of each day."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _

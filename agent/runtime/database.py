@@ -1,10 +1,8 @@
-"""The database as a start finds it: whether it is whole, fits this program, and is the one that was
-here before.
+"""Checks of the database at start: it is complete, fits this program, and is the one used before.
 
-Whoever starts to work with it (the server, ``manage.py chat``) calls
-:func:`migrate_embedded_database`;
-``doctor`` looks with :func:`check_migrations`. A server that went on with less would lose every
-message in silence.
+A program that starts to work with it (the server, ``manage.py chat``) calls
+:func:`migrate_embedded_database`; ``doctor`` looks with :func:`check_migrations`. A server without
+these checks would lose every message silently.
 """
 
 import contextlib
@@ -40,8 +38,7 @@ _PRESENT = {
 
 
 class DatabaseRefused(ImproperlyConfigured):
-    """Nobody can work with this database. ``text`` says why in a sentence, ``advice`` what to
-    do."""
+    """This database cannot be used. ``text`` says why in a sentence, ``advice`` what to do."""
 
     def __init__(self, text: str, advice: str) -> None:
         super().__init__(f"{text} {advice}")
@@ -97,8 +94,8 @@ def check_migrations() -> bool:
 
 
 def marker_path() -> Path:
-    """The file beside the embedded database that says that there has been one; a first start that
-    broke off leaves none."""
+    """The file next to the embedded database which shows that one was made; a first start that
+    failed leaves none."""
     return Path(f"{connection.settings_dict['NAME']}.made")
 
 
@@ -173,7 +170,7 @@ def explain_database_errors() -> Iterator[None]:
 
 
 def to_database_refused(error: Exception) -> DatabaseRefused:
-    """What ``error`` means for whoever started the program."""
+    """The meaning of ``error`` for the person who started the program."""
     said = " ".join(str(error).split())
     text = _("The database cannot be used: %s") % said
     if connection.vendor != "sqlite":

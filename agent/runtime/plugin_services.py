@@ -72,7 +72,7 @@ class PluginServices:
         )
 
     async def generate(self, call: CallInFlight, prompt: str) -> str:
-        """The model's answer to ``prompt``; it is told nothing of the chat, and has no tools.
+        """The model's answer to ``prompt``; it gets nothing from the chat, and has no tools.
 
         Raises :class:`tools.errors.ToolFailed` when there is none in time, and its run is on record
         as interrupted.
@@ -84,7 +84,7 @@ class PluginServices:
             raise ToolFailed(f"模型在 {self._seconds:g} 秒内没有给出结果") from error
 
     async def close(self) -> None:
-        """Close the model's client; it is made anew when the model is asked again."""
+        """Close the model's client; a new one is made at the next call."""
         await self._runner.close()
 
 

@@ -17,11 +17,10 @@ from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
-#: How often it is looked for what is too old, in seconds, and how long after the start for the
-#: first time.
+#: How often expired rows are erased, in seconds, and how long after the start for the first time.
 EVERY_SECONDS = TIME_LIMITS.next_expiry
 FIRST_SECONDS = TIME_LIMITS.first_expiry
-#: What others have the database for between two batches, in seconds.
+#: The pause between two batches, in which others can use the database, in seconds.
 PAUSE_SECONDS = 0.1
 
 #: How long a count is kept that nothing is added to.
@@ -70,8 +69,8 @@ async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> N
 
 
 async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
-    """Erase all rows of ``kind`` that are too old, in batches; how many there were. What is
-    cancelled goes on at the next call."""
+    """Erase all rows of ``kind`` that are too old, in batches; how many there were. After
+    cancellation the next call continues."""
     wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept_history_limit())
     count, after = 0, 0
     while True:

@@ -37,8 +37,7 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = TIME_LIMITS.heartbeat
 #: What may still be written once a draining process has stopped its runs, in seconds.
 LAST_SECONDS = 2.0
-#: How often it is looked whether the operator has changed something, while no message comes, in
-#: seconds.
+#: How often the operator's changes are polled while no message comes, in seconds.
 WATCH_SECONDS = 1.0
 
 
@@ -107,8 +106,8 @@ class Runtime:
         serving.begin_serving(ServingRegistry(self.registry, loop, lambda: self.record.outage))
 
     async def put_down_tools(self) -> None:
-        """Make a row for every tool that has none and has been seen, which all are at first; no I/O
-        where nothing is new."""
+        """Make a row for every listed tool that has none; the first call lists all tools. No I/O if
+        none is new."""
         if not self._has_listed:
             await self.registry.list_tools()
             self._has_listed = True
@@ -182,8 +181,8 @@ class Runtime:
                 self._inbox.resume(account)
 
     async def _start_over(self) -> None:
-        """Others took this process for dead: what it had in hand is theirs. It goes on like one
-        that has just started."""
+        """Other processes took this one for dead and its work with it. It continues like one that
+        has just started."""
         logger.error(
             "This process was away for longer than its lease; "
             "what it had in hand was taken over by others"

@@ -39,6 +39,6 @@ def end_serving(registry: ToolRegistry) -> None:
 
 
 def get_serving() -> ServingRegistry | None:
-    """What serves in this process; None in a process that serves nobody, as a management
-    command."""
+    """The registry that serves in this process; None in one that serves no client, such as a
+    management command."""
     return _serving[-1] if _serving else None

@@ -1,8 +1,8 @@
 """A conversation at a terminal: the server's engine and record, without a OneBot client.
 
-Several terminals and a server may work on one database at the same time. A message
-that was cut off is not answered at the next start, for whoever asked has gone; it ends
-as ``failed`` and its run as ``interrupted``.
+Several terminals and a server may work on one database at the same time. A message that was
+interrupted is not answered at the next start, because its sender is gone; it ends as ``failed`` and
+its run as ``interrupted``.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class TerminalOutbox:
         ]
 
     def account_settings(self, account: str) -> AccountSettings:
-        """Whoever can start this program owns the installation."""
+        """A person who can start this program owns the installation."""
         return AccountSettings(owners=frozenset({CHAT.peer_id}))
 
     def reload(self) -> None:
@@ -89,7 +89,7 @@ class TerminalOutbox:
     ) -> Delivery:
         try:
             self._write("".join(_printed(segment) for segment in segments))
-        except OSError as error:  # a pipe that nobody reads any more
+        except OSError as error:  # a pipe without a reader
             return Delivery(State.FAILED, error=f"the output is closed: {error}")
         return Delivery(State.DELIVERED)
 
@@ -142,7 +142,7 @@ class TerminalChat:
             presence.cancel()
 
     async def give_up_leftovers(self) -> None:
-        """Bring what nobody works on any more to its recorded end, without asking the model."""
+        """Record the end of abandoned messages, without calling the model."""
         for left in await self._claimed():
             plan = self._conversations.build_run_plan(left.message)
             wish = StartRun(
@@ -167,7 +167,7 @@ class TerminalChat:
             await journal.finish(_broken_off(left, begun))
 
     async def _claimed(self) -> list[PendingMessage]:
-        """What was said and left; outcomes of earlier calls are put aside, to be told."""
+        """Abandoned messages; outcomes of earlier calls are put aside, to be announced."""
         claimed = await self._record.submit(
             claim_messages, ClaimMessages(ACCOUNT, self._record.process_id)
         )
@@ -180,12 +180,12 @@ class TerminalChat:
         while self._later:
             with contextlib.suppress(
                 ClaimLost
-            ):  # it is claimed again, and told, with what is said next
+            ):  # it is claimed again and announced with the next message
                 await self._conversations.answer_message(self._later[0], resumed=True)
             del self._later[0]
 
     async def close(self) -> None:
-        """End everything; nothing can be said afterwards."""
+        """End everything; no message can be sent afterwards."""
         await self._runtime.close()
 
     async def _answer(self, message: IncomingMessage) -> int:

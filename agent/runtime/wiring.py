@@ -149,7 +149,7 @@ def build_memory(record: Record, model: LLMClient) -> MemoryService:
     chars = settings.MAX_CONTEXT_CHARS - settings.MEMORY_CHARS - SUMMARY_CHARS
     window = HistoryWindow(
         max(0, settings.MAX_CONTEXT_MESSAGES - 4), max(0, chars)
-    )  # beside history: system, summary, memory, current
+    )  # apart from history: system, summary, memory, current
     habits = SummaryPolicy(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
     wanted = MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
     return MemoryService(
@@ -228,7 +228,7 @@ def build_tool_registry(
 
 
 def build_live_providers(record: Record) -> list[LiveProvider]:
-    """The tools that come from rows: started by whoever serves, and not there for anybody else."""
+    """The tools that come from rows: started only in processes that serve."""
     reserved = [spec.name for spec in declared_tools()]
     capabilities = CapabilityService(record, PluginServices(record, build_chat_model))
     plugins = PluginHost(

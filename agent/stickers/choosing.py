@@ -22,10 +22,10 @@ from tools.text.search_terms import index_terms, normalize_text, search_terms
 
 logger = logging.getLogger(__name__)
 
-#: What it is worth that a wish is a tag or all the words, that it is among the words, that it holds
-#: a tag.
+#: Points if the query equals a tag or the whole description, if it is part of the description, if
+#: it contains a tag.
 EXACT, WITHIN, TAG = 100, 20, 10
-#: What one shared pair of signs or word is worth, and one shared sign.
+#: Points for one shared pair of characters or word, and for one shared character.
 PAIR, SIGN = 3, 1
 #: Stickers that a model is shown at once.
 SHOWN = 16
@@ -37,8 +37,7 @@ INSTRUCTION = (
 
 
 def rank_stickers(wish: str, candidates: Sequence[StickerCandidate]) -> list[StickerCandidate]:
-    """Those of ``candidates`` that have to do with ``wish``, the best first; equal ones stay in
-    their order."""
+    """Those of ``candidates`` that match ``wish``, the best first; equal ones keep their order."""
     query = StickerQuery(wish)
     scored = [
         (query.score(sticker.words, split_tags(sticker.tags)), sticker) for sticker in candidates
@@ -47,7 +46,7 @@ def rank_stickers(wish: str, candidates: Sequence[StickerCandidate]) -> list[Sti
 
 
 class StickerQuery:
-    """A wish for a sticker, made ready for being compared with many."""
+    """A query for a sticker, prepared for comparing it with many."""
 
     def __init__(self, text: str) -> None:
         self._text = normalize_text(text)
@@ -77,8 +76,8 @@ def split_tags(text: str) -> list[str]:
 
 @lru_cache(maxsize=CANDIDATES)
 def _terms(text: str) -> frozenset[str]:
-    """What a sticker's words are found under; the same collection is looked through again and
-    again."""
+    """The index terms of a sticker's description; cached, because the same collection is searched
+    often."""
     return frozenset(index_terms(text))
 
 

@@ -63,7 +63,7 @@ def sync_stickers(wishes: Sequence[None]) -> list[int]:
         room -= int(on_disk[path].partition(":")[0])
         if (
             room <= 0
-        ):  # the next look goes on: whoever waits for the database should not wait for the disk
+        ):  # the next scan continues: others who wait for the database should not wait for the disk
             break
     return [count_usable_stickers()] * len(wishes)
 
@@ -107,7 +107,7 @@ def locate_sticker(path: str) -> Path | None:
 
 
 def sticker_stamp(path: str) -> str:
-    """What tells whether the file of a sticker has changed; "" for one that is not there."""
+    """A fingerprint that shows whether the file of a sticker has changed; "" for a missing file."""
     target = locate_sticker(path)
     try:
         return _stamp(target.lstat()) if target else ""

@@ -95,7 +95,7 @@ class SubagentRunner:
         except (
             Exception,
             asyncio.CancelledError,
-        ) as error:  # not for here, but the record must not say that it goes on
+        ) as error:  # not handled here, but the record must show that it ended
             await self._break_off(run_pk, error)
             raise
         await self._end(
@@ -116,7 +116,7 @@ class SubagentRunner:
         return result.text.strip()
 
     async def close(self) -> None:
-        """Close the models that were made; they are made anew when an agent is asked again."""
+        """Close the models that were made; new ones are made when an agent is called again."""
         while self._models:
             await self._models.popitem()[1].close()
 
@@ -175,7 +175,7 @@ def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> Tool
 
 
 def _speaking(context: ToolExecutionContext) -> Callable[[], bool]:
-    """Tells whether anything was sent to the chat since now."""
+    """A function that says whether anything was sent to the chat after this call."""
     sender = get_services(context).sender
     if sender is None:
         return lambda: False

@@ -43,11 +43,11 @@ class Subagent:
     """A template, as the persona's is; see :mod:`agent.domain.prompt_template`."""
     model: Callable[[], LLMClient]
     tools: Collection[str] | Callable[[ToolSpec], bool] = ()
-    """The tools it may use, by name or as a function that says yes to them; whoever set it off must
-    be permitted them too."""
+    """The tools it may use, by name or as a predicate; the person who started it must be permitted
+    them too."""
     model_calls: int = 10
     seconds: int = 180
-    """The first value of the time limit in its tool's row."""
+    """The initial time limit in its tool's row."""
     input_schema: JsonSchema | None = None
     """Of the arguments, an object; an agent without one takes ``request``, a text."""
     output_schema: JsonSchema | None = None
@@ -55,8 +55,8 @@ class Subagent:
 
     @property
     def parameters(self) -> JsonSchema:
-        """What the model is told to give; an argument that the input schema does not name is a
-        fault."""
+        """The parameters for the model; an argument that the input schema does not name is an
+        error."""
         return (
             REQUEST
             if self.input_schema is None
