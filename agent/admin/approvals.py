@@ -235,11 +235,13 @@ def _too_late(approval: Approval) -> str:
     match approval.state:
         case Approval.State.APPROVED:
             form = gettext(
-                "This call was already approved by %(who)s, at %(when)s. Your decision changes nothing."
+                "This call was already approved by %(who)s, at %(when)s. Your decision "
+                "changes nothing."
             )
         case Approval.State.REFUSED:
             form = gettext(
-                "This call was already refused by %(who)s, at %(when)s. Your decision changes nothing."
+                "This call was already refused by %(who)s, at %(when)s. Your decision changes "
+                "nothing."
             )
         case _:
             form = gettext("This call expired at %(when)s, before anybody decided. It is not made.")

@@ -34,7 +34,8 @@ class DescriptionAdmin(RecordAdmin):
     list_excerpts = ("text",)
     text_fields = ("text",)
     search_help_text: ClassVar = _(
-        "The number of a description or a content hash; words are found among the newest 100,000 descriptions."
+        "The number of a description or a content hash; words are found among the newest "
+        "100,000 descriptions."
     )
     fields = (
         "words",

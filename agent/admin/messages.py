@@ -40,7 +40,8 @@ class MessageAdmin(RecordAdmin):
     )
     search_help_text: ClassVar = _(
         "The id of a message, a sender, a group or a person is found exactly;"
-        " words are found among the newest 100,000 messages, or the newest 20,000 of a filtered list."
+        " words are found among the newest 100,000 messages, or the newest 20,000 of a "
+        "filtered list."
     )
     fieldsets = (
         (

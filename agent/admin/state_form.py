@@ -42,7 +42,8 @@ class StateForm(_Form):
         required=False,
         show_hidden_initial=True,
         help_text=_(
-            'What {placeholders} in the persona\'s prompt stand for in this chat: {"name": "value"}. The program itself knows'
+            'What {placeholders} in the persona\'s prompt stand for in this chat: {"name": '
+            '"value"}. The program itself knows'
             " bot_name, chat_kind, date, time and weekday. Tools may read and change these values."
         ),
     )
@@ -147,7 +148,8 @@ def _problem(name: str, value: Any) -> str:
         )
     elif not is_value_name(name):
         problem = gettext(
-            "“%(name)s” is no name: write letters, digits and _, at most with app: or user: before them."
+            "“%(name)s” is no name: write letters, digits and _, at most with app: or user: "
+            "before them."
         )
     elif isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
         problem = gettext("“%(name)s” needs a text, a number, true, false or null.")

@@ -267,7 +267,8 @@ def _shown(sticker: Sticker, height: int) -> str:
         return "-"
     source = reverse("admin:agent_sticker_picture", args=(sticker.pk,))
     return format_html(
-        '<span class="thumbnail"><img src="{}" alt="{}" height="{}" loading="lazy" decoding="async"></span>',
+        '<span class="thumbnail"><img src="{}" alt="{}" height="{}" loading="lazy" '
+        'decoding="async"></span>',
         source,
         sticker,
         height,

@@ -86,7 +86,8 @@ def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> 
     source = reverse("admin:agent_keptfile_thumbnail", args=(kept.pk,))
     alt = words[:200] or _("picture")
     return format_html(
-        '<a class="thumbnail" href="{}"><img src="{}" alt="{}" loading="lazy" decoding="async"></a>',
+        '<a class="thumbnail" href="{}"><img src="{}" alt="{}" loading="lazy" '
+        'decoding="async"></a>',
         page,
         source,
         alt,

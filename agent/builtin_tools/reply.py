@@ -157,7 +157,8 @@ def build_reply_tool(
         ReplyHandler(record, runner, replyer, attachments).reply,
         name=NAME,
         description="回复本会话中指定的某一条消息，可以引用、@、附带图片和表情。"
-        "普通的回答直接写出来即可，会自动发送，不需要用它；只在要回复另一条消息，或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
+        "普通的回答直接写出来即可，会自动发送，不需要用它；只在要回复另一条消息，"
+        "或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
         lenient=True,
         needs_chat=True,
         default_config=DefaultConfig(timeout_seconds=180),

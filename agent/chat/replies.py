@@ -35,7 +35,10 @@ def approval_outcome_text(outcome: ApprovalOutcome, code: str, problem: str) -> 
         case ApprovalOutcome.NOT_AN_OWNER:
             return f"只有机器人主人可以处理 {code}。"
         case ApprovalOutcome.NOT_SHOWN:
-            return f"{code} 的参数没有全部显示在会话中，不能在这里批准。请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。"
+            return (
+                f"{code} 的参数没有全部显示在会话中，不能在这里批准。"
+                f"请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。"
+            )
         case ApprovalOutcome.INVALID:
             return f"{code} 的参数有误，仍在等待：\n{problem}"
         case ApprovalOutcome.UNKNOWN:

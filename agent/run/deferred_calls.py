@@ -93,7 +93,10 @@ class DeferredCalls:
             begun=begun,
             can_see=self._can_see,
         )
-        told = f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，不要重复调用。"
+        told = (
+            f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，"
+            f"不要重复调用。"
+        )
         return build_pending_result(name, told, worker=self._jobs.worker)
 
     def with_progress_reports(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:

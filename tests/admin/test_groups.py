@@ -137,7 +137,8 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
     subprocess.run(command, cwd=PROJECT, env=os.environ | fresh, check=True, timeout=120)
     with closing(sqlite3.connect(tmp_path / "frostagent.sqlite3")) as database:
         rows = database.execute(
-            "SELECT g.name, p.codename, p.name FROM auth_group g JOIN auth_group_permissions l ON l.group_id = g.id"
+            "SELECT g.name, p.codename, p.name FROM auth_group g JOIN auth_group_permissions "
+            "l ON l.group_id = g.id"
             " JOIN auth_permission p ON p.id = l.permission_id"
         ).fetchall()
         doubled = database.execute(

@@ -120,8 +120,8 @@ def test_the_page_tells_what_each_process_says(chief: Client):
     ):
         assert words in text
     assert (
-        f'<a href="/admin/tools/toolconfig/{ToolConfig.objects.get().pk}/change/"><code>far_get</code></a>'
-        in text
+        f'<a href="/admin/tools/toolconfig/{ToolConfig.objects.get().pk}/change/"><code>'
+        f"far_get</code></a>" in text
     )
     assert "<li><code>far_set</code> </li>" in text
     assert "gone" not in text.partition("<h3>")[2]

@@ -95,8 +95,8 @@ def test_a_message_shows_its_event_readably(browser: Client):
     text = page(browser, address("agent_message", "change", message.pk))
     assert "&quot;nick&quot;: &quot;冰&quot;" in text
     assert (
-        f"/admin/agent/chatsession/{message.session_id}/change/?before={message.pk + 1}#m{message.pk}"
-        in text
+        f"/admin/agent/chatsession/{message.session_id}/change/"
+        f"?before={message.pk + 1}#m{message.pk}" in text
     )
 
 

@@ -65,8 +65,8 @@ def test_of_a_bots_token_only_that_it_changed_is_kept(browser: Client):
     bot.refresh_from_db()
     text = page(browser, f"/admin/onebot/bot/{bot.pk}/change/")
     assert (
-        'class="field">Access token</span> <del class="words">-</del> → <ins class="words">••••</ins>'
-        in text
+        'class="field">Access token</span> <del class="words">-</del> → <ins '
+        'class="words">••••</ins>' in text
     )
     assert "/revert/" not in text
     assert KEY not in table()

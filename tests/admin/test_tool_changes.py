@@ -73,7 +73,8 @@ def test_the_page_shows_old_and_new_by_the_names_of_the_form(browser: Client, we
     )
     text = page(browser, address(weather))
     found = re.findall(
-        r'class="field">(.*?)</span> <del class="words">(.*?)</del> → <ins class="words">(.*?)</ins>',
+        r'class="field">(.*?)</span> <del class="words">(.*?)</del> → <ins '
+        r'class="words">(.*?)</ins>',
         text,
         re.DOTALL,
     )

@@ -36,8 +36,10 @@ async def verdict(server: LiveServer, peer: int | str) -> tuple[str, str]:
     """State and reason of the newest incoming message in the chats with ``peer``, once it is
     settled."""
     row = await server.row(
-        "SELECT state, reason FROM agent_message WHERE state NOT IN ('waiting', 'running') AND id = (SELECT max(m.id) "
-        "FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id = ? AND m.direction = 'in')",
+        "SELECT state, reason FROM agent_message WHERE state NOT IN ('waiting', 'running') "
+        "AND id = (SELECT max(m.id) "
+        "FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id "
+        "= ? AND m.direction = 'in')",
         str(peer),
     )
     return row["state"], row["reason"]

@@ -33,7 +33,8 @@ _STATUS = (
 )
 
 _AWAY = (
-    "SELECT s.name, t.state, t.error FROM tools_mcpserver s LEFT JOIN tools_mcpserverstatus t ON s.id = t.server_id "
+    "SELECT s.name, t.state, t.error FROM tools_mcpserver s LEFT JOIN tools_mcpserverstatus t "
+    "ON s.id = t.server_id "
     "WHERE s.enabled AND coalesce(t.state, '') != 'connected'"
 )
 

@@ -160,7 +160,8 @@ async def test_nothing_twice_sends_an_apology_and_the_reason_is_on_the_message_a
         assert await verdict(live, user) == ("failed", "private")
         await bot.no_action(user=user)
     row, *_ = live.rows(
-        "SELECT m.detail, r.error, r.id FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ? ORDER BY r.id",
+        "SELECT m.detail, r.error, r.id FROM agent_run r JOIN agent_message m ON m.id = "
+        "r.message_id WHERE m.sender_id = ? ORDER BY r.id",
         str(user),
     )
     why = (
@@ -271,7 +272,8 @@ async def test_a_failure_is_on_record_with_what_the_upstream_said(live, model):
         await bot.next_action()
         assert await verdict(live, user) == ("failed", "private")
     (row,) = live.rows(
-        "SELECT r.error FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE m.sender_id = ?",
+        "SELECT r.error FROM agent_run r JOIN agent_message m ON m.id = r.message_id WHERE "
+        "m.sender_id = ?",
         str(user),
     )
     assert SECRET in row["error"]

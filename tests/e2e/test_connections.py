@@ -135,7 +135,8 @@ async def test_an_answer_waits_for_a_client_that_is_away(live, model):
     await bot_row(live, account, "NOT online")
     model.release()
     await live.row(
-        "SELECT id FROM agent_message WHERE direction = 'out' AND state = 'pending' AND text = 'welcome back'"
+        "SELECT id FROM agent_message WHERE direction = 'out' AND state = 'pending' AND text "
+        "= 'welcome back'"
     )
     async with client(live, account) as bot:
         assert spoken(await bot.next_action()) == "welcome back"

@@ -243,7 +243,8 @@ async def test_a_reply_quotes_its_message_once_and_the_final_text_is_kept_and_no
     assert one["params"]["message"][1:] == [at(20002), text(" One.")]
     assert two["params"]["message"] == [text("Two.")]
     (run,) = live.rows(
-        "SELECT final_text FROM agent_run WHERE final_text = 'done thinking' ORDER BY id DESC LIMIT 1"
+        "SELECT final_text FROM agent_run WHERE final_text = 'done thinking' ORDER BY id DESC "
+        "LIMIT 1"
     )
     assert run["final_text"] == "done thinking"
 
@@ -264,7 +265,8 @@ async def test_a_reply_by_the_replyer_is_sent_and_its_run_is_on_record(live, mod
         assert await verdict(live, user) == ("answered", "private")
     assert "say that all is well" in model.requests[1].last_text
     (run,) = live.rows(
-        "SELECT r.origin FROM agent_run r JOIN agent_toolcall c ON c.id = r.parent_id WHERE c.requested_by = ?",
+        "SELECT r.origin FROM agent_run r JOIN agent_toolcall c ON c.id = r.parent_id WHERE "
+        "c.requested_by = ?",
         str(user),
     )
     assert run["origin"] == "agent"
@@ -366,7 +368,8 @@ async def test_the_gate_is_asked_with_its_own_tools_and_lets_the_planner_answer(
     assert set(gate.tool_names) == {"continue", "wait", "no_action"}
     assert [message["role"] for message in planner.messages] == ["system", "user"]
     steps = live.rows(
-        "SELECT s.phase, s.number FROM agent_step s JOIN agent_run r ON r.id = s.run_id JOIN agent_message m ON m.id = r.message_id "
+        "SELECT s.phase, s.number FROM agent_step s JOIN agent_run r ON r.id = s.run_id JOIN "
+        "agent_message m ON m.id = r.message_id "
         "WHERE m.sender_id = ? ORDER BY s.number",
         str(user),
     )
@@ -434,7 +437,8 @@ async def test_the_gates_tokens_are_counted_and_a_chat_has_its_own_switch(live, 
     await gated.say_private(user, "hi")
     await gated.next_action()
     run = await live.row(
-        "SELECT r.model_calls, r.input_tokens, m.session_id FROM agent_run r JOIN agent_message m ON m.id = r.message_id "
+        "SELECT r.model_calls, r.input_tokens, m.session_id FROM agent_run r JOIN "
+        "agent_message m ON m.id = r.message_id "
         "WHERE m.sender_id = ? AND r.state = 'finished'",
         str(user),
     )
@@ -505,7 +509,8 @@ async def test_a_wait_of_the_gate_goes_on_after_a_crash_and_the_gate_decides_aga
         message for message in gate.messages[1:] if message["role"] == "user"
     ]
     steps = server.rows(
-        "SELECT s.phase, s.number FROM agent_step s JOIN agent_toolcall c ON c.run_id = s.run_id GROUP BY s.id"
+        "SELECT s.phase, s.number FROM agent_step s JOIN agent_toolcall c ON c.run_id = "
+        "s.run_id GROUP BY s.id"
     )
     assert [(step["phase"], step["number"]) for step in steps] == [
         ("timing", 1),

@@ -146,7 +146,10 @@ class Witness:
 
     def runs(self) -> list[tuple[str, str]]:
         """The message and the state of each run."""
-        query = f"SELECT text, run.state FROM ({INCOMING} AND text <> ?) JOIN agent_run run ON run.message_id = pk"
+        query = (
+            f"SELECT text, run.state FROM ({INCOMING} AND text <> ?) JOIN agent_run run ON "
+            f"run.message_id = pk"
+        )
         return [
             (row["text"], row["state"]) for row in self.server.rows(query, str(self.account), PROBE)
         ]
@@ -255,7 +258,8 @@ async def test_a_late_answer_settles_what_was_unknown_after_the_restart(mortal, 
     async with FakeOneBot(mortal.ws_url, witness.account, token=TOKEN) as bot:
         await bot.answer(action, ok({"message_id": 4711}))
         await mortal.row(
-            "SELECT 1 FROM agent_message WHERE text = ? AND state = 'delivered' AND message_id = '4711'",
+            "SELECT 1 FROM agent_message WHERE text = ? AND state = 'delivered' AND "
+            "message_id = '4711'",
             lost,
         )
         await witness.silence(bot)

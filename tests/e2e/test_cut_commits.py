@@ -26,12 +26,15 @@ EARLY = [
 ]
 LATE = ['INSERT INTO "agent_message"', 'UPDATE "agent_run"', 'UPDATE "agent_message"']
 ROWS = (
-    "SELECT m.direction, m.text, m.state, m.claimed_by FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+    "SELECT m.direction, m.text, m.state, m.claimed_by FROM agent_message m JOIN "
+    "agent_chatsession s ON s.id = m.session_id "
     "WHERE s.peer_id = ? ORDER BY m.id"
 )
 CALLS = (
-    "SELECT run.state AS run, c.state AS call FROM agent_run run JOIN agent_message m ON m.id = run.message_id "
-    "LEFT JOIN agent_toolcall c ON c.run_id = run.id JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id = ?"
+    "SELECT run.state AS run, c.state AS call FROM agent_run run JOIN agent_message m ON m.id "
+    "= run.message_id "
+    "LEFT JOIN agent_toolcall c ON c.run_id = run.id JOIN agent_chatsession s ON s.id = "
+    "m.session_id WHERE s.peer_id = ?"
 )
 
 

@@ -131,7 +131,8 @@ async def test_some_days_in_a_group(server, model):
 
 async def _settled(server: Calendar, group: int, state: str) -> None:
     await server.row(
-        "SELECT 1 FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id = ? AND m.state = ?",
+        "SELECT 1 FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE "
+        "s.peer_id = ? AND m.state = ?",
         str(group),
         state,
     )

@@ -264,7 +264,8 @@ def test_a_body_without_end_is_refused(live, model):
 def test_a_request_that_is_broken_off_harms_nobody(live, model):
     with socket.create_connection(("127.0.0.1", live.port)) as line:
         line.sendall(
-            f"POST /agent/query HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 99\r\n\r\n{{".encode()
+            f"POST /agent/query HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
+            f"{TOKEN}\r\nContent-Length: 99\r\n\r\n{{".encode()
         )
     model.script(["ok"])
     assert query(live, {"input": "hi"}).json()["result"] == "ok"

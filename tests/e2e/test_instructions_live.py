@@ -16,7 +16,10 @@ from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
 
 ACCOUNT = fresh_id()
-PROMPT = 'You are {bot_name}, in {chat_kind}. Topic: { topic }. Ask {tool:get_weather}{tool:gone?}. Say {"mood": {mood?}}.'
+PROMPT = (
+    "You are {bot_name}, in {chat_kind}. Topic: { topic }. Ask {tool:get_weather}{tool:gone?}. "
+    'Say {"mood": {mood?}}.'
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,8 @@ async def prompt_for(server: LiveServer, model: ScriptedModel, user: int) -> tup
         await bot.next_action()
     row = await server.row(
         "SELECT r.notes FROM agent_run r JOIN agent_chatsession s ON s.id = r.session_id"
-        " WHERE s.peer_id = ? AND r.state = 'finished' AND r.id = (SELECT max(id) FROM agent_run WHERE session_id = s.id)",
+        " WHERE s.peer_id = ? AND r.state = 'finished' AND r.id = (SELECT max(id) FROM "
+        "agent_run WHERE session_id = s.id)",
         str(user),
     )
     return model.requests[0].messages[0]["content"], json.loads(row["notes"])

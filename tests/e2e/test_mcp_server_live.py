@@ -85,7 +85,8 @@ def linger(server: LiveServer, name: str) -> "asyncio.Task[Any]":
 def newest_call(server: LiveServer) -> dict[str, Any]:
     """The newest call on record, with its run's origin, state and error."""
     (row,) = server.rows(
-        "SELECT c.*, r.origin, r.state AS run_state, r.error AS run_error, r.finished_at, r.session_id FROM agent_toolcall c "
+        "SELECT c.*, r.origin, r.state AS run_state, r.error AS run_error, r.finished_at, "
+        "r.session_id FROM agent_toolcall c "
         "JOIN agent_run r ON r.id = c.run_id ORDER BY c.id DESC LIMIT 1"
     )
     return row
@@ -455,8 +456,14 @@ def _encoded(body: Any) -> bytes:
 @pytest.mark.parametrize("headers", [HEADERS, NEWEST], ids=["older", "newest"])
 def test_arguments_that_no_tool_and_no_database_takes_are_refused_in_words(host, number, headers):
     log = len(host.log)
-    meta = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},'
-    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s"name":"recite","arguments":{"length":%s}}}'
+    meta = (
+        '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/'
+        'clientCapabilities":{}},'
+    )
+    body = (
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s"name":"recite",'
+        '"arguments":{"length":%s}}}'
+    )
     named = {
         **headers,
         "Authorization": f"Bearer {TOKEN}",
@@ -488,7 +495,10 @@ def test_a_body_without_end_is_refused(host):
 
 
 def test_a_request_that_is_broken_off_harms_nobody(host):
-    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 99\r\n\r\n{{"
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
+        f"{TOKEN}\r\nContent-Length: 99\r\n\r\n{{"
+    )
     log = len(host.log)
     with socket.create_connection(("127.0.0.1", host.port)) as line:
         line.sendall(head.encode())

@@ -252,7 +252,10 @@ async def test_the_history_outlives_the_server(start_server, model):
 
 
 def recorded(server: LiveServer, user: int) -> int:
-    query = "SELECT m.id FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.peer_id = ?"
+    query = (
+        "SELECT m.id FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE "
+        "s.peer_id = ?"
+    )
     return len(server.rows(query, str(user)))
 
 

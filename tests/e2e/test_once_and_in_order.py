@@ -133,7 +133,8 @@ async def test_a_chats_messages_are_answered_one_at_a_time(live, model):
         await bot.say_private(user, "one")
         await bot.say_private(user, "two")
         await live.row(
-            "SELECT id FROM agent_message WHERE sender_id = ? AND text = 'two' AND state = 'waiting'",
+            "SELECT id FROM agent_message WHERE sender_id = ? AND text = 'two' AND state = "
+            "'waiting'",
             str(user),
         )
         assert len(await model.wait_for_requests(1)) == 1

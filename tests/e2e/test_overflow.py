@@ -16,7 +16,8 @@ from tests.scripted_model import Answer, Request, ScriptedModel, held, says
 LIMIT = 100
 SURPLUS = 5
 STATES = (
-    "SELECT m.state, m.reason, m.text FROM agent_message m JOIN agent_chatsession s ON s.id = session_id "
+    "SELECT m.state, m.reason, m.text FROM agent_message m JOIN agent_chatsession s ON s.id = "
+    "session_id "
     "WHERE peer_id = ? AND direction = 'in' ORDER BY m.id"
 )
 
@@ -38,7 +39,10 @@ async def flood(server: LiveServer, model: ScriptedModel, bot: FakeOneBot, user:
     await model.wait_for_requests(1)
     for words in said[1:]:
         await bot.say_private(user, words)
-    refused = "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'failed' GROUP BY sender_id HAVING count(*) = ?"
+    refused = (
+        "SELECT 1 FROM agent_message WHERE sender_id = ? AND state = 'failed' GROUP BY sender_id "
+        "HAVING count(*) = ?"
+    )
     await server.row(refused, str(user), SURPLUS)
     return said
 

@@ -250,6 +250,9 @@ async def test_nothing_of_the_picture_itself_is_on_record(live, model, file_serv
     user = fresh_id()
     async with client(live) as bot:
         await answered(bot, model, [image(f"{file_server.url}/a")], user)
-    steps = f"SELECT s.request FROM agent_step s JOIN agent_run r ON r.id = s.run_id {OF_USER.format('r.message_id')}"
+    steps = (
+        f"SELECT s.request FROM agent_step s JOIN agent_run r ON r.id = s.run_id "
+        f"{OF_USER.format('r.message_id')}"
+    )
     row = await live.row(steps, str(user))
     assert len(json.dumps(row["request"])) < 5_000

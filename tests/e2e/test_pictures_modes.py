@@ -110,7 +110,10 @@ async def test_a_message_gets_no_more_time_and_bytes_than_it_may_have(
         seen, asked = await answered(bot, model, pictures, user)
     assert colour_of(shown(seen)[0][1]) == "red"
     assert words(asked) == "[图片][图片][图片][图片] 【图片内容】: 红"
-    rows = f"SELECT group_concat(x.reason, '|') AS why FROM agent_messagemedia x {OF_USER.format('x.message_id')}"
+    rows = (
+        f"SELECT group_concat(x.reason, '|') AS why FROM agent_messagemedia x "
+        f"{OF_USER.format('x.message_id')}"
+    )
     why = (await server.row(rows, str(user)))["why"]
     assert "in time" in why
     assert why.count("more than may be fetched") == 2

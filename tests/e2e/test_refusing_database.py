@@ -24,7 +24,8 @@ from tests.scripted_model import ScriptedModel, says
 OUTLASTING = 5.0
 BANNER = "The database cannot be written since"
 FILED = (
-    "SELECT m.text, m.state, s.kind, s.peer_id FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+    "SELECT m.text, m.state, s.kind, s.peer_id FROM agent_message m JOIN agent_chatsession s "
+    "ON s.id = m.session_id "
     "WHERE m.direction = 'in'"
 )
 

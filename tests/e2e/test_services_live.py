@@ -57,7 +57,8 @@ async def test_a_database_that_cuts_every_connection_costs_no_message(first, mod
         await bot.say_private(user, "one")
         assert spoken(await bot.next_action()) == "before"
         first.rows(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+            "pg_backend_pid() AND datname IS NOT NULL"
         )
         await bot.say_private(user, "two")
         assert spoken(await bot.next_action()) == "after"
@@ -208,7 +209,8 @@ async def test_the_work_of_a_killed_process_is_taken_over_by_the_one_its_account
         ]
         await bot.no_action(user=user)
     runs = first.rows(
-        "SELECT count(*) AS runs FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text = 'one' "
+        "SELECT count(*) AS runs FROM agent_run run JOIN agent_message m ON m.id = "
+        "run.message_id WHERE m.text = 'one' "
         "AND sender_id = ?",
         str(user),
     )
@@ -238,7 +240,8 @@ async def test_what_a_killed_process_had_on_the_wire_is_not_sent_again_by_the_ot
         ]
         await bot.answer(action, ok({"message_id": 4711}))
         await second.row(
-            "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered' AND message_id = '4711'",
+            "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered' AND "
+            "message_id = '4711'",
             echo,
         )
 

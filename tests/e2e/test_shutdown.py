@@ -167,7 +167,10 @@ async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not
         await hurried.row(
             "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", written["echo"]
         )
-    runs = "SELECT run.state FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE m.text IN ('hi', 'hello')"
+    runs = (
+        "SELECT run.state FROM agent_run run JOIN agent_message m ON m.id = run.message_id WHERE "
+        "m.text IN ('hi', 'hello')"
+    )
     assert hurried.rows(runs) == [{"state": "finished"}] * 2
 
 

@@ -135,7 +135,8 @@ def test_a_database_that_cannot_be_migrated_is_refused(folder, database):
 def test_a_database_of_a_newer_version_is_refused(folder, database):
     change(
         database,
-        "INSERT INTO django_migrations (app, name, applied) VALUES ('agent', '0999_later', '2026-01-01')",
+        "INSERT INTO django_migrations (app, name, applied) VALUES ('agent', '0999_later', "
+        "'2026-01-01')",
     )
     assert (
         "made by a newer version of the program, which knows agent.0999_later. Update"

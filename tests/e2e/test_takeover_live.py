@@ -29,7 +29,8 @@ AWAY = "away for longer than its lease"
 #: Messages that came in of a person, with what became of them and of their runs.
 ENDS = (
     "SELECT m.text, m.state, run.state AS run, count(c.id) AS calls FROM agent_message m "
-    "LEFT JOIN agent_run run ON run.message_id = m.id LEFT JOIN agent_toolcall c ON c.run_id = run.id "
+    "LEFT JOIN agent_run run ON run.message_id = m.id LEFT JOIN agent_toolcall c ON c.run_id "
+    "= run.id "
     "WHERE m.sender_id = ? AND m.direction = 'in' GROUP BY m.id, run.id ORDER BY m.id"
 )
 SAID = (
@@ -147,7 +148,8 @@ async def test_a_process_that_falls_asleep_in_the_middle_of_a_write_holds_the_ot
         with psycopg.connect(first.env["DATABASE_URL"]) as lock:
             lock.execute("SELECT 1 FROM agent_serverprocess WHERE pid = %s FOR UPDATE", [first.pid])
             await first.row(
-                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%serverprocess%%'"
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE "
+                "'%%serverprocess%%'"
             )
             os.kill(first.pid, signal.SIGSTOP)
         bot.cut()

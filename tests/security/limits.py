@@ -22,7 +22,8 @@ DEFAULTS = dict.fromkeys(
 Rows = list[dict[str, Any]]
 
 SAID = (
-    "SELECT m.state, m.reason, m.detail FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+    "SELECT m.state, m.reason, m.detail FROM agent_message m JOIN agent_chatsession s ON s.id "
+    "= m.session_id "
     "WHERE m.direction = 'in' AND s.peer_id = ? ORDER BY m.id"
 )
 

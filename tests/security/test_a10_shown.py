@@ -150,6 +150,7 @@ async def test_a_program_that_repeats_its_arguments_tells_no_viewer_and_no_log(s
     }
     await asyncio.to_thread(lambda: McpRows(server).save(loud=program))
     row = await server.row("SELECT t.error FROM tools_mcpserverstatus t JOIN tools_mcpserver s ON s.id = t.server_id "
+        ""
                            "WHERE s.name = 'loud' AND t.error != ''", timeout=30)  # fmt: skip
     assert "cannot use --key and ••••" in row["error"]
     assert "hunter2key" not in await server.logged("cannot use")
@@ -165,7 +166,10 @@ def test_a_named_secret_in_an_argument_reaches_the_program_and_nothing_else(
         value="ARG-SECRET-1",
         hosts=f"program:{sys.executable}",
     )
-    complaint = "import os, sys; sys.exit(f'given {len(sys.argv[1])} {len(os.environ[chr(75)])} ' + sys.argv[1])"
+    complaint = (
+        "import os, sys; sys.exit(f'given {len(sys.argv[1])} {len(os.environ[chr(75)])} ' + "
+        "sys.argv[1])"
+    )
     fields = form(name="told", transport="stdio", url="", command=sys.executable, enabled=None)
     person.saves(
         f"{SERVERS}add/",

@@ -90,7 +90,8 @@ async def test_a_client_that_names_no_account_is_no_other_than_its_tokens(live, 
         await bot.say_private(fresh_id(), "hi")
         assert spoken(await bot.next_action()) == "hello"
     said = live.rows(
-        "SELECT m.text FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id WHERE s.account = ?",
+        "SELECT m.text FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+        "WHERE s.account = ?",
         str(a),
     )
     assert "I am A" not in str(said)

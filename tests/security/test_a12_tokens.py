@@ -207,8 +207,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
     """Have the settings read in a process of their own; it prints the tokens."""
-    code = "import django; django.setup(); from django.conf import settings as s; print(s.ONEBOT_ACCESS_TOKEN, s.HTTP_API_TOKEN)"
-    code = f"import sys, django.core.exceptions as e\ntry:\n {code}\nexcept e.ImproperlyConfigured as error: sys.exit(str(error))"
+    code = (
+        "import django; django.setup(); from django.conf import settings as s; "
+        "print(s.ONEBOT_ACCESS_TOKEN, s.HTTP_API_TOKEN)"
+    )
+    code = (
+        f"import sys, django.core.exceptions as e\ntry:\n {code}\nexcept e.ImproperlyConfigured "
+        f"as error: sys.exit(str(error))"
+    )
     command, environ = [sys.executable, "-c", code], environment(folder) | env
     return subprocess.run(
         command, cwd=PROJECT, env=environ, capture_output=True, text=True, timeout=60, check=False

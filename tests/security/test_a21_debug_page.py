@@ -52,8 +52,10 @@ def test_the_page_of_a_wrong_host_holds_no_secret(start_server, tmp_path):
     for host in ("evil", "evil:80", "[::1", "a b", "redispass"):
         page = ask(
             server,
-            f"GET /admin/?access_token=onebot-token-4713 HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer wrong-4711\r\n"
-            "Cookie: sessionid=4712\r\nX-Forwarded-For: 4.4.4.4\r\nConnection: close\r\n\r\n".encode(),
+            f"GET /admin/?access_token=onebot-token-4713 HTTP/1.1\r\nHost: "
+            f"{host}\r\nAuthorization: Bearer wrong-4711\r\n"
+            "Cookie: sessionid=4712\r\nX-Forwarded-For: 4.4.4.4\r\nConnection: "
+            "close\r\n\r\n".encode(),
         )
         assert status(page) == 400
         assert b"DisallowedHost" in page

@@ -204,7 +204,8 @@ async def test_a_notice_is_on_record_and_no_history(server, model, bot):
         await bot.say_private(person, words)
     await settled(server, person, 3)
     said = server.rows(
-        "SELECT m.text, m.state, m.in_history FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
+        "SELECT m.text, m.state, m.in_history FROM agent_message m JOIN agent_chatsession s "
+        "ON s.id = m.session_id "
         "WHERE s.peer_id = ? AND m.direction = 'out' ORDER BY m.id",
         str(person),
     )

@@ -108,7 +108,10 @@ def test_wrong_codes_are_slowed_told_and_counted(server, owner):
     assert f"A sign-in failed (second factor): '{ADMIN}' from 127." in server.log
     while guesser.post(CHECK, {"code": "123456"}).status_code != 429:
         pass
-    wrong = "UPDATE frostproject_authenticatorapp SET throttling_failure_count = 99, throttling_failure_timestamp = '%s'"
+    wrong = (
+        "UPDATE frostproject_authenticatorapp SET throttling_failure_count = 99, "
+        "throttling_failure_timestamp = '%s'"
+    )
     accounts.change(server, wrong % f"{datetime.now(UTC):%F %T}")
     right = Browser(server)
     right.sign_in()

@@ -225,7 +225,8 @@ async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_an
     started = time.monotonic()
     with pytest.raises(
         LLMTimeout,
-        match=r"answered 429: .*slow down.*; it wants to be asked again in 100 s, longer than the time",
+        match=r"answered 429: .*slow down.*; it wants to be asked again in 100 s, longer than the "
+        r"time",
     ):
         await connect(timeout_seconds=60).complete(HELLO)
     assert time.monotonic() - started < 10

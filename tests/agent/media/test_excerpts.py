@@ -62,8 +62,8 @@ def numbered(objects: list[bytes]) -> bytes:
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
     return (
-        out
-        + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n"
+        out + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 "
+        b"R>>\nstartxref\n%d\n%%%%EOF\n"
         % (
             size,
             table,

@@ -92,8 +92,8 @@ def test_many_missing_columns_are_counted(tmp_path):
         ):
             execute(f"ALTER TABLE agent_run DROP COLUMN {column}")
         assert (
-            "agent_run.error, agent_run.final_text, agent_run.input_tokens, agent_run.model, agent_run.model_calls"
-            in refused()
+            "agent_run.error, agent_run.final_text, agent_run.input_tokens, agent_run.model, "
+            "agent_run.model_calls" in refused()
         )
         assert "and 2 more." in refused()
 

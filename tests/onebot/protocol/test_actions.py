@@ -47,7 +47,8 @@ def test_a_frame_is_compact_json_with_the_words_as_they_are():
         "e-1",
     )
     assert frame == (
-        '{"action":"send_group_msg","params":{"group_id":1,"message":[{"type":"text","data":{"text":"你好 [CQ:at,qq=all]&<"}}]},"echo":"e-1"}'
+        '{"action":"send_group_msg","params":{"group_id":1,"message":[{"type":"text",'
+        '"data":{"text":"你好 [CQ:at,qq=all]&<"}}]},"echo":"e-1"}'
     )
 
 

@@ -166,7 +166,10 @@ def test_an_excerpt_is_one_line_so_that_no_log_line_can_be_forged():
 
 
 def test_nul_and_lone_surrogates_are_replaced_and_pairs_are_kept():
-    frame = '{"post_type":"message","message_type":"private","user_id":1,"message":"a\\u0000\\ud800b\\ud83d\\ude00"}'
+    frame = (
+        '{"post_type":"message","message_type":"private","user_id":1,'
+        '"message":"a\\u0000\\ud800b\\ud83d\\ude00"}'
+    )
     result = decode_frame(frame)
     assert isinstance(result, MessageEvent)
     assert spoken_text(result.segments) == "a\ufffd\ufffdb😀"
