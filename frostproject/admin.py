@@ -60,6 +60,5 @@ class AccountAdmin(_UserAdmin):
         )
 
     def has_reset_permission(self, request: HttpRequest) -> bool:
-        """It is a superuser's: whoever may reset can then set a password and sign in as that
-        person."""
+        """For superusers only: who may reset could then set a password and sign in as that user."""
         return bool(request.user.is_active and getattr(request.user, "is_superuser", False))

@@ -224,8 +224,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = machine.prepare_data_folder(DATA_DIR / "static")
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
-# Counted from signing in: a working day, and no write to the database for each page that is looked
-# at.
+# Counted from signing in: a working day, without a write to the database for each page view.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_HTTPONLY = True
 # Where every origin that browsers use is https, nothing is to be had without it.

@@ -1,4 +1,5 @@
-"""Where a failure ends: the edge of a task that nobody waits for, or of one try among many."""
+"""Where errors are caught: at the edge of a task that nothing awaits, or of one attempt among
+many."""
 
 import asyncio
 import contextlib
@@ -19,7 +20,7 @@ class CapturedError:
 
 @contextlib.contextmanager
 def capture_error() -> Iterator[CapturedError]:
-    """Keep whatever goes wrong inside, for the code after the block to look at. Cancellation passes
+    """Catch every error of the block, for the code after it to check. Cancellation passes
     through."""
     attempt = CapturedError()
     try:
@@ -29,10 +30,10 @@ def capture_error() -> Iterator[CapturedError]:
 
 
 async def contain(work: Awaitable[T]) -> T:
-    """The result of foreign ``work`` that may end itself and nothing more.
+    """The result of foreign ``work``, which can end only itself.
 
-    Raises RuntimeError when it wants to end the process, or says that it was cancelled
-    where nobody cancelled the task that awaits it. Real cancellation passes through.
+    Raises RuntimeError when it tries to exit the process, or raises CancelledError although the
+    awaiting task was not cancelled. Real cancellation passes through.
     """
     try:
         return await work

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 #: One line of one kind in so many seconds.
 QUIET_SECONDS = 60.0
-#: Kinds remembered; beyond it everything is told and forgotten, and said again.
+#: The most kinds remembered; beyond it all held-back lines are logged, and the kinds are forgotten.
 REMEMBERED = 1_000
 
 
@@ -27,11 +27,10 @@ class _Said:
 class LogLimit(logging.Filter):
     """Lets one line of each kind a minute through ``logger``.
 
-    The first is said at once. What is held back is told by its newest line and a count
-    as soon as the minute is over, also where nothing follows; :func:`flush_log_limits` tells the
-    rest. A kind is the text of a line without its values, but for the first ``named`` of them,
-    and the type of its error; a line that tells no fault is of a kind only with its like.
-    :meth:`warn` names it otherwise.
+    The first is logged immediately. Held-back lines are logged as the newest one with a count when
+    the minute is over, also when no line follows; :func:`flush_log_limits` logs the rest. A kind is
+    the text of a line without its values, except the first ``named`` of them, and the type of its
+    error; lines with and without an error are of different kinds. :meth:`warn` names it otherwise.
     """
 
     def __init__(self, logger: logging.Logger, named: int = 0) -> None:
@@ -73,7 +72,7 @@ class LogLimit(logging.Filter):
             }
             for kind, said in due.items():
                 if said.count and not everything:
-                    self._said[kind] = _Said(now)  # its minute begins anew
+                    self._said[kind] = _Said(now)  # a new minute starts
                 else:
                     del self._said[kind]
         for said in due.values():

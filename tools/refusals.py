@@ -21,7 +21,7 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolRefusal:
-    """A call is not made, for this reason; ``text`` is what the model is told."""
+    """A call is not made, for this reason; ``text`` is for the model."""
 
     reason: RefusalReason
     text: str

@@ -1,7 +1,7 @@
-"""The time limits that whoever runs the server may have reason to change: tests that wait for the
-end of one, and ``chaos``.
+"""Time limits that some runs of the server need to change: tests that wait for a limit to pass, and
+``chaos``.
 
-``settings.FROST_LIMITS``, where there is such a setting, names those that are other than usual.
+``settings.FROST_LIMITS``, if it is set, overrides single limits.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from django.conf import settings
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Seconds, by what they are for; each is told of where it is used."""
+    """Limits in seconds, named by purpose; each is explained where it is used."""
 
     # Several processes
     lease: float = 30.0

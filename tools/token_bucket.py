@@ -77,7 +77,7 @@ class Quota:
 
 
 class TokenBuckets:
-    """One bucket for each key, in bounded memory that nobody can reset by filling it.
+    """One bucket for each key, in bounded memory; filling it does not reset other buckets.
 
     A key is forgotten only once its bucket is full again, when that changes nothing. While
     there are ``most`` that are not, new keys of one rate share a bucket instead of taking the

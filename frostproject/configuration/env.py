@@ -1,9 +1,8 @@
 """Typed readers for environment variables.
 
-Nothing else in the project reads ``os.environ``. A value that cannot be read
-raises :class:`InvalidSetting`, whose text begins with the variable's name, and the
-process does not start: a bot that runs with a misread limit is worse than one
-that says what to mend.
+Nothing else in the project reads ``os.environ``. A value that cannot be read raises
+:class:`InvalidSetting`, whose text starts with the variable's name, and the process does not start:
+an error message is better than a bot that runs with a wrong limit.
 """
 
 import os

@@ -69,7 +69,7 @@ def runserver_address(arguments: Sequence[str]) -> ListenAddress | None:
 
 
 def daphne_address(arguments: Sequence[str]) -> ListenAddress | None:
-    """The host and port of the ``daphne`` command; None where it is given other endpoints alone."""
+    """The host and port of the ``daphne`` command; None when it gets only other endpoints."""
     given = CommandLineInterface().parser.parse_args(list(arguments))
     others = (given.unix_socket, given.file_descriptor is not None, given.socket_strings)
     if not given.host and given.port is None and any(others):

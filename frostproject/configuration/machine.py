@@ -17,7 +17,7 @@ LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 def own_hosts() -> list[str]:
     """Loopback plus the names and addresses under which this machine can be reached.
 
-    No name is looked up: a resolver that does not answer must not delay the start.
+    No name is resolved: a resolver that does not answer must not delay the start.
     """
     name = socket.gethostname()
     names = {name, f"{name.split('.')[0]}.local", *_local_ipv4(), _outward_ipv4()}

@@ -9,9 +9,8 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 #: The word for every address, and the one for :data:`PRIVATE_NETWORKS`.
 EVERYWHERE, PRIVATE_WORD = "*", "private"
-#: This machine and the networks that nobody reaches from the internet. 100.64.0.0/10 is not among
-#: them:
-#: the other customers of a provider are in it.
+#: This machine and the networks that cannot be reached from the internet. 100.64.0.0/10 is not
+#: among them: other customers of the same provider are in it.
 PRIVATE_NETWORKS: tuple[IPNetwork, ...] = tuple(
     ipaddress.ip_network(network)
     for network in (

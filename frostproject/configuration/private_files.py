@@ -1,7 +1,7 @@
-"""Who else on this machine can get at what is ours: the data folder, the database, the .env file.
+"""Checks that other users of this machine cannot access our files: the data folder, the database,
+the .env file.
 
-Nothing in the data folder is served to anybody by another program, so nobody else needs a right on
-it.
+No other program serves files from the data folder, so no other user needs permissions on it.
 """
 
 import contextlib
@@ -23,12 +23,13 @@ logger = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parents[2]
 OTHERS_RIGHTS = stat.S_IRWXG | stat.S_IRWXO
-#: Files and folders that a start looks at. Those beyond are behind folders that are closed by then.
+#: The most files and folders that a start checks. The others are in folders that are private by
+#: then.
 MAX_LOOKED_AT = 5_000
 #: Names of one sentence.
 MAX_NAMED = 5
-#: What this program makes and nobody else would; and what else may lie in a folder that is only
-#: ours.
+#: Names of files that only this program creates, and names of other files that may be in a folder
+#: of ours.
 _OWN = re.compile(
     r"frostagent\.sqlite3.*|\.?(?:secret_key|onebot_access_token|http_api_token)(?:\..*)?|received"
 )
@@ -47,7 +48,7 @@ def restrict_folder(folder: Path) -> None:
     inside = itertools.islice(_inside(folder, everything=is_alone), MAX_LOOKED_AT)
     for path in itertools.chain([folder] if is_alone else [], inside, _database_files()):
         if (found := _facts(path)) and found.st_mode & OTHERS_RIGHTS and _may_be_changed(found):
-            with contextlib.suppress(OSError):  # what stays open is told
+            with contextlib.suppress(OSError):  # what stays open is reported
                 os.chmod(path, stat.S_IMODE(found.st_mode) & ~OTHERS_RIGHTS)
 
 
@@ -118,8 +119,8 @@ def _can_read(*paths: Path) -> str:
 
 
 def _advice(folder: Path, paths: list[Path]) -> str:
-    """What closes ``paths``. The whole folder is told where it is open, and elsewhere what cannot
-    be mended that way."""
+    """How to make ``paths`` private: by the whole folder where that is open, and the paths outside
+    it."""
     if folder not in paths:
         return f"chmod go= {shlex.join(map(str, paths))}"
     if is_shared_place(folder):
@@ -136,7 +137,7 @@ def log_exposures(folder: Path, dotenv: Path) -> None:
 
 
 def _inside(folder: Path, *, everything: bool) -> Iterator[Path]:
-    """What is in ``folder``, the upper levels first; links are told but not entered."""
+    """The contents of ``folder``, the upper levels first; links are listed but not followed."""
     folders = deque([folder])
     while folders:
         place = folders.popleft()
@@ -149,7 +150,7 @@ def _inside(folder: Path, *, everything: bool) -> Iterator[Path]:
 
 
 def _database_files() -> list[Path]:
-    """The embedded database and what SQLite puts beside it, wherever that is."""
+    """The file of the embedded database and the files that SQLite creates next to it."""
     database = settings.DATABASES["default"]
     if "sqlite" not in str(database["ENGINE"]):
         return []

@@ -12,7 +12,7 @@ from frostproject.configuration.machine import write_secret_once
 
 #: The file of each variable's token.
 TOKEN_FILES = {"ONEBOT_ACCESS_TOKEN": "onebot_access_token", "HTTP_API_TOKEN": "http_api_token"}
-#: The files that this process made; what is in them nobody has seen yet.
+#: The files that this process created; their content was not shown yet.
 made_files: set[Path] = set()
 #: The file of each variable whose token was taken from one.
 token_sources: dict[str, Path] = {}

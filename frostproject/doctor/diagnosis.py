@@ -48,7 +48,7 @@ class FindingLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: how it is, and what to do about it."""
+    """One checked item: its state, and how to fix it."""
 
     level: FindingLevel
     text: str
@@ -92,7 +92,7 @@ def run_system_checks() -> Iterator[Finding]:
 
 
 def check_prompt(template: str) -> Iterator[Finding]:
-    """Which placeholders of the persona's prompt somebody has to give values for."""
+    """The placeholders of the persona's prompt that need values."""
     known = program_values(settings.BOT_NAME, "group", timezone.localtime())
     wanted = [
         p.written
@@ -169,7 +169,8 @@ def check_file_access(folder: Path, dotenv: Path) -> Iterator[Finding]:
 
 
 def check_database() -> Iterator[Finding]:
-    """Reachable, whole, up to date, and with somebody in it who may log in."""
+    """Checks that the database is reachable, undamaged and up to date, and has a user who may log
+    in."""
     is_file = connection.vendor == "sqlite"
     if is_file and not (Path(connection.settings_dict["NAME"]).exists() or marker_path().exists()):
         yield note_finding(_("There is no database yet: the first start of the server makes it."))

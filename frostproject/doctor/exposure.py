@@ -86,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_admin_networks() -> Iterator[Finding]:
-    """Whom the admin is served to."""
+    """Which networks the admin is served to."""
     public = settings.ADMIN_NETWORKS.public
     if public == [EVERYWHERE]:
         text = _(

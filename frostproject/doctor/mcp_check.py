@@ -19,7 +19,7 @@ from tools.mcp.validation import check_server_row
 from tools.models import McpServer
 
 MAX_SERVER_FINDINGS = 200
-"""Servers that are looked at."""
+"""The most servers that are checked."""
 
 
 def check_mcp_servers() -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from tools.secrets.encryption import DecryptionError, decrypt
 #: Half minutes by which the clock of a phone may be wrong.
 TOLERANCE = 1
 DIGITS = 6
-#: What wrong codes in a row make a device wait at most. Whoever causes it knows the password.
+#: The longest wait after wrong codes in a row. Only someone who knows the password can cause it.
 LONGEST_WAIT = timedelta(minutes=15)
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Codes for whoever lost the device: each works once."""
+"""Codes for users who lost their device: each works once."""
 
 from typing import TYPE_CHECKING
 

@@ -21,8 +21,7 @@ from tools.registry.catalogue import ensure_tool_rows
 
 
 def prepare_installation() -> None:
-    """Bring the database up to date where that is ours to do, and see to it that somebody can log
-    in.
+    """Migrate the database where this process may do so, and make sure that a user can log in.
 
     Raises ImproperlyConfigured when another server works on the same embedded database, or when the
     database is damaged, is gone, or does not fit this program.
@@ -56,10 +55,10 @@ def is_database_in_use() -> bool:
 
 
 def ensure_admin() -> tuple[str, str] | None:
-    """Make the first superuser; returns (name, password) if the password was made up here.
+    """Create the first superuser; returns (name, password) if the password was generated here.
 
-    It may also set up MCP servers that are programs, once the environment names programs:
-    whoever starts the server for the first time can run any program here.
+    It may also set up MCP servers that are programs, once the environment names programs: the
+    person who starts the server for the first time can run any program here.
     """
     users = get_user_model()._default_manager
     if users.filter(is_superuser=True).exists():
@@ -72,7 +71,7 @@ def ensure_admin() -> tuple[str, str] | None:
             user.user_permissions.add(
                 *Permission.objects.filter(content_type__app_label="tools", codename="run_commands")
             )
-    except IntegrityError:  # another process was faster, or the name belongs to somebody else
+    except IntegrityError:  # another process was faster, or the name is taken
         return None
     return None if given else (name, password)
 

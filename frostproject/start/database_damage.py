@@ -1,5 +1,5 @@
-"""Damage of the database file that first shows while the program runs: told in the log, with what
-to do."""
+"""Damage of the database file that is first found while the program runs: logged, with what to
+do."""
 
 import logging
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""What the terminal says at a start: the addresses, and the token that goes with them.
+"""What a start prints to the terminal: the addresses, and the token for them.
 
-It is printed and never logged. Where nobody looks on (a service's journal keeps what is
-printed) only a token that was made at this start is shown, and later its file is named.
+It is printed and never logged. Without a terminal (the journal of a service keeps the output) a
+token is shown only at the start that created it; later starts name its file.
 """
 
 import sys
@@ -23,7 +23,7 @@ def print_greeting(address: ListenAddress | None) -> None:
     """Print where the server listens (None: nowhere that a browser could reach by a port) and what
     clients present."""
     sys.stdout.write("\n".join(_lines(address)) + "\n\n")
-    sys.stdout.flush()  # whoever started it through a pipe wants to read this now
+    sys.stdout.flush()  # with a pipe the output would otherwise come late
 
 
 def _lines(address: ListenAddress | None) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _is_served_admin(host: str) -> bool:
 
 
 def token_hint() -> str:
-    """The token of OneBot clients for somebody who looks on, else where to find it."""
+    """The token of OneBot clients when a terminal is attached, else where to find it."""
     path = find_token_file()
     if path is None:
         return _("the value of ONEBOT_ACCESS_TOKEN")

@@ -115,7 +115,7 @@ def _bounded(count: int) -> str:
 
 
 def _runs(user: PermissionsMixin | AnonymousUser, told: set[int]) -> dict[str, Any]:
-    """The last failed runs, without those whose message is ``told`` of already."""
+    """The last failed runs, without those whose message is already in ``told``."""
     if not user.has_perm("agent.view_run"):
         return {}
     failed = (

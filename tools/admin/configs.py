@@ -81,7 +81,7 @@ class ToolConfigAdmin(HistoryAdmin):
         "mock_enabled",
         "timeout_seconds",
     )
-    # Who may use it is not among these: it needs the ids beside it.
+    # The allowed callers are not among these: they also need the ids.
     list_editable = ("enabled", "visibility", "scope", "mock_enabled", "timeout_seconds")
     list_filter = (
         LookFilter,
@@ -145,7 +145,7 @@ class ToolConfigAdmin(HistoryAdmin):
 
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
     def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
-        """The page on which the declarations stand, and are said to have been looked at."""
+        """The page that shows the declarations and marks them as reviewed."""
         found = list(rows.filter(LOOK_NEEDED).order_by("name")[: MOST_AT_ONCE + 1])
         if not found:
             self.message_user(
@@ -165,8 +165,8 @@ class ToolConfigAdmin(HistoryAdmin):
         )
 
     def look_view(self, request: HttpRequest) -> HttpResponse:
-        """Put down that the person has looked at what the page showed, tool by tool, and not at
-        what came since."""
+        """Record for each tool that the user has reviewed what the page showed, not what changed
+        since."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         if request.method != "POST":
@@ -198,13 +198,13 @@ class ToolConfigAdmin(HistoryAdmin):
         return False
 
     def changeable(self, request: HttpRequest, object_id: str) -> ToolConfig:
-        """The row, for somebody who may change it. Raises PermissionDenied or Http404."""
+        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         return get_object_or_404(ToolConfig, pk=parse_row_number(object_id))
 
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
-        """What the template of a tool's page is given beside the stock context."""
+        """The context of a tool's page in addition to the default one."""
         page: dict[str, Any] = {"declared": readable_declaration(config.declaration)}
         if look_state(config):
             page["glance"] = DeclarationDiff(config)

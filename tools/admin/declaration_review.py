@@ -1,5 +1,4 @@
-"""What tools from outside declare, for somebody who is to look at it: all of it, and what has
-changed."""
+"""The declarations of external tools for review: in full, and what has changed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,16 +18,16 @@ from tools.registry.declaration_review import covers_fingerprint, judged_parts
 from tools.text.visible import escape_invisible_chars, escape_invisible_json
 
 MOST_AT_ONCE = 50
-"""Tools on one page: nobody looks at more."""
+"""The most tools on one page; nobody reviews more."""
 MOST_COMPARED = 500
 """Lines of a declaration that are compared; what is longer is shown as it was and as it is."""
 LOOK_NEEDED = ~Q(fingerprint="") & ~Q(looked_at=F("fingerprint"))
-"""Tools that somebody has to look at."""
+"""Tools that need a review."""
 NEVER_LOOKED_AT = LOOK_NEEDED & Q(looked_at="")
 
 
 def look_state(config: ToolConfig) -> str:
-    """``new``, ``changed``, or "" where nobody has to look."""
+    """``new``, ``changed``, or "" when no review is needed."""
     if not config.fingerprint or covers_fingerprint(config.looked_at, config.fingerprint):
         return ""
     return "changed" if config.looked_at else "new"
@@ -45,7 +44,7 @@ def look_badge(config: ToolConfig) -> str:
 
 
 class LookFilter(admin.SimpleListFilter):
-    """Tools that are new or have changed since somebody looked."""
+    """Tools that are new or have changed since the last review."""
 
     title = _("looked at")
     parameter_name = "look"

@@ -1,4 +1,4 @@
-"""Bounds on what an admin list looks at: by time, and by how many records back."""
+"""Limits which records an admin list reads: by time, and by number, the newest first."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-#: Newest rows among which text and unindexed conditions are looked for.
+#: The newest rows in which text and unindexed conditions are searched.
 WINDOW = 100_000
 #: The same for a list that is filtered: its rows lie far apart, and each costs a page of the disk.
 LISTED_WINDOW = 20_000

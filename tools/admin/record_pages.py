@@ -1,8 +1,8 @@
 """Admin pages for records: read-only, and as fast with a million rows as with ten.
 
 A list never counts, sorts or scans a whole table. It has one order, counts at most
-:data:`COUNT_LIMIT` rows, and whatever no index can answer is looked for among the
-newest :data:`~tools.admin.filters.WINDOW` rows only, which the page says.
+:data:`COUNT_LIMIT` rows, and conditions without an index are searched in the newest
+:data:`~tools.admin.filters.WINDOW` rows only, which the page says.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ from tools.admin.filters import RecordedSince, Rows, listed_floor, window_floor
 COUNT_LIMIT = 10_000
 #: Hits of a search, at most, for each way in which a row can match.
 HIT_LIMIT = 1_000
-#: Words of a search that are looked for.
+#: The most words of a search that are used.
 WORD_LIMIT = 10
 #: Characters of a long text that a list shows.
 EXCERPT = 120
@@ -90,7 +90,7 @@ class RecordChangeList(ChangeList):
         return shown
 
     def _floor(self) -> int:
-        """The lowest id that is looked at."""
+        """The lowest id that is read."""
         periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
         return max(
             window_floor(self.root_queryset) if self.is_windowed else 0,
@@ -110,7 +110,8 @@ class RecordChangeList(ChangeList):
 
     @property
     def older_rows_url(self) -> str:
-        """Where a list goes on that is longer than what is counted; "" if it ends on this page."""
+        """The address where a list continues that is longer than what is counted; "" if it ends on
+        this page."""
         if not self.paginator.is_capped or self.page_num < self.paginator.num_pages:
             return ""
         return self.get_query_string(self.model_admin.beyond(list(self.result_list)[-1]))
@@ -133,7 +134,7 @@ class PageAdmin(ModelAdmin):
         return {name for forms in names for name in forms}
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """What the template of one row's page is given beside the stock context."""
+        """The context of one row's page in addition to the default one."""
         return {}
 
     def render_change_form(
@@ -215,7 +216,7 @@ class RecordAdmin(PageAdmin):
         return queryset, False
 
     def hits(self, term: str, rows: Rows, floor: int, *, is_filtered: bool) -> set[int]:
-        """Ids from ``floor`` on of the ``rows`` that ``term`` means, looked for within bounds.
+        """Ids from ``floor`` on of the ``rows`` that match ``term``, searched within limits.
 
         An index that filters ``rows`` is left to do so; otherwise each way to match has its own.
         """

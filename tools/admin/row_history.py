@@ -1,7 +1,7 @@
 """What operators changed in rows, by whom, and the way back.
 
-Nothing listens to saves: whoever lets an operator edit rows does it within
-:func:`record_changes`, and what the program itself writes costs nothing and leaves nothing.
+There are no save signals: code that lets an operator edit rows does so within
+:func:`record_changes`. Writes of the program itself are not recorded and cost nothing.
 """
 
 import json
@@ -48,8 +48,8 @@ def record_changes(author: User | None, *rows: Model) -> Iterator[list[ToolConfi
 
 
 def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
-    """Put on record that ``author`` has looked at what the tool declares; False, and nothing done,
-    where that is something else by now than what had ``fingerprint``, or no longer to be looked at.
+    """Record that ``author`` has reviewed the declaration of the tool. Returns False and does
+    nothing when the declaration no longer has ``fingerprint``, or needs no review any more.
     """
     with transaction.atomic():
         config = (

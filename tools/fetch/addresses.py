@@ -20,7 +20,7 @@ _NOT_PUBLIC_4 = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # shared by carriers; Alibaba Cloud's metadata
         "127.0.0.0/8",
-        "168.63.129.16/32",  # Azure's host, in the midst of public addresses
+        "168.63.129.16/32",  # Azure's host, among public addresses
         "169.254.0.0/16",  # link-local; the metadata of most clouds
         "172.16.0.0/12",
         "192.0.0.0/24",  # protocols; Oracle Cloud's metadata

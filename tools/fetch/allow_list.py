@@ -28,11 +28,11 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class AllowList:
-    """Names (with whatever addresses they have) and networks. Without entries, only public
+    """Names (with all addresses they resolve to) and networks. Without entries, only public
     addresses are permitted.
 
-    The machine's own addresses count as not public: what listens on them is not meant for
-    everybody who can name a URL.
+    The machine's own addresses count as not public: services on them are not meant for everyone who
+    can send a URL.
     """
 
     names: frozenset[str] = frozenset()

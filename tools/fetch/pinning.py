@@ -1,8 +1,8 @@
-"""Connections that go to addresses which were judged, to no others, and end with their request.
+"""Connections that go only to checked addresses, and end with their request.
 
-The addresses of a request are set for the time of it, in its task. aiohttp is given them
-as the answer of its resolver; as it asks no resolver about hosts that look like an
-address, each socket is checked once more when it is made.
+The addresses of a request are set in its task for its duration. aiohttp gets them as the answer of
+its resolver. It calls no resolver for hosts that look like an address, so each socket is checked
+again when it is created.
 """
 
 import contextlib

@@ -29,7 +29,7 @@ OWN_HEADERS = frozenset(
         "upgrade",
     }
 )
-"""What the connection is made of; another ``Host`` would be another destination."""
+"""Headers that the connection itself sets; another ``Host`` would be another destination."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
 BAD_HEADER = gettext_noop("“%(name)s” is not a header that can be sent.")

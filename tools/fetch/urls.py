@@ -1,4 +1,4 @@
-"""Which URLs can be fetched, before anything is looked up."""
+"""Which URLs can be fetched, checked before any name is resolved."""
 
 import re
 from dataclasses import dataclass
@@ -42,10 +42,10 @@ NOT_PUBLIC = UrlProblem(
 
 
 def check_url(url: str, allow: AllowList | None = None) -> list[str]:
-    """What is wrong with ``url``, for a form; nothing is looked up.
+    """What is wrong with ``url``, for a form; no name is resolved.
 
-    With ``allow``, a host that is written as an address is judged as well. A name that
-    passes here may still be refused when it is fetched.
+    With ``allow``, a host that is written as an address is checked as well. A name that passes here
+    may still be refused when it is fetched.
     """
     parsed, problem = _judged(url)
     if problem is None and allow is not None:

@@ -1,4 +1,4 @@
-"""Function tools: any typed Python function, offered to the model as it stands.
+"""Function tools: any typed Python function, offered to the model unchanged.
 
 ::
 
@@ -7,8 +7,8 @@
         \"\"\"Add two numbers.\"\"\"
         return a + b
 
-Name, description and schemas come from the function; whatever is given to
-:func:`tool` wins over them. The shape follows Google ADK's function tools.
+Name, description and schemas come from the function; arguments of :func:`tool` override them. The
+shape follows Google ADK's function tools.
 """
 
 import inspect
@@ -158,11 +158,10 @@ class FunctionTool:
         context: ToolExecutionContext | None = None,
         invocation: ToolInvocation | None = None,
     ) -> ToolExecutionResult:
-        """Call the function; whatever it raises becomes a failed result.
+        """Call the function; every exception becomes a failed result.
 
-        A synchronous function runs in a thread, where it goes on to its end when this
-        call is cancelled. Raises :class:`InvalidArguments` alone, before or by the
-        function.
+        A synchronous function runs in a thread, and continues there when this call is cancelled.
+        Raises only :class:`InvalidArguments`, before the function or from it.
         """
         name = self.spec.name
         try:

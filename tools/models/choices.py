@@ -1,4 +1,4 @@
-"""The words in which a tool's row says where, by whom and how its tool may be called."""
+"""The values that define where, by whom and how a row's tool may be called."""
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _

@@ -139,14 +139,14 @@ class ToolConfig(LiveModel):
     fingerprint = models.CharField(
         max_length=100, blank=True, default="", db_default=Value(""), editable=False
     )
-    """Of what the tool declares now, see :mod:`tools.registry.declaration_review`; empty where
-    nobody has to look."""
+    """The fingerprint of the current declaration, see :mod:`tools.registry.declaration_review`;
+    empty when no review is needed."""
     looked_at = models.CharField(
         _("looked at"), max_length=100, blank=True, default="", db_default=Value(""), editable=False
     )
-    """The fingerprint of what somebody has looked at; empty: nobody has."""
+    """The fingerprint of the reviewed declaration; empty: not reviewed."""
     looked_declaration = models.JSONField(null=True, default=None, blank=True, editable=False)
-    """The declaration that somebody has looked at, to be compared with what it is now."""
+    """The reviewed declaration, to be compared with the current one."""
     created_at = models.DateTimeField(_("first seen"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 

@@ -38,8 +38,8 @@ class Child:
         return self._program or self.process.pid
 
     def signal(self, number: signal.Signals) -> None:
-        """To the keeper. Not through its object, which might take the exit status away from whoever
-        waits for it."""
+        """Signal the process reaper. Not through its process object, which might take the exit
+        status away from the code that awaits it."""
         if self.status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, number)

@@ -1,7 +1,7 @@
 """The one thread in which large files are hashed, written and read.
 
-One, because several would take the processor from the event loop all at once when the
-pictures of a message arrive together: on a single core, everybody else would wait.
+Only one, because several would compete with the event loop for the processor when the pictures of a
+message arrive together: on a single core, everything else would wait.
 """
 
 import asyncio

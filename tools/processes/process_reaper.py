@@ -1,14 +1,13 @@
 """The program between the server and a program that it starts: ``python -I -S process_reaper.py
 PROGRAM [ARGUMENT ...]``.
 
-A child of a child outlives everybody: ``npx`` starts ``node``, a plugin forks, and a
-server that is killed cannot end them. The keeper can. It starts PROGRAM with its own
-standard streams and other inherited files, adopts whatever that leaves behind
-(Linux), and when PROGRAM ends, or the server ends in whatever way, or the keeper is
-told to end, it ends all of them. Its exit status is PROGRAM's; 128 + N for signal N.
+Grandchildren survive their parents: ``npx`` starts ``node``, a plugin forks, and a killed server
+cannot end them. The reaper can. It starts PROGRAM with its own standard streams and other inherited
+files, and adopts orphaned descendants (Linux). When PROGRAM ends, the server ends in any way, or
+the reaper gets a signal to stop, it ends all of them. Its exit status is PROGRAM's; 128 + N for
+signal N.
 
-Imports nothing but the standard library and nothing of this project, so that it is
-small and starts at once.
+Imports only the standard library and nothing of this project, so that it is small and starts fast.
 """
 
 import contextlib
@@ -21,9 +20,9 @@ import time
 from pathlib import Path
 
 GRACE_SECONDS = 2.0
-"""Between asking everybody to end and killing who is still there."""
+"""The time between asking all processes to end and killing the remaining ones."""
 LOOK_SECONDS = 1.0
-"""How often it is looked whether the server is still there, where the kernel does not tell."""
+"""The interval of checks whether the server still runs, where the kernel does not report it."""
 NOT_FOUND = 127
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PROCESSES = Path("/proc")
@@ -84,7 +83,7 @@ def _become(command: list[str], keeper: int, problems: int) -> None:
 
 
 def _watch(program: int, server: int, wake: int) -> int:
-    """Wait until the program has ended, the server is gone, or somebody says to end."""
+    """Wait until the program has ended, the server is gone, or a signal to stop comes."""
     while True:
         if (status := _reaped(program)) is not None:
             return status
@@ -95,8 +94,8 @@ def _watch(program: int, server: int, wake: int) -> int:
 
 
 def _reaped(program: int) -> int | None:
-    """The exit status of ``program`` if it has ended; whoever else has ended is taken off the list
-    of processes."""
+    """The exit status of ``program`` if it has ended; other processes that have ended are
+    reaped."""
     found = None
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
@@ -107,10 +106,10 @@ def _reaped(program: int) -> int | None:
 
 
 def _end_all(program: int) -> None:
-    """Ask every descendant to end, and kill whoever does not."""
+    """Ask every descendant to end, and kill those that do not."""
     if (
         not PROCESSES.is_dir()
-    ):  # nobody can be found; what the program has not sent away is in its group
+    ):  # descendants cannot be listed; those that did not leave the program's group are in it
         with contextlib.suppress(OSError):
             os.killpg(program, signal.SIGKILL)
         return
@@ -119,7 +118,7 @@ def _end_all(program: int) -> None:
     while _descendants() and time.monotonic() < until:
         _reaped(0)
         time.sleep(0.02)
-    while _descendants():  # those that somebody starts meanwhile are found the next time
+    while _descendants():  # those started meanwhile are found the next time
         _send(signal.SIGKILL)
         _reaped(0)
         time.sleep(0.01)

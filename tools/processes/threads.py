@@ -15,9 +15,8 @@ T = TypeVar("T")
 async def run_in_thread(call: Callable[[], T]) -> T:
     """The result of ``call``, run in a thread of its own with the caller's context variables.
 
-    Not in a pool: a tool that hangs would keep a place of it for ever, and the
-    interpreter would wait for it at the end. A call that is cancelled goes on in its
-    thread, and its result is thrown away.
+    Not in a pool: a tool that hangs would occupy a worker permanently, and the interpreter would
+    wait for it at exit. A cancelled call continues in its thread, and its result is discarded.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Callable[[], T]] = loop.create_future()
@@ -25,7 +24,7 @@ async def run_in_thread(call: Callable[[], T]) -> T:
 
     def work() -> None:
         settled = _settled(lambda: context.run(call))
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nothing awaits the result
             loop.call_soon_threadsafe(_deliver, outcome, settled)
 
     threading.Thread(target=work, name="tool", daemon=True).start()

@@ -8,11 +8,9 @@ from pathlib import Path
 import psutil
 
 ROUNDS = 50
-"""How often it is looked for processes that were started since, before those that were found are
-killed."""
+"""How many times newly started processes are searched before the found ones are killed."""
 _KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
-"""Linux: its own list is read in a tenth of the time that a look at every process of the machine
-takes."""
+"""Linux: reading its list takes a tenth of the time of a scan of every process of the machine."""
 
 
 def find_descendants(process: int) -> list[int]:

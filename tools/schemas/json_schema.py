@@ -1,5 +1,4 @@
-"""JSON Schema as it is checked here: by jsonschema, but for its patterns, see
-:mod:`tools.schemas.patterns`."""
+"""JSON Schema validation by jsonschema, except for patterns, see :mod:`tools.schemas.patterns`."""
 
 import functools
 import json
@@ -20,7 +19,7 @@ UNEVALUATED = gettext_noop(
 )
 
 _regex_alone = FormatChecker(formats=())
-"""Of a schema itself, the patterns are looked at."""
+"""In a schema itself, the patterns are checked."""
 
 
 @_regex_alone.checks("regex", raises=PatternRefused)

@@ -1,9 +1,8 @@
-"""Regular expressions that come from outside code: schemas of the admin, of plugins, of servers.
+"""Regular expressions from outside the code: from schemas of the admin, of plugins, of servers.
 
-Python's ``re`` goes back and tries again, and may take for ever over thirty letters while it holds
-every thread up. RE2 reads a text once; what it cannot do so, it does not know. Its classes are
-those of
-JSON Schema's own dialect: ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``\\p{L}`` and
+Python's ``re`` backtracks, and may practically never finish with thirty letters while it blocks
+every thread. RE2 reads a text once and rejects patterns for which it cannot. Its classes are those
+of JSON Schema's own dialect: ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``\\p{L}`` and
 ``\\p{Han}`` are not.
 """
 

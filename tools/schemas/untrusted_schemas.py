@@ -1,8 +1,8 @@
 """Schemas that a server declares, made harmless before arguments are checked against them. Pure.
 
-Checking is plain Python on the event loop. A pattern can take for ever over thirty
-letters, and ten definitions that each name the next one twice are checked a thousand
-times; so patterns become words, and what grows so is refused.
+The check is plain Python on the event loop. A pattern may never finish with thirty letters, and ten
+definitions that each name the next one twice are checked a thousand times. So patterns are moved
+into the description, and schemas that grow like this are refused.
 """
 
 import json

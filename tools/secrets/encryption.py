@@ -1,7 +1,7 @@
 """Secrets at rest: encrypted with a key that is derived from the installation's secret key.
 
 The database alone, or a copy of it, is not enough to read them. When the secret key is lost or
-changed nobody can read them, and they have to be entered again.
+changed they cannot be read, and have to be entered again.
 """
 
 import base64

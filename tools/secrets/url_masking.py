@@ -1,9 +1,9 @@
-"""Servers shown and handed on without the keys that tend to stand in their addresses and arguments.
-Pure.
+"""Servers as they are shown and exported, without the keys that addresses and arguments often
+contain. Pure.
 
-Which part is a key nobody can tell by its looks, so every part counts as one that is not known
-to be none. Pages show host, command and names of options to users who may only view; what is
-handed on has a placeholder for everything else.
+A key cannot be recognized by its form, so every part counts as a key unless it is known not to be
+one. Pages show host, command and names of options to users who may only view; an export has a
+placeholder for everything else.
 """
 
 import re
@@ -112,7 +112,7 @@ def _package(command: str, arguments: Sequence[str]) -> int | None:
 
 
 def _rest(url: str) -> str:
-    """Everything of ``url`` behind its host, but for a bare slash."""
+    """Everything of ``url`` after its host, except a bare slash."""
     rest = re.sub(r"^[^:]*:[/\\]*[^/?#\\]*", "", url, count=1)
     return "" if rest == "/" else rest
 

@@ -7,8 +7,8 @@ import codecs
 import charset_normalizer
 
 SAMPLE_BYTES = 65_536
-"""Bytes that are looked at to find out an encoding."""
-#: Beside UTF-8, and all that have a byte order mark.
+"""Bytes that are read to detect an encoding."""
+#: Besides UTF-8, and all encodings with a byte order mark.
 ENCODINGS = ["gb18030", "big5", "shift_jis", "utf_16_le", "utf_16_be", "cp1252"]
 MARKS = (  # UTF-32's marks begin with those of UTF-16
     (codecs.BOM_UTF8, "utf-8"),

@@ -1,5 +1,5 @@
-"""Who speaks in what a model is sent: frames, fences and labels, and texts from outside that cannot
-imitate them. Pure.
+"""Marks the speakers in a model request: frames, fences and labels, which texts from outside cannot
+imitate. Pure.
 
 * A **frame** is the first line of a message that stands for a person: a line of JSON whose first
   entry is a mark. Everything below it came from that person.
@@ -7,12 +7,11 @@ imitate them. Pure.
   and a line that is the closing mark.
 * A **label** goes before what was read in a picture, a voice or a file.
 
-A mark is words between ``⟦`` and ``⟧``. Only this module writes these two signs: in every text from
-outside they, whatever looks like
-them, and the brackets before the words of a mark or a label become ``〔`` and ``〕``
-(:func:`neutralize_marks`). Nothing is secret and nothing
-random, so a copy of an earlier request helps nobody, and one text is the same in every request.
-Texts without such signs stay as they are.
+A mark is words between ``⟦`` and ``⟧``. Only this module writes these two characters. In every text
+from outside they, similar characters, and the brackets before the words of a mark or a label become
+``〔`` and ``〕`` (:func:`neutralize_marks`). Nothing is secret or random, so a copy of an earlier
+request does not help an attacker, and a text is the same in every request. Texts without such
+characters stay unchanged.
 """
 
 import json
@@ -23,8 +22,8 @@ from enum import Enum
 from typing import Any
 
 NAME_LIMIT, FILE_NAME_LIMIT = 64, 100
-#: Characters of a name that are looked at; the record keeps as many, so that a name looks the same
-#: from there.
+#: Characters of a name that are used; the record keeps as many, so that a name from there is the
+#: same.
 NAME_SOURCE = 200
 
 PERSON, OUTCOME = "以下是此人的话", "以下是工具结果"
@@ -67,8 +66,8 @@ class MediaLabel(Enum):
 
 
 def build_frame(mark: str, header: dict[str, Any]) -> str:
-    """The line that says who speaks, with ``mark`` :data:`PERSON`, or whom an outcome is for, with
-    :data:`OUTCOME`."""
+    """The line that names the speaker, with ``mark`` :data:`PERSON`, or the person an outcome is
+    for, with :data:`OUTCOME`."""
     return f'{{"frame": "⟦{mark}⟧", {json_line(header)[1:]}'
 
 

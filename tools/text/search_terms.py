@@ -1,8 +1,8 @@
-"""Words as both databases look for them: made here, so that Chinese is found without spaces. Pure.
+"""The words that both databases search: made here, so that Chinese is found without spaces. Pure.
 
-A text of a script without spaces becomes its single characters and its pairs
-(我喜欢猫 → 我 喜 欢 猫 我喜 喜欢 欢猫); anything else becomes its words. What is looked for
-becomes pairs alone, as long as there is more than one character.
+A text of a script without spaces becomes its single characters and its pairs (我喜欢猫 → 我 喜 欢
+猫 我喜 喜欢 欢猫); anything else becomes its words. A search text becomes pairs only, if it has
+more than one character.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import unicodedata
 
 #: Characters of one word that count.
 WORD_LIMIT = 32
-#: Terms of a note that are looked through.
+#: The most terms of a note that are searched.
 INDEX_LIMIT = 4_000
 #: Terms that one search looks for.
 SEARCH_LIMIT = 24
@@ -116,10 +116,10 @@ def index_terms(text: str) -> list[str]:
 
 
 def search_terms(text: str) -> list[str]:
-    """What to look for when ``text`` is asked: terms that say something, at most ``SEARCH_LIMIT``.
+    """The search terms of ``text``: terms with a meaning of their own, at most ``SEARCH_LIMIT``.
 
-    Of a long text its beginning and its end count. A text of nothing but common words
-    is looked for as it is.
+    Of a long text the beginning and the end count. A text of only common words is searched
+    unchanged.
     """
     if len(text) > 2 * READ_LIMIT:
         text = f"{text[:READ_LIMIT]} {text[-READ_LIMIT:]}"

@@ -1,4 +1,4 @@
-"""Text that can be stored and sent, whatever it was made of."""
+"""Makes any text storable and sendable."""
 
 import re
 from typing import Any

@@ -7,8 +7,8 @@ from typing import Any
 
 from tools.text.readable import drop_surrogates
 
-#: What does something, stands for nothing yet, or whose look nobody knows. Of spaces only the usual
-#: one is one to the eye.
+#: Control and format characters, unassigned ones, and those of unknown appearance. Of all spaces
+#: only the usual one looks like one.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 #: Signs of other categories that leave no mark of their own: joiners, fillers and variation
 #: selectors.
@@ -18,7 +18,7 @@ _BLANK = re.compile(
 
 
 def escape_invisible_chars(text: str, keep: str = "") -> str:
-    """``text`` with every sign that is not seen as its escape, but for those in ``keep``."""
+    """``text`` with every invisible character as its escape, except those in ``keep``."""
     return "".join(char if char in keep else _seen(char) for char in text)
 
 

@@ -1,4 +1,4 @@
-"""``reset_second_factor``: for whoever lost the device, at the machine itself."""
+"""``reset_second_factor``: for users who lost their device; run on the server's machine."""
 
 from argparse import ArgumentParser
 from typing import Any
