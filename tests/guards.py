@@ -278,7 +278,8 @@ class LoopWatch:
         """Where it was seen last: what is ours, and where that had led to."""
         last = len(callback.stack) - 4
         lines = (
-            f'  File "{code.co_filename}", line {line}, in {code.co_name}\n    {linecache.getline(code.co_filename, line).strip()}'
+            f'  File "{code.co_filename}", line {line}, in {code.co_name}\n'
+            f"    {linecache.getline(code.co_filename, line).strip()}"
             for number, (code, line) in enumerate(callback.stack)
             if number >= last or code.co_filename.startswith(self._roots)
         )

@@ -220,7 +220,8 @@ class ScriptedModel:
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout):
                 raise AssertionError(
-                    f"{count} model calls were awaited, {len(self.requests)} came within {timeout} s"
+                    f"{count} model calls were awaited, "
+                    f"{len(self.requests)} came within {timeout} s"
                 )
             return list(self.requests)
 

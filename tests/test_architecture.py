@@ -62,7 +62,8 @@ ROOMS = {
         ("admin", "apps", "asgi", "management", "templatetags", "urls"),
     ),
 }
-"""The rooms of each layer, the lowest first. A room may import its own floor's others, but not both ways."""
+"""The rooms of each layer, the lowest layer first. Rooms of one layer may import each other, but
+not both ways."""
 FACES = {
     "tools.models"
 }  # Django looks for models there alone, so it names those of the rooms above it
@@ -157,7 +158,7 @@ def rooms_out_of_order(modules: dict[str, ast.Module]) -> list[str]:
 
 
 def orm_users(modules: dict[str, ast.Module]) -> list[str]:
-    """Modules of ``agent`` that import its tables, though they are to speak of them in words alone."""
+    """Modules of ``agent`` that import its tables, although only ``ORM_ROOMS`` may."""
     return [
         name
         for name, tree in modules.items()
@@ -392,17 +393,21 @@ def test_every_variable_is_in_the_example_file_and_the_other_way_round():
 
 BROKEN = {
     "tools.a": "def f():\n    from agent import b\n",
-    "agent.b": "from . import c\nimport asyncio\nasyncio.create_task(x())\n_ = loop.create_task(x())\n",
+    "agent.b": "from . import c\nimport asyncio\nasyncio.create_task(x())\n"
+    "_ = loop.create_task(x())\n",
     "agent.c": "import agent.b\nimport os\nos.getenv('A')\n",
     "onebot.d": "try:\n    pass\nexcept (ValueError, Exception):\n    pass\nexcept:\n    pass\n",
 }
 SOUND = {
     "tools.a": "if TYPE_CHECKING:\n    import tools.b\n",
-    "tools.b": "import os\nfrom tools import a\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'x')\n",
+    "tools.b": "import os\nfrom tools import a\n"
+    "os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'x')\n",
     "tools.apps": "class C:\n    def ready(self):\n        from tools import a\n",
-    "onebot.c": "import agent.domain.types\nasync def f():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(x())\n"
+    "onebot.c": "import agent.domain.types\nasync def f():\n"
+    "    async with asyncio.TaskGroup() as group:\n        group.create_task(x())\n"
     "    task = asyncio.create_task(x())\n",
-    "agent.domain.types": "try:\n    pass\nexcept ValueError:\n    pass\nexcept Exception:\n    undo()\n    raise\n",
+    "agent.domain.types": "try:\n    pass\nexcept ValueError:\n    pass\n"
+    "except Exception:\n    undo()\n    raise\n",
 }
 
 

@@ -75,7 +75,8 @@ async def peer() -> AsyncIterator[Peer]:
 async def test_it_introduces_itself_as_clients_do(peer):
     async with FakeOneBot(peer.url, token="t0k") as bot:
         assert await peer.next() | {"time": 0} == {
-            "time": 0, "self_id": BOT, "post_type": "meta_event", "meta_event_type": "lifecycle", "sub_type": "connect",
+            "time": 0, "self_id": BOT, "post_type": "meta_event", "meta_event_type": "lifecycle",
+            "sub_type": "connect",
         }  # fmt: skip
         assert bot.self_id == BOT
     headers = peer.sockets[0].request.headers

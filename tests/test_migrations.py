@@ -53,7 +53,8 @@ def present() -> dict[str, str]:
 def test_a_migration_of_before_is_never_edited_or_removed(path):
     if present().get(path) != frozen()[path]:
         pytest.fail(
-            f"{path} was edited or removed, and databases have run it: put it back and write a new migration"
+            f"{path} was edited or removed, and databases have run it: "
+            "put it back and write a new migration"
         )
 
 
@@ -121,7 +122,8 @@ def test_no_migration_takes_away_what_code_of_before_needs():
     for what in all_harm():
         if what not in ALLOWED:
             pytest.fail(
-                f"{what!r}: add beside it instead, or name it in ALLOWED with the reason why nobody misses it"
+                f"{what!r}: add a new one next to it instead, "
+                "or name it in ALLOWED with the reason why nothing needs it"
             )
 
 

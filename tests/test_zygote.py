@@ -21,9 +21,12 @@ _TELL = """
 import json, os, signal, sys, threading
 from django.conf import settings
 print(json.dumps({
-    "arguments": sys.argv, "folder": os.getcwd(), "words": os.environ["WORDS"], "given": sys.stdin.read(), "zone": __import__("time").tzname,
-    "name": __name__, "configured": settings.configured, "threads": threading.active_count(), "open": sorted(os.listdir("/proc/self/fd")),
-    "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler, "same": vars(sys.modules["__main__"]) is globals(),
+    "arguments": sys.argv, "folder": os.getcwd(), "words": os.environ["WORDS"],
+    "given": sys.stdin.read(), "zone": __import__("time").tzname,
+    "name": __name__, "configured": settings.configured, "threads": threading.active_count(),
+    "open": sorted(os.listdir("/proc/self/fd")),
+    "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+    "same": vars(sys.modules["__main__"]) is globals(),
 }))
 """
 

@@ -80,7 +80,8 @@ def load_or_make_secret_key(folder: Path) -> str:
             "be entered again"
         )
         raise InvalidSetting(
-            f"FROST_DATA_DIR: {path} holds no secret key (one line of {SHORTEST_KEY} signs or more); {remedy}"
+            f"FROST_DATA_DIR: {path} holds no secret key "
+            f"(one line of {SHORTEST_KEY} signs or more); {remedy}"
         )
     return key
 

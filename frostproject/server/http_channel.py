@@ -164,7 +164,10 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
             reason,
         )
         body = json.dumps({"result": "", "error": reason}).encode()
-        head = b"HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        head = (
+            b"HTTP/1.1 %d %s\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        )
         self.transport.write(head % (status, STATUS[status], len(body)) + body)
 
     def give_up(self) -> None:

@@ -35,7 +35,8 @@ REFUSAL_TEXT = (
     ),
 )
 REFUSAL_PAGE = """<!doctype html>
-<html lang="zh"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>403</title></head>
+<html lang="zh"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>403</title></head>
 <body><h1>403</h1>
 <p>{0[0]}<br>{1[0]} <code>{peer}</code>。<br>{2[0]}</p>
 <p lang="en">{0[1]}<br>{1[1]} <code>{peer}</code>.<br>{2[1]}</p>

@@ -59,11 +59,9 @@ class ReadinessEndpoint:
         if outage := record.outage:
             return outage.plain_text
         await record.submit(touch_processes, record.process_id)
-        return (
-            ""
-            if self._is_in_place()
-            else "its file was moved or deleted while the server runs: stop it and put the file back"
-        )
+        if self._is_in_place():
+            return ""
+        return "its file was moved or deleted while the server runs: stop it and put the file back"
 
     def _is_in_place(self) -> bool:
         """Whether the open file is still the one at that path: SQLite keeps writing to a deleted

@@ -11,7 +11,8 @@ tags: [{name: pet}]
 paths:
   /pet/{petId}:
     parameters:
-      - {name: petId, in: path, required: true, description: ID of the pet, schema: {type: integer, format: int64}}
+      - {name: petId, in: path, required: true, description: ID of the pet,
+         schema: {type: integer, format: int64}}
     get:
       tags: [pet]
       operationId: getPetById
@@ -27,10 +28,12 @@ paths:
     get:
       operationId: findPetsByStatus
       parameters:
-        - {name: status, in: query, explode: true, schema: {type: array, items: {type: string, enum: [available, sold]}}}
+        - {name: status, in: query, explode: true,
+           schema: {type: array, items: {type: string, enum: [available, sold]}}}
         - {name: ids, in: query, explode: false, schema: {type: array, items: {type: integer}}}
         - {name: 'filter[name]', in: query, schema: {type: string, nullable: true}}
-        - {name: page, in: query, style: deepObject, schema: {type: object, properties: {size: {type: integer, minimum: 0, exclusiveMinimum: true}}}}
+        - {name: page, in: query, style: deepObject, schema: {type: object,
+           properties: {size: {type: integer, minimum: 0, exclusiveMinimum: true}}}}
   /pet:
     post:
       tags: [pet]
@@ -40,11 +43,13 @@ paths:
       operationId: updatePet
       requestBody:
         required: true
-        content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {name: {type: string}, status: {type: string}}}}}
+        content: {application/x-www-form-urlencoded: {schema: {type: object,
+          properties: {name: {type: string}, status: {type: string}}}}}
   /pet/{petId}/uploadImage:
     post:
       operationId: uploadFile
-      requestBody: {required: true, content: {multipart/form-data: {schema: {type: object, properties: {file: {type: string, format: binary}}}}}}
+      requestBody: {required: true, content: {multipart/form-data: {schema: {type: object,
+        properties: {file: {type: string, format: binary}}}}}}
 components:
   requestBodies:
     Pet: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Pet'}}}}
@@ -52,11 +57,14 @@ components:
     Category: {type: object, properties: {id: {type: integer}, name: {type: string}}}
     Pet:
       allOf:
-        - {type: object, required: [name], properties: {id: {type: integer, readOnly: true}, name: {type: string, example: doggie}}}
-        - {type: object, properties: {category: {$ref: '#/components/schemas/Category'}, sold: {type: boolean, default: false}}}
+        - {type: object, required: [name],
+           properties: {id: {type: integer, readOnly: true}, name: {type: string, example: doggie}}}
+        - {type: object, properties: {category: {$ref: '#/components/schemas/Category'},
+           sold: {type: boolean, default: false}}}
   securitySchemes:
     api_key: {type: apiKey, name: api_key, in: header}
-    petstore_auth: {type: oauth2, flows: {implicit: {authorizationUrl: 'https://x.example', scopes: {}}}}
+    petstore_auth: {type: oauth2,
+      flows: {implicit: {authorizationUrl: 'https://x.example', scopes: {}}}}
 """
 
 WEATHER = """{
@@ -70,15 +78,19 @@ WEATHER = """{
       "summary": "当前天气",
       "parameters": [
         {"$ref": "#/components/parameters/q"},
-        {"name": "units", "in": "query", "schema": {"type": "string", "enum": ["standard", "metric"], "default": "metric"}},
+        {"name": "units", "in": "query",
+         "schema": {"type": "string", "enum": ["standard", "metric"], "default": "metric"}},
         {"name": "appid", "in": "query", "required": true, "schema": {"type": "string"}}
       ]}},
-    "/alerts": {"post": {"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Alert"}}}}}}
+    "/alerts": {"post": {"requestBody": {"content": {
+      "application/json": {"schema": {"$ref": "#/components/schemas/Alert"}}}}}}
   },
   "components": {
-    "parameters": {"q": {"name": "q", "in": "query", "required": true, "description": "城市", "schema": {"type": ["string", "null"]}}},
+    "parameters": {"q": {"name": "q", "in": "query", "required": true, "description": "城市",
+      "schema": {"type": ["string", "null"]}}},
     "schemas": {"Alert": {"type": "object", "required": ["city"], "properties": {
-      "city": {"type": "string"}, "parent": {"$ref": "#/components/schemas/Alert"}, "level": {"const": 3}}}},
+      "city": {"type": "string"}, "parent": {"$ref": "#/components/schemas/Alert"},
+      "level": {"const": 3}}}},
     "securitySchemes": {"app_id": {"type": "apiKey", "in": "query", "name": "appid"}}
   }
 }"""

@@ -92,8 +92,10 @@ def test_an_empty_answer_says_that_it_was_one():
 
 
 def test_a_page_is_told_in_its_words():
-    page = """<!doctype html><html><head><title>天气</title><style>p{}</style><script>if (a<b) x("<p>no</p>")</script></head>
-    <body><!-- <p>no</p> --><h1>今日&nbsp;天气</h1><p>晴 <b>25</b>&deg;C &lt;ok&gt; 1 < 2<br>风<svg><text>no</text></svg>小</p></body>"""
+    page = """<!doctype html><html><head><title>天气</title><style>p{}</style>
+    <script>if (a<b) x("<p>no</p>")</script></head>
+    <body><!-- <p>no</p> --><h1>今日&nbsp;天气</h1>
+    <p>晴 <b>25</b>&deg;C &lt;ok&gt; 1 < 2<br>风<svg><text>no</text></svg>小</p></body>"""
     assert (
         told(fetched(page, "text/html; charset=utf-8")).content
         == "天气\n今日 天气\n晴 25°C <ok> 1 < 2\n风\n小"

@@ -1,4 +1,5 @@
-"""A well-behaved MCP server by the official library: ``python good_server.py stdio|http|sse [PORT]``."""
+"""A well-behaved MCP server of the official library:
+``python good_server.py stdio|http|sse [PORT]``."""
 
 import asyncio
 import base64

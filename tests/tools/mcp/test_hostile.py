@@ -48,7 +48,7 @@ async def test_a_call_that_is_cancelled_leaves_the_session_usable():
         assert await said(link) == "fine"
 
 
-async def test_a_server_that_dies_in_a_call_is_started_again_and_its_last_words_are_kept_without_secrets():
+async def test_a_server_that_dies_in_a_call_restarts_and_its_last_words_are_kept_without_secrets():
     async with linked(hostile("die-call", environment={"KEY": "s3cret-key"})) as link:
         with pytest.raises(ConnectionLostError):
             await said(link, "tool")

@@ -39,7 +39,8 @@ async def test_what_is_printed_is_in_the_log_and_harms_no_call(tmp_path):
     plugin(
         tmp_path,
         "prints",
-        f"{HEAD}\nprint('loading')\n\n@Tool\ndef say() -> str:\n    print('said\\x1b[31m')\n    return 'ok'\n",
+        f"{HEAD}\nprint('loading')\n\n@Tool\ndef say() -> str:\n"
+        "    print('said\\x1b[31m')\n    return 'ok'\n",
     )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("prints")
@@ -52,7 +53,8 @@ async def test_an_answer_of_a_hundred_megabytes_is_a_failure_and_nothing_else(tm
     plugin(
         tmp_path,
         "bad",
-        f"{HEAD}\n@Tool\ndef much() -> str:\n    return 'x' * 100_000_000\n\n@Tool\ndef little() -> str:\n    return 'x'\n",
+        f"{HEAD}\n@Tool\ndef much() -> str:\n    return 'x' * 100_000_000\n"
+        "\n@Tool\ndef little() -> str:\n    return 'x'\n",
     )
     async with hosted(tmp_path) as hosting:
         await hosting.enable("bad")

@@ -47,8 +47,9 @@ TOOLS = """
 
         @Tool
         def raises(self, kind: str) -> None:
-            raise {"value": ValueError("no such thing"), "empty": KeyError(), "told": ToolFailed("没有库存"),
-                   "exit": SystemExit(3), "stop": StopIteration()}[kind]
+            raise {"value": ValueError("no such thing"), "empty": KeyError(),
+                   "told": ToolFailed("没有库存"), "exit": SystemExit(3),
+                   "stop": StopIteration()}[kind]
 
         @Tool
         async def large(self, megabytes: int) -> bytes:
@@ -353,7 +354,8 @@ async def test_a_plugin_written_for_maibot_runs_as_it_is(tmp_path):
                     self.ctx.logger.info("updated to %s", config_data)
 
             @Tool("greet", brief_description="打招呼", parameters=[
-                ToolParameterInfo(name="stream_id", param_type=ToolParamType.STRING, description="当前聊天流 ID", required=True)])
+                ToolParameterInfo(name="stream_id", param_type=ToolParamType.STRING,
+                                  description="当前聊天流 ID", required=True)])
             async def greet(self, stream_id: str, **kwargs):
                 await self.ctx.send.text("你好！", stream_id)
                 return {"success": True, "message": "已回复"}

@@ -28,7 +28,7 @@ async def told(own_messages: Any, **arguments: Any) -> list[str]:
     return result.error_message.splitlines()
 
 
-async def test_they_follow_those_of_the_schema_and_are_asked_of_the_arguments_as_far_as_these_can_be_read():
+async def test_they_follow_those_of_the_schema_and_see_the_arguments_that_can_be_read():
     def own(arguments: dict[str, Any], context: ToolExecutionContext) -> list[str]:
         return [f"b {arguments['b']} {context.user_id}"]
 
