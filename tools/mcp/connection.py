@@ -51,19 +51,14 @@ from tools.mcp.errors import (
     ServerRefusedError,
 )
 from tools.mcp.incoming import IncomingMessages
+from tools.mcp.json_limits import MAX_CONTAINERS, MAX_VALUES, TOO_MANY_VALUES
+from tools.mcp.limited_streams import MORE_BYTES
 from tools.mcp.listing import Json, McpSession, ProgressCallback, SessionCallbacks, ToolListing
 from tools.mcp.rate_limits import ServerRateLimit
 from tools.mcp.server_log import ServerLog
 from tools.mcp.settings import McpServerSettings
-from tools.mcp.stdio import (
-    MAX_CONTAINERS,
-    MAX_MESSAGE,
-    TOO_LARGE,
-    TOO_MANY_CONTAINERS,
-    UNREADABLE,
-    stdio_transport,
-)
-from tools.mcp.web import MORE_BYTES, track_sending, web_transport
+from tools.mcp.stdio import MAX_MESSAGE, TOO_LARGE, UNREADABLE, stdio_transport
+from tools.mcp.web import track_sending, web_transport
 from tools.text.untrusted import clean_line, clean_untrusted
 
 MAX_PAGES = 50
@@ -287,10 +282,15 @@ class LibrarySession:
                 _("An answer was larger than %s MiB.") % LARGEST_MIB,
                 f"MCP 服务器返回的内容超过 {LARGEST_MIB} MiB，无法接收",
             )
-        if error.data == TOO_MANY_CONTAINERS:
+        if TOO_MANY_VALUES in words:
+            limits = {"containers": f"{MAX_CONTAINERS:,}", "values": f"{MAX_VALUES:,}"}
+            words = _(
+                "An answer had more than %(containers)s objects and lists or %(values)s values."
+            )
             return ServerRefusedError(
-                _("An answer had more than %s objects and lists.") % f"{MAX_CONTAINERS:,}",
-                f"MCP 服务器返回的内容超过 {MAX_CONTAINERS:,} 个对象和列表，无法接收",
+                words % limits,
+                f"MCP 服务器返回的内容超过 {MAX_CONTAINERS:,} 个对象和列表，"
+                f"或超过 {MAX_VALUES:,} 个值，无法接收",
             )
         if words == "Server returned an error response":  # the library's words for any status
             status = self._log.reason
@@ -306,8 +306,13 @@ class LibrarySession:
 def _is_broken(error: MCPError) -> bool:
     """Whether the library says that no answer can come; servers use the same number for errors of
     their own."""
-    return error.code == CONNECTION_CLOSED and error.message.startswith(
-        ("McpSession closed", "SSE stream", "server answered a request")
+    is_cut_off = MORE_BYTES in error.message or TOO_MANY_VALUES in error.message
+    return (
+        error.code == CONNECTION_CLOSED
+        and not is_cut_off
+        and error.message.startswith(
+            ("McpSession closed", "SSE stream", "server answered a request")
+        )
     )
 
 

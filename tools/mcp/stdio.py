@@ -23,6 +23,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from tools.mcp.errors import McpClientError
+from tools.mcp.json_limits import TOO_MANY_VALUES, has_too_many_values
 from tools.mcp.rate_limits import ServerRateLimit
 from tools.mcp.server_log import ServerLog
 from tools.mcp.settings import McpServerSettings
@@ -31,8 +32,6 @@ from tools.processes.process_reaper import keeper_command
 
 MAX_MESSAGE = 8 * 2**20
 """Bytes of one line."""
-MAX_CONTAINERS = 200_000
-"""Objects and lists of one message: two bytes of JSON can stand for a hundred times the memory."""
 LONGEST_WORDS = 16 * 1024
 """Bytes of one line on stderr."""
 CHUNK = 256 * 1024
@@ -45,12 +44,10 @@ LAST_WORDS_SECONDS = 0.2
 END_SECONDS = 3.5
 """For the keeper to end it, which takes its grace and a moment."""
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
-_OTHER_BYTES = bytes(set(range(256)) - set(b'"[{'))
 _SEARCHED = 300
 """Bytes at either end of a line that are searched for the number of a broken answer."""
 
 TOO_LARGE, UNREADABLE = "larger than a message may be", "no message of JSON-RPC"
-TOO_MANY_CONTAINERS = "more objects and lists than a message may have"
 """What stands for an answer that could not be passed on, as the data of an error."""
 P = TypeVar("P")
 Incoming = SessionMessage | Exception
@@ -153,8 +150,8 @@ def _message(line: bytes, log: ServerLog) -> SessionMessage | None:
         return None
     if isinstance(line, TruncatedLine):
         problem = TOO_LARGE
-    elif count_containers(line) > MAX_CONTAINERS:
-        problem = TOO_MANY_CONTAINERS
+    elif has_too_many_values(line):
+        problem = TOO_MANY_VALUES
     else:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
@@ -166,15 +163,6 @@ def _message(line: bytes, log: ServerLog) -> SessionMessage | None:
         return None
     error = ErrorData(code=INTERNAL_ERROR, message=problem, data=problem)
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=json.loads(number[1]), error=error))
-
-
-def count_containers(line: bytes) -> int:
-    """How many objects and lists the JSON text ``line`` has, in 20 ms for the longest line."""
-    plain = line.replace(b"\\\\", b"").replace(b'\\"', b"")  # an escaped quote ends no text
-    # Two quotes side by side enclose no bracket, or stand between two texts: either way what
-    # follows is as much inside of a text, or outside, as before.
-    signs = plain.translate(None, _OTHER_BYTES).replace(b'""', b"")
-    return sum(map(len, signs.split(b'"')[::2]))
 
 
 class TruncatedLine(bytes):

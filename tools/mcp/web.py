@@ -24,21 +24,18 @@ from tools.fetch.errors import FetchError
 from tools.fetch.request import require_sendable
 from tools.fetch.urls import parse_url
 from tools.mcp.errors import McpClientError, PermanentFailureError
+from tools.mcp.limited_streams import MAX_BODY, LimitedBody, LimitedEvents
 from tools.mcp.rate_limits import ServerRateLimit
 from tools.mcp.server_log import ServerLog
 from tools.mcp.settings import McpServerSettings
 from tools.models import McpServer
 
-MAX_BODY = 8 * 2**20
-"""Bytes of an answer, and of one event of a stream."""
 MAX_ERROR = 64 * 1024
 CONNECT_SECONDS, WRITE_SECONDS = 15, 60
 MOST_CONNECTIONS = 100
 KEEP_SECONDS = 2.5
 """For an idle connection; servers drop theirs after five, and a request that meets that may or may
 not have run."""
-MORE_BYTES = "the answer has more bytes than it may have"
-"""In the library's error for an answer that was cut off."""
 SESSION = "mcp-session-id"
 _STREAM = "text/event-stream"
 _NOT_OUT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, FetchError)
@@ -169,10 +166,13 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
             raise McpClientError(_("The server packed its answer although it was asked not to."))
         if response.status_code >= 400 and request.method == "POST":
             return await self._failed(request, response)
-        is_stream = response.headers.get("content-type", "").startswith(_STREAM)
-        return _with(
-            response, _LimitedStream(response.stream, None if is_stream else MAX_BODY, self._flow)
-        )
+        content_type, _sign, _rest = response.headers.get("content-type", "").partition(";")
+        if content_type.strip().lower() != _STREAM:
+            return _with(response, LimitedBody(response.stream, self._flow))
+        limited = _with(response, LimitedEvents(response.stream, self._flow))
+        # Events are UTF-8 whatever the header says, so that what was judged is what is decoded.
+        limited.headers["content-type"] = _STREAM
+        return limited
 
     async def _failed(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """An error, read whole: whether the server still knows the session is said in its words,
@@ -212,28 +212,6 @@ def _with(response: httpx2.Response, stream: Any) -> httpx2.Response:
         stream=stream,
         extensions=response.extensions,
     )
-
-
-class _LimitedStream(httpx2.AsyncByteStream):
-    """The bytes of ``inner``, not faster than others bear, of which there may be ``limit``.
-
-    More are a StreamError, which costs the one request.
-    """
-
-    def __init__(self, inner: Any, limit: int | None, flow: ServerRateLimit) -> None:
-        self._inner, self._limit, self._flow = inner, limit, flow
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
-        async for part in self._inner:
-            count += len(part)
-            await self._flow.heard(len(part))
-            if self._limit is not None and count > self._limit:
-                raise httpx2.StreamError(MORE_BYTES)
-            yield part
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):

@@ -99,7 +99,7 @@ async def test_an_answer_beyond_the_limit_fails_the_call():
 
 async def test_an_answer_of_too_many_lists_fails_the_call():
     async with linked(hostile("many-lists")) as link:
-        with pytest.raises(ServerRefusedError, match="more than 200,000 objects and lists"):
+        with pytest.raises(ServerRefusedError, match="more than 50,000 objects and lists"):
             await said(link, "tool")
         assert await said(link) == "fine"
 

@@ -3,13 +3,16 @@
 import json
 from dataclasses import replace
 
+import httpx2
 import pytest
 
 from tests.tools.mcp.serving import hostile
 from tools.mcp import rate_limits
+from tools.mcp.json_limits import TOO_MANY_VALUES, count_values
+from tools.mcp.limited_streams import EventChecker
 from tools.mcp.rate_limits import CircuitBreaker, retry_delay
 from tools.mcp.settings import to_server_settings
-from tools.mcp.stdio import LineSplitter, TruncatedLine, count_containers
+from tools.mcp.stdio import LineSplitter, TruncatedLine
 from tools.models import McpServer
 from tools.text.untrusted import clean_line, clean_tool_name, clean_untrusted
 
@@ -107,17 +110,33 @@ def test_of_a_line_that_is_too_long_the_ends_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("line", "number"),
+    ("text", "containers", "values"),
     [
-        (b'{"a":[[],{"b":1}]}', 4),
-        (b'{"a":"[[[","b":"]{","c":[]}', 2),
-        (rb'{"a":"\\","b":[1],"c":"\"[[","d":"\\\"[[","e":""}', 2),
-        (b'["[","[",["["]]', 2),
+        (b'{"a":[[],{"b":1}]}', 4, 5),
+        (b'{"a":"[[[,","b":"]{","c":[]}', 2, 4),
+        (rb'{"a":"\\","b":[1],"c":"\"[[","d":"\\\"[,","e":""}', 2, 6),
+        (b'["[","[",["["],",","a,b"]', 2, 6),
     ],
 )
-def test_containers_are_counted_outside_of_texts(line: bytes, number: int):
-    json.loads(line)
-    assert count_containers(line) == number
+def test_values_are_counted_outside_of_texts(text: bytes, containers: int, values: int):
+    json.loads(text)
+    assert count_values(text) == (containers, values)
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_the_data_of_one_event_is_judged_together(newline: bytes, size: int):
+    line = b"data:" + b"[" * 30_000 + newline
+    harmless = (b': "' + newline + line + newline) * 2
+
+    def passed(stream: bytes) -> bytes:
+        events = EventChecker()
+        parts = [stream[at : at + size] for at in range(0, len(stream), size)]
+        return b"".join([*map(events.pass_lines, parts), events.pass_rest()])
+
+    assert passed(harmless) == harmless
+    with pytest.raises(httpx2.SSEError, match=TOO_MANY_VALUES):
+        passed(harmless + line + b": a comment" + newline + line + newline)
 
 
 def test_values_of_headers_and_variables_are_masked():

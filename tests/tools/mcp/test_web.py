@@ -189,6 +189,34 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(web: WebServer):
         assert await said(link) == "fine"
 
 
+def as_event(answer: Answer) -> Answer:
+    """The same answer as a stream of one event, in an encoding that events never have."""
+    status, headers, body = answer
+    content_type = "Text/Event-Stream; charset=utf-16"
+    return status, {**headers, "Content-Type": content_type}, b"data: " + body + b"\n\n"
+
+
+def as_body(answer: Answer) -> Answer:
+    return answer
+
+
+@pytest.mark.parametrize("form", [as_body, as_event])
+@pytest.mark.parametrize("value", [[[]] * 1_800_000, ["x"] * 1_400_000], ids=["lists", "texts"])
+async def test_an_answer_of_too_many_values_fails_its_call_alone(
+    web: WebServer, form: Callable[[Answer], Answer], value: list[Any]
+):
+    body = {"content": [], "structuredContent": {"a": value}}
+    async with linked(web.settings()) as link:
+        web.answers["tools/call"] = lambda message: form(answered(message, body))
+        with pytest.raises(ServerRefusedError, match="50,000 objects and lists or 200,000"):
+            await said(link)
+        web.answers["tools/call"] = lambda message: form(
+            answered(message, {"content": [{"type": "text", "text": '[{,"' * 2**20}]})
+        )
+        assert await said(link) == '[{,"' * 2**20
+        assert [method for method, _ in web.heard].count("initialize") == 1
+
+
 async def test_an_answer_that_is_packed_is_not_unpacked(web: WebServer):
     web.answers["initialize"] = lambda message: answered(
         message, INITIALIZED, **{"Content-Encoding": "gzip"}
