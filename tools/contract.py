@@ -90,8 +90,8 @@ class ToolContentItem:
 class ToolSpec:
     """The declaration of one tool; ``name`` is unique in the view the model gets.
 
-    ``brief_description`` stands in for an empty ``description``; ``detailed_description``
-    is accepted and ignored. Both exist for declarations written for older systems.
+    ``brief_description`` is used when ``description`` is empty; ``detailed_description`` is
+    accepted and ignored. Both exist for declarations written for older systems.
 
     A spec is not changed once it was listed: a tool that changes is a new spec. The registry reads
     these entries of ``metadata``: ``default_config``, ``timeout_seconds``, ``is_long_running``,
@@ -198,11 +198,11 @@ class ToolAvailabilityContext:
 
 @dataclass(slots=True)
 class ToolExecutionContext:
-    """The chat and the moment that a tool is executed in.
+    """The chat and the call that a tool is executed in.
 
-    ``metadata`` is for tools: a call of a run has ``state`` (the values of the chat, which
-    the tool may change), and in a chat ``account``, ``message_id``, ``owners`` and
-    ``sender_role``. What the program itself goes by are the fields below it.
+    ``metadata`` is for tools: a call of a run has ``state`` (the values of the chat, which the tool
+    may change), and in a chat ``account``, ``message_id``, ``owners`` and ``sender_role``. The
+    program itself uses only the fields below it.
     """
 
     session_id: str = ""
@@ -216,7 +216,7 @@ class ToolExecutionContext:
     owners: Collection[str] = frozenset()
     """The ids of the bot's owners."""
     sender_role: str = ""
-    """``owner``, ``admin`` or ``member`` of the group; "" where the client does not say."""
+    """``owner``, ``admin`` or ``member`` of the group; "" when the client does not report it."""
     on_progress: Callable[[str, bool], None] | None = None
     """Receives what a long-running tool reports; None where there is no receiver."""
     services: object | None = None

@@ -17,7 +17,7 @@ class RedactingFilter(SafeExceptionReporterFilter):
 
 
 class RedactingReporter(ExceptionReporter):
-    """Secrets are blotted out of the finished page: they stand in settings, local variables,
+    """Secrets are removed from the finished page: they occur in settings, local variables,
     addresses and messages."""
 
     def get_traceback_html(self) -> SafeString:

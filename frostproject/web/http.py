@@ -102,7 +102,7 @@ def refuse_wrong_bearer(request: Handshake, token: str) -> None:
 
 
 def parse_query(body: bytes) -> list[dict[str, Any]]:
-    """The messages that a request body asks to have answered. Raises :class:`HttpRefusal` (400)."""
+    """The messages of a request body that are to be answered. Raises :class:`HttpRefusal` (400)."""
     try:
         query = make_storable(json.loads(body))
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """``/mcp``: the tools for clients of the Model Context Protocol, over streamable HTTP.
 
-There only where ``MCP_SERVER_TOKEN`` is set. Plain ASGI, as :mod:`frostproject.web.http` is;
-who may ask is judged here, and what is asked by the SDK.
+Served only when ``MCP_SERVER_TOKEN`` is set. Plain ASGI, like :mod:`frostproject.web.http`; access
+is checked here, and the SDK handles the requests.
 """
 
 import asyncio
@@ -39,12 +39,13 @@ REFUSAL_HEADERS = {401: (b"www-authenticate", b"Bearer"), 405: (b"allow", b"POST
 class McpEndpoint:
     """The ASGI application behind ``/mcp``.
 
-    daphne has no lifespan events, so the first request starts the SDK's side, in a task of
-    its own that ends it as well: its task group may be left only by who entered it.
+    daphne has no lifespan events, so the first request starts the SDK in a task of its own, which
+    also ends it: a task group must be left by the task that entered it.
     """
 
     def __init__(self, gateway: Gateway) -> None:
-        # By name, because importing the SDK takes half a second, which only those pay who want it.
+        # By name, because importing the SDK takes half a second, which only users of /mcp should
+        # pay.
         module = importlib.import_module("agent.api.mcp_server")
         self._gateway = gateway
         self._tools: ToolServer = module.ToolServer(
@@ -72,7 +73,7 @@ class McpEndpoint:
         self._tools.hang_up()
 
     async def close(self) -> None:
-        """Break off what is still being answered; the record says so."""
+        """Cancel the requests that are still being answered; they are recorded as cancelled."""
         self.hang_up()
         self._end.set()
         if self._life is not None:

@@ -8,8 +8,8 @@ Everything here is pure except ``provider`` (the rows), ``tool`` (one exchange w
   secret; ``{{`` and ``}}`` are plain braces (``templates``). A value is encoded for its place, so
   that it can never be more than a value (``substitution``, ``url_template``, ``body_template``,
   ``request_template``).
-* No template stands in scheme, host, port or a name (of a query entry, header, field).
-  The finished URL is parsed again, and not requested when it leads elsewhere than the row's URL.
+* Scheme, host, port and names (of query entries, headers, fields) contain no template. The finished
+  URL is parsed again, and not requested when it leads elsewhere than the row's URL.
 * What a row may hold is checked in one place, ``validation``: for forms, for the model's own
   checks, and for the provider, which offers no row that fails them.
 * Secrets are put in last and taken out of everything that comes back

@@ -153,7 +153,7 @@ def parse_masked_json(text: str, mask: SecretMask) -> Any:
 
 
 def is_text(fetched: FetchResponse) -> bool:
-    """Whether words can be expected of ``fetched``: by what it says, else by its bytes."""
+    """Whether ``fetched`` is probably text: by its content type, else by its bytes."""
     mime = _mime(fetched)
     if mime.startswith("text/") or any(word in mime for word in _TEXT_WORDS):
         return True

@@ -84,7 +84,7 @@ def body_template(kind: str, body: str, headers: Mapping[str, str]) -> BodyTempl
 
 
 def content_type(headers: Mapping[str, Any]) -> str:
-    """What a row's headers say of the body, in lower case, or ""."""
+    """The content type in a row's headers, in lower case, or ""."""
     return next(
         (str(value).lower() for name, value in headers.items() if name.lower() == "content-type"),
         "",

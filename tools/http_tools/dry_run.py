@@ -51,8 +51,8 @@ class DryRun:
 async def dry_run_tool(
     row: "HttpTool", arguments: Mapping[str, Any], secrets: SecretValues, fetcher: Fetcher
 ) -> DryRun:
-    """Make the request of ``row``, saved or not, switched on or not, once. Whatever goes wrong is
-    in what comes back.
+    """Make the request of ``row`` once, whether it is saved and enabled or not. Errors are part of
+    the result.
 
     ``secrets`` are what :func:`tools.secrets.store.load_secrets` reads; ``fetcher`` stays open.
     """

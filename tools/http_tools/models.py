@@ -25,7 +25,7 @@ FROM_ROWS = ("mcp", "plugin", PROVIDER)
 class HttpTool(LiveModel):
     """One request. In its templates ``{name}`` is an argument and ``{secret:NAME}`` a secret.
 
-    What the JSON fields hold is said in :mod:`tools.http_tools.settings`.
+    The content of the JSON fields is described in :mod:`tools.http_tools.settings`.
     """
 
     class Method(models.TextChoices):

@@ -38,7 +38,8 @@ MISCONFIGURED = "该工具的设置有误，暂时不能使用，请告诉机器
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """What was read last: all of it changes at once. ``absent`` says why a tool is not there."""
+    """The rows as last read; replaced as a whole. ``absent`` is the reason why a tool is
+    unavailable."""
 
     tools: Mapping[str, ReadyHttpTool] = field(default_factory=dict)
     secrets: SecretValues = field(default_factory=SecretValues)
@@ -91,7 +92,7 @@ class HttpToolProvider:
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
     ) -> ToolExecutionResult:
-        """Make the request, or give the answer that is kept. The arguments are checked already.
+        """Make the request, or return the cached answer. The arguments are already checked.
 
         Raises :class:`tools.errors.InvalidArguments` for an argument that cannot stand where
         the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had or

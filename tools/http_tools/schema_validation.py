@@ -14,7 +14,7 @@ from tools.schemas.json_schema import REFUSED, UNEVALUATED, check_schema
 from tools.schemas.patterns import PatternRefused
 
 BYTES = 64 * 1024
-"""The schema stands in every request to the model."""
+"""The schema is part of every request to the model."""
 PROPERTIES = 100
 
 

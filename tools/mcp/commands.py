@@ -27,15 +27,14 @@ _LEADS_ELSEWHERE = re.compile(
     r"|PERL5(LIB|OPT|DB)|RUBY(LIB|OPT)|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|DOTNET_STARTUP_HOOKS",
     re.IGNORECASE,
 )
-"""Names of variables that say which program, or which code inside it, is run."""
+"""Names of variables that decide which program, or which code inside it, is run."""
 
 
 def check_command(command: str, arguments: Sequence[Any]) -> str:
-    """Why this program may not be run, as a translated sentence that says what to do; "" when it
-    may.
+    """Why this program may not be run, as a translated sentence with what to do; "" when it may.
 
-    A bare name in ``MCP_ALLOWED_COMMANDS`` allows exactly that bare name, an absolute path
-    exactly that path. Whether it is there is :func:`check_program_exists`'s to say.
+    A bare name in ``MCP_ALLOWED_COMMANDS`` allows exactly that bare name, an absolute path exactly
+    that path. :func:`check_program_exists` checks whether it exists.
     """
     if not command:
         return _("Name the program to run.")

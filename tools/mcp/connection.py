@@ -1,10 +1,10 @@
-"""Sessions with MCP servers, by the official library; with its transports and the entries of its
-lists all that knows it.
+"""Sessions with MCP servers, by the official library. Only this module, its transports and the
+checks of list entries use the library.
 
 Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.listing`.
 
-A session is opened and closed by one task: closing it from another leaves the library
-spinning. Whatever breaks underneath cancels that task's block, which ends with the error.
+A session is opened and closed by one task: closing it from another leaves the library spinning. Any
+failure below cancels that task's block, which ends with the error.
 """
 
 import asyncio
@@ -73,11 +73,11 @@ again."""
 SUBSCRIBE_SECONDS = 2
 """For a server to take a subscription, before its tools are listed without one."""
 LISTEN_PAUSE = 30
-"""Seconds before a broken subscription is asked for again."""
+"""Seconds before a broken subscription is renewed."""
 _ANSWERS: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(
     CallToolResult | InputRequiredResult
 )
-# They log a traceback, with the server's words in it, for whatever a server does wrong.
+# They log a traceback with text from the server for every error of a server.
 for _name in ("mcp.client", "mcp.shared"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
@@ -318,8 +318,8 @@ def _is_broken(error: MCPError) -> bool:
 
 @contextmanager
 def _explained(log: ServerLog) -> Iterator[None]:
-    """Raise what breaks the connection as a McpClientError that says why, as far as anybody knows:
-    why a request failed, and what the server said last."""
+    """Raise errors that break the connection as a McpClientError with the reason, as far as it is
+    known: why a request failed, and the last output of the server."""
     with capture_error() as attempt:
         yield
     if attempt.error is None:
@@ -339,7 +339,7 @@ def _explained(log: ServerLog) -> Iterator[None]:
 async def _watch(
     client: Client, callbacks: SessionCallbacks, subscribed: "asyncio.Future[None]"
 ) -> None:
-    """Subscribe, where the protocol wants that to be asked for."""
+    """Subscribe, where the protocol requires it."""
     tools = client.server_capabilities.tools
     is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
     while is_modern and tools is not None and tools.list_changed:

@@ -25,11 +25,11 @@ GONE_SECONDS = 60
 class ConnectionStatus:
     """One row of :class:`tools.models.McpServerStatus`.
 
-    ``about``: what the server says of itself (``name``, ``title``, ``version``,
-    ``protocol``, ``instructions``) and ``left_out``, the number of tools that are not
-    offered. ``tools``: first those that are, each with ``name``, ``original`` (the server's
-    own name), ``title`` and ``description``; then some of those that are not, each with
-    ``original`` and ``left_out``, the reason.
+    ``about``: the server's description of itself (``name``, ``title``, ``version``, ``protocol``,
+    ``instructions``) and ``left_out``, the number of tools that are not offered. ``tools``: first
+    those that are, each with ``name``, ``original`` (the server's own name), ``title`` and
+    ``description``; then some of those that are not, each with ``original`` and ``left_out``, the
+    reason.
     """
 
     server_id: int
@@ -82,7 +82,7 @@ def write_statuses(statuses: Sequence[ConnectionStatus]) -> list[None]:
 
 
 def renew_statuses(process_ids: Sequence[str]) -> list[None]:
-    """Say that these processes are still there, and forget those that are not."""
+    """Report that these processes still run, and delete the rows of those that do not."""
     now = timezone.now()
     McpServerStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
     McpServerStatus.objects.filter(seen_at__lt=now - timedelta(seconds=GONE_SECONDS)).delete()

@@ -53,11 +53,11 @@ LogLimit(logger, named=1)
 STABLE_SECONDS = 60
 """A session that lasted so long ended by chance, and is not the next of a row of failures."""
 LIST_SECONDS = 900
-"""How long a list of tools is taken to be right where the server says nothing; what it says counts
-between the next two."""
+"""How long a list of tools stays valid when the server does not declare it; a declared time counts
+between the next two limits."""
 LEAST_LIST_SECONDS, MOST_LIST_SECONDS = 60, 3600
 REREAD_SECONDS = 3
-"""Between two readings that the server asks for."""
+"""The least time between two readings that the server requests."""
 HEARTBEAT_SECONDS, LONGEST_HEARTBEAT, HEARTBEAT_GROWTH = 60, 180, 1.2
 """How long a server may be silent before it is pinged; longer from time to time while it
 answers."""
@@ -389,7 +389,7 @@ class McpConnection:
         self._news = asyncio.Event()
 
     def _record_error(self, error: McpClientError) -> None:
-        """Put down what went wrong for the operator, who may look when it has passed."""
+        """Log the error for the operator, who may read it later."""
         words = clean_line(self.settings.masked(str(error)), ERROR_LIMIT)
         if words != self._error:
             logger.warning("MCP server %s: %s", clean_line(self.settings.name, 64), words)

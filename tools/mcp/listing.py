@@ -25,8 +25,8 @@ class ProgressCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """The tools of a server as it declares them; ``problem`` says what of them was not read; good
-    for ``seconds``."""
+    """The tools of a server as it declares them; ``problem`` is what could not be read; valid for
+    ``seconds``."""
 
     tools: tuple[Json, ...] = ()
     problem: str = ""
@@ -37,7 +37,7 @@ class McpSession(Protocol):
     """A live session. All but the making and the ending may be done from any task of its loop."""
 
     about: Json
-    """What the server says of itself: ``name``, ``version``, ``title``, ``protocol``,
+    """The server's description of itself: ``name``, ``version``, ``title``, ``protocol``,
     ``instructions``."""
 
     @property

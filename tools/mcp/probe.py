@@ -20,8 +20,8 @@ from tools.text.untrusted import clean_line
 
 @dataclass(slots=True)
 class ProbeResult:
-    """What came of it. ``error`` is "" when there was a session; ``about`` and ``tools`` then say
-    what is there."""
+    """The result. ``error`` is "" when there was a session; ``about`` and ``tools`` then hold what
+    the server offers."""
 
     seconds: float = 0.0
     about: Mapping[str, Any] = field(default_factory=dict)

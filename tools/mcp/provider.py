@@ -165,8 +165,8 @@ class McpToolProvider:
         )
 
     async def close(self) -> None:
-        """End every session and every program that was started for one, and take back what was said
-        of them."""
+        """Close every session, end every program that was started for one, and delete their status
+        rows."""
         self._is_closed = True
         links, self._links, self._wanted = list(self._links.values()), {}, {}
         if self._keeping is not None:
@@ -254,8 +254,8 @@ class McpToolProvider:
     # --- The books ------------------------------------------------------------------------
 
     async def _keep_books(self) -> None:
-        """Put down how each server stands, and which tools there are, after each change; and that
-        this process lives."""
+        """Store the status and the tools of each server after each change, and the heartbeat of
+        this process."""
         loop = asyncio.get_running_loop()
         due = 0.0
         while True:

@@ -1,5 +1,5 @@
-"""``{secret:NAME}`` in what an MCP server is reached or run with, and what stands against putting
-the secret there. Pure."""
+"""``{secret:NAME}`` in the settings of an MCP server, and the reasons against using the secret
+there. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -54,7 +54,7 @@ class ServerLog:
             self._log("says", text)
 
     def noted(self, text: str) -> None:
-        """Something about the server that is ours to say."""
+        """Log a line of our own about the server."""
         self._log("note", text)
 
     def failed(self, reason: str) -> None:

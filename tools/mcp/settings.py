@@ -1,4 +1,5 @@
-"""What a row says of an MCP server, read once and carried to wherever the server is used."""
+"""The settings of an MCP server from its row, read once and passed to the code that uses the
+server."""
 
 import re
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ class McpServerSettings:
     reconnects: int = 0
     problem: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """The values of the secrets that stand in the places of the row."""
+    """The values of the secrets that the row names."""
 
     @property
     def is_stdio(self) -> bool:

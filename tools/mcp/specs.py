@@ -88,7 +88,7 @@ def is_repeatable(spec: ToolSpec) -> bool:
 
 
 def _excluded(settings: McpServerSettings, name: str) -> str | None:
-    """Why the operator does not want it; None when they do."""
+    """Why the operator excluded it; None when it is included."""
     if settings.include and not any(fnmatchcase(name, pattern) for pattern in settings.include):
         return _("It is not among the tools that are wanted.")
     if any(fnmatchcase(name, pattern) for pattern in settings.exclude):

@@ -38,7 +38,7 @@ CHUNK = 256 * 1024
 WAITING = 16
 """Messages between a pipe and the session."""
 EXIT_SECONDS = 1.0
-"""For a server to end by itself when nothing more will be said to it."""
+"""The time for a server to exit after its input was closed."""
 LAST_WORDS_SECONDS = 0.2
 """For what a program that has ended left in its pipes."""
 END_SECONDS = 3.5
@@ -58,8 +58,8 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 async def stdio_transport(
     settings: McpServerSettings, flow: ServerRateLimit, log: ServerLog
 ) -> AsyncIterator[Streams]:
-    """Start the program and talk to it; when the block is left, in whatever way, it has ended with
-    all its children.
+    """Start the program and exchange messages with it; after the block, however it is left, the
+    program and all its children have ended.
 
     Raises :class:`McpClientError` when it cannot be started.
     """
@@ -100,7 +100,7 @@ async def _read(
     flow: ServerRateLimit,
     log: ServerLog,
 ) -> None:
-    """Pass on what is said until the pipe ends; afterwards the session knows that it has."""
+    """Pass on messages until the pipe ends; then notify the session of the end."""
     stdout, lines = _pipe(child.process.stdout), LineSplitter()
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
         async with incoming:
@@ -126,7 +126,7 @@ async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMe
 
 
 async def _heed(process: Process, flow: ServerRateLimit, log: ServerLog) -> None:
-    """Put down what the server says on stderr."""
+    """Log what the server prints to stderr."""
     stderr, lines = _pipe(process.stderr), LineSplitter(limit=LONGEST_WORDS)
     with contextlib.suppress(ConnectionError):
         while chunk := await stderr.read(CHUNK):
@@ -202,7 +202,7 @@ class LineSplitter:
 
 
 async def _ended(child: Child, tasks: list[asyncio.Task[None]], log: ServerLog) -> None:
-    """End the program: close what it reads, then have the keeper end it, then kill whatever is
+    """End the program: close its input, then let the process reaper end it, then kill what is
     left."""
     process = child.process
     if process.stdin is not None:

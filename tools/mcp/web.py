@@ -53,8 +53,8 @@ _sending: ContextVar[SendState | None] = ContextVar("sending", default=None)
 
 @contextmanager
 def track_sending() -> Iterator[SendState]:
-    """Inside, in this task, requests say how far they came; the library hands this context on to
-    the task that sends."""
+    """Inside the block, requests of this task report how far they came; the library passes this
+    context to the task that sends."""
     current = SendState()
     token = _sending.set(current)
     try:
@@ -175,8 +175,8 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
         return limited
 
     async def _failed(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """An error, read whole: whether the server still knows the session is said in its words,
-        not only in its status."""
+        """An error response, read in full: its text, not only its status, shows whether the server
+        still knows the session."""
         body = b""
         stream: Any = response.stream
         async for part in stream:

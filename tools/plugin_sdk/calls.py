@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls, and where: said by the server, never by the model. ``stream_id`` and ``chat_id``
+    """Who calls, and where: set by the server, never by the model. ``stream_id`` and ``chat_id``
     are the same chat."""
 
     token: str = ""

@@ -47,8 +47,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What was said of a tool where it was declared. ``schema`` None: the function's signature says
-    it."""
+    """The declaration of a tool. ``schema`` None: taken from the function's signature."""
 
     name: str
     description: str = ""

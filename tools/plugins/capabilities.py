@@ -1,8 +1,7 @@
-"""What plugins may ask of this server, each capability only where the operator has granted it.
+"""What plugins may request of this server: only capabilities that the operator has granted.
 
-A plugin never says where: what it sends and reads belongs to the chat of a call in
-flight, which the host looks up by the call's token. Names and codes of errors are
-MaiBot's.
+A plugin never chooses the chat: it sends to and reads from the chat of a running call, which the
+host finds by the call's token. Names and codes of errors are MaiBot's.
 """
 
 import json
@@ -85,7 +84,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         _("Store values of its own in this server's database."), per_minute=3_000
     ),
 }
-"""Every capability there is, in the order in which the operator is asked."""
+"""All capabilities, in the order of the operator's page."""
 
 
 class CapabilityHolder(Protocol):

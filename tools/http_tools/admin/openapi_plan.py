@@ -28,8 +28,8 @@ REPLACE = "replace"
 
 @dataclass(frozen=True, slots=True)
 class PlannedTool:
-    """One operation that was chosen. ``row`` is what would be saved; ``problem`` says why nothing
-    can be."""
+    """One selected operation. ``row`` is what would be saved; ``problem`` is the reason why it
+    cannot be."""
 
     draft: ToolDraft
     row: HttpTool
@@ -75,8 +75,8 @@ def plan_tools(
 
 
 def propose_tool_names(contents: DocumentOutline, prefix: str) -> dict[str, str]:
-    """A name for each operation, by its key: the same whatever is chosen, so that a second import
-    finds the first one's rows."""
+    """A name for each operation, by its key. It does not depend on the selection, so that a second
+    import finds the rows of the first one."""
     described = ToolConfig.objects.values_list("name", "declaration__provider_type")
     taken = {name for name, provider_type in described if provider_type not in FROM_ROWS}
     names: dict[str, str] = {}

@@ -40,7 +40,7 @@ _WORDS = {
 
 
 def schema_to_rows(schema: Any) -> list[dict[str, str]] | None:
-    """The rows that stand for ``schema``; None when it says more than rows can."""
+    """``schema`` as rows; None when rows cannot express all of it."""
     if schema in (None, {}):
         return []
     properties = schema.get("properties") if isinstance(schema, dict) else None
@@ -60,7 +60,7 @@ def schema_to_rows(schema: Any) -> list[dict[str, str]] | None:
 
 
 def rows_to_schema(rows: Sequence[ParameterRow]) -> tuple[dict[str, Any], list[str]]:
-    """The JSON Schema that ``rows`` stand for, and a translated line for each fault of theirs."""
+    """The JSON Schema of ``rows``, and a translated line for each error in them."""
     properties: dict[str, Any] = {}
     problems = []
     for number, row in enumerate(rows, 1):

@@ -1,4 +1,5 @@
-"""A form field for a tool's parameters: a small table, or JSON Schema for what no table can say."""
+"""A form field for a tool's parameters: a small table, or JSON Schema for what a table cannot
+express."""
 
 import json
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ class ParametersInput:
     rows: list[TableRow] = field(default_factory=list)
     text: str = ""
     fits_rows: bool = True
-    """Whether a table can say all of it."""
+    """Whether a table can express all of it."""
 
 
 class ParametersWidget(forms.Widget):
@@ -107,7 +108,7 @@ class ParametersField(forms.Field):
 
 
 def to_parameters_input(schema: Any) -> ParametersInput:
-    """``schema`` both ways; as JSON where a table could not say all of it."""
+    """``schema`` in both forms; as JSON where a table cannot express all of it."""
     rows = schema_to_rows(schema)
     text = json.dumps(schema, ensure_ascii=False, indent=2) if schema else ""
     return ParametersInput(

@@ -47,7 +47,7 @@ def tool_links(tools: Iterable[HttpTool]) -> SafeString | str:
 
 
 VALUE_LIMIT = 8_000
-"""Characters of a secret, which is one line: it stands in a header or a URL."""
+"""Characters of a secret, which is one line: it is used in a header or a URL."""
 HOSTS_HELP = _(
     "Where the secret may be sent, one a line: api.example.com, or *.example.com for every name"
     " below it, with :8443 behind it for"
@@ -185,7 +185,7 @@ class SecretForm(_Form):
 
 
 def describe_hosts_change(before: str, after: str) -> str:
-    """What the history of a secret says when its hosts change."""
+    """The entry in the history of a secret when its hosts change."""
     words = gettext("Hosts changed from %(before)s to %(after)s; the value was entered again.")
     return words % {
         "before": SecretHosts.stored(before).words,

@@ -19,8 +19,8 @@ NAME_LIMIT = 60
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one path. ``parts`` is what the document says of it, ``shared`` what it says of
-    the path."""
+    """One method of one path. ``parts`` is its description in the document, ``shared`` that of the
+    path."""
 
     method: str
     path: str

@@ -1,5 +1,4 @@
-"""How an OpenAPI document wants calls to prove who makes them, as headers and query entries with
-secrets. Pure."""
+"""The authentication of an OpenAPI document, as headers and query entries with secrets. Pure."""
 
 import re
 from dataclasses import dataclass, field
@@ -26,8 +25,7 @@ class SecretWanted:
 
 @dataclass(slots=True)
 class CallCredentials:
-    """What is sent along to prove who calls; ``problem`` says why that cannot be done, "" where it
-    can."""
+    """What is sent to authenticate; ``problem`` is the reason why that is impossible, or ""."""
 
     headers: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)

@@ -53,8 +53,8 @@ class ImportRights:
 
 @dataclass(frozen=True, slots=True)
 class PlannedServer:
-    """What is to become of one server of the text: ``row`` is as it would be saved, ``differences``
-    say what is new in it."""
+    """The plan for one server of the text: ``row`` as it would be saved, and ``differences``, what
+    is new in it."""
 
     name: str
     action: ImportAction

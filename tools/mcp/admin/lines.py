@@ -39,8 +39,8 @@ class SecretLinesField(LinesField):
     """Named values, one a line with ``sign`` between name and value, shown as ``NAME=••••`` and
     cleaned to a dict.
 
-    The form has to set ``stored``: the values there are, or None when they cannot be read any
-    more. Those stand as a line of dots alone, and as long as it stays the result is None.
+    The form has to set ``stored``: the values there are, or None when they cannot be read any more.
+    Those are shown as one line of dots, and as long as it stays the result is None.
     """
 
     stored: Mapping[str, str] | None = {}

@@ -93,7 +93,8 @@ class McpServerAdmin(McpExchangeAdmin):
         return server
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """None: with ``?url__startswith=`` in the address, a key could be guessed sign by sign."""
+        """None: with ``?url__startswith=`` in the address, a key could be guessed character by
+        character."""
         return False
 
     # --- Forms ------------------------------------------------------------------
@@ -227,8 +228,8 @@ class McpServerAdmin(McpExchangeAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         hindrances = check_server_row(server)
-        # A loop of its own in this request's thread: whatever a strange server does, those who are
-        # answered do not wait for it.
+        # An event loop of its own in this request's thread: an untrusted server cannot delay other
+        # requests.
         tried = None if hindrances else asyncio.run(probe_mcp_server(to_server_settings(server)))
         self.log_change(
             request, server, gettext("Tested: %(outcome)s") % {"outcome": _outcome(tried)}
@@ -340,7 +341,7 @@ def _outcome(tried: ProbeResult | None) -> str:
 
 
 def _tried_context(tried: ProbeResult) -> dict[str, Any]:
-    """What a test found, as a page shows it, whatever the server sent."""
+    """The result of a test as a page shows it, for any data from the server."""
     tools = [
         (spec.name, drop_surrogates(shorten_text(spec.description, 500)))
         for spec in tried.tools[:TESTED_SHOWN]

@@ -1,5 +1,5 @@
-"""How MCP servers are doing, as the server processes last said, for the list and for a server's
-page."""
+"""The status of MCP servers as last reported by the server processes, for the list and for a
+server's page."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tools.text.readable import drop_surrogates, shorten_text
 from tools.text.visible import escape_invisible_chars
 
 FRESH = timedelta(seconds=60)
-"""A process that lives says so more often."""
+"""A running process reports more often than this."""
 TOOLS_SHOWN = 200
 ERROR_LIMIT = 2_000
 FACT_LIMIT = 500
@@ -35,7 +35,7 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What one process says of one server; ``is_stale`` when it has not said anything for a
+    """The status of one server in one process; ``is_stale`` when the process has not reported for a
     while."""
 
     status: McpServerStatus
@@ -59,8 +59,8 @@ class ListedTool:
 
 
 def prefetch_living_statuses() -> "Prefetch[str, Any, str]":
-    """For a query of servers: each gets a list ``living`` of what living processes say of it, in
-    one more query."""
+    """For a query of servers: each gets a list ``living`` with its status in the running processes,
+    in one more query."""
     rows = McpServerStatus.objects.filter(seen_at__gte=timezone.now() - FRESH).order_by(
         "process_id"
     )
@@ -96,7 +96,7 @@ def newest_error(living: Iterable[McpServerStatus]) -> tuple[str, datetime | Non
 
 
 def list_server_reports(server: McpServer) -> list[ServerReport]:
-    """What every process says of ``server``, those that went silent last."""
+    """The status of ``server`` in every process, stale ones last."""
     limit = timezone.now() - FRESH
     found = [
         _report(status, is_stale=status.seen_at < limit)
@@ -166,7 +166,7 @@ def format_server_error(text: str) -> str:
 
 
 def server_facts(about: Any) -> list[tuple[str, str]]:
-    """What a server says of itself, as far as it says it."""
+    """The server's description of itself, as far as it has one."""
     known = about if isinstance(about, dict) else {}
     labels = {
         "title": gettext("display name"),

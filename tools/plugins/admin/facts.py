@@ -48,11 +48,11 @@ def escape_plugin_text(text: object, limit: int = LINE_CHARS) -> str:
     )
 
 
-# --- What it asks for -----------------------------------------------------------
+# --- Capabilities ---------------------------------------------------------------
 
 
 def requested_capabilities(plugin: Plugin) -> list[str]:
-    """The capabilities that the manifest asks for, in its order."""
+    """The capabilities that the manifest requests, in its order."""
     asked = manifest_of(plugin).get("capabilities")
     return (
         list(dict.fromkeys(name for name in asked if isinstance(name, str)))[:NAMES]
@@ -126,7 +126,7 @@ def _state(state: str) -> tuple[str, str]:
 
 
 def plugin_badge(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
-    """The plugin's state in one label: the worst that any process says."""
+    """The plugin's state in one label: the worst one of all processes."""
     if plugin.fault:
         return render_badge("failed", gettext("cannot run"))
     if not plugin.enabled:

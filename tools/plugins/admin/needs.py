@@ -1,4 +1,4 @@
-"""What a plugin's manifest says that it needs, and whether that is there."""
+"""The requirements in a plugin's manifest, and whether they are met."""
 
 import platform
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class RequirementStatus:
 
 
 def list_requirements(plugin: Plugin) -> list[RequirementStatus]:
-    """The versions and the Python packages that the manifest asks for."""
+    """The versions and the Python packages that the manifest requires."""
     manifest = manifest_of(plugin)
     listed = manifest.get("dependencies")
     needs = [

@@ -60,8 +60,7 @@ else:
 
 
 class PluginForm(_Form):
-    """What the operator decides about a plugin; its configuration is a form of its own inside this
-    one.
+    """The operator's settings of a plugin; its configuration is a separate form inside this one.
 
     ``asked`` are the capabilities that the page showed: what the plugin asks for since then
     is not decided by it.
@@ -301,7 +300,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
 
 
 def _facts(plugin: Plugin, author: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the manifest says of itself; what it does not say is left out."""
+    """The facts in the manifest; missing ones are left out."""
     manifest = manifest_of(plugin)
     facts = (
         (gettext("name"), manifest.get("name")),
@@ -315,8 +314,7 @@ def _facts(plugin: Plugin, author: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _capabilities(plugin: Plugin) -> list[dict[str, Any]]:
-    """What it asks for and can be granted: its name, what it means, whether it is granted and
-    whether it is new."""
+    """The capabilities that it requests: name, meaning, whether granted and whether new."""
     new = new_capabilities(plugin)
     return [
         {
