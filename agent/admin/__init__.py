@@ -1,5 +1,4 @@
-"""The record as the operator reads it, which nobody can change, and the tools with their use of
-it."""
+"""The read-only pages of the record, and the pages of the tools and their use."""
 
 from agent.admin.approvals import ApprovalAdmin
 from agent.admin.calls import ToolCallAdmin

@@ -118,7 +118,7 @@ class ApprovalAdmin(RecordAdmin):
         yield Q(code=term)
 
     def save_model(self, request: HttpRequest, obj: Approval, form: Any, change: bool) -> None:
-        """Decide, once: whoever comes second is told so."""
+        """Decide once; a second decision gets a message that it is too late."""
         by = cast("User", request.user).get_username()
         is_approval = form.cleaned_data["decision"] == APPROVE
         arguments = form.cleaned_data["changed_arguments"] if is_approval else None
@@ -127,7 +127,7 @@ class ApprovalAdmin(RecordAdmin):
         )
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """A decision is made once: there is nothing to go on with afterwards."""
+        """A decision is made once: there is nothing to edit afterwards."""
         return {"show_save_and_continue": False, "show_save_and_add_another": False}
 
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
@@ -148,8 +148,8 @@ class ApprovalAdmin(RecordAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """Whoever decides what is decided by now is told so on its page, and not that it is
-        forbidden."""
+        """A late decision gets a message on the page of the approval, not a "forbidden"
+        response."""
         if (
             request.method == "POST"
             and object_id
@@ -167,7 +167,8 @@ class ApprovalAdmin(RecordAdmin):
 
     @admin.display(description=_("state"))
     def verdict(self, approval: Approval) -> str:
-        """What became of the question, by whom; of one that waits, until when."""
+        """The outcome of the question and who decided it; for a waiting one, until when it
+        waits."""
         beside = (
             _until(approval) if approval.state == Approval.State.WAITING else approval.decided_by
         )

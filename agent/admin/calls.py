@@ -137,8 +137,8 @@ class ToolCallAdmin(RecordAdmin):
 
     @admin.display(description=_("outcome told in"))
     def later_runs(self, call: ToolCall) -> str:
-        """The runs in which the chat was told of progress and outcome, of a call that was longer
-        than its own."""
+        """The runs that announced progress and outcome in the chat, for a call that outlasted its
+        own run."""
         told = load_outcome_runs([call]).get(call.pk, ())
         return (
             format_html_join(
@@ -169,7 +169,7 @@ class ToolCallAdmin(RecordAdmin):
 
     @admin.display(description=_("whole result"))
     def whole_result(self, call: ToolCall) -> str:
-        """What was cut for the model, without what is shown as told to it."""
+        """The full result, if it was cut for the model; "-" otherwise."""
         if not call.full_result:
             return "-"
         return format_html(
@@ -187,7 +187,7 @@ class ToolCallAdmin(RecordAdmin):
 
 
 def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
-    """The later runs in which the chat was told of ``calls``, by the key of the call, oldest first.
+    """The later runs that announced ``calls`` in the chat, by the key of the call, oldest first.
     One query."""
     told: dict[int | None, list[Run]] = {}
     later = Q(
@@ -206,7 +206,7 @@ def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
 
 
 def render_approval_badge(approval: Approval) -> str:
-    """A link to the question, and what became of it."""
+    """A link to the question, and its outcome."""
     link = record_link("agent_approval", approval.pk, approval.code)
     return format_html("{} {}", link, render_badge(approval.state, approval.get_state_display()))
 

@@ -15,7 +15,7 @@ BUBBLE_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class ChatPage:
-    """Messages from old to new; ``older`` and ``newer`` are the ids to go on from, None at the
+    """Messages from old to new; ``older`` and ``newer`` are the ids to continue from, None at the
     ends."""
 
     messages: list[Message]

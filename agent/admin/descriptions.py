@@ -1,5 +1,5 @@
-"""What models read in media, kept so that nobody is asked twice: looked at, and deleted to be asked
-again."""
+"""Pages of the descriptions of media, which are cached: view them, and delete them to have them
+made again."""
 
 from collections.abc import Iterable
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Our own copies of what messages held: looked at, and deleted."""
+"""Pages of our own copies of media in messages: view and delete them."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar

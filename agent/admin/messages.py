@@ -23,7 +23,7 @@ from tools.admin.record_pages import (
 )
 from tools.text.readable import json_block, text_block
 
-#: Chats in which an id is looked for: one for each account that shares it.
+#: Chats in which an id is searched: one for each account that shares it.
 CHAT_LIMIT = 50
 
 
@@ -137,8 +137,7 @@ class MessageAdmin(RecordAdmin):
 
     @admin.display(description=_("media"))
     def media_list(self, message: Message) -> str:
-        """Pictures, voice and files that were looked for because of it, and why some could not be
-        had."""
+        """The pictures, voice and files of the message, and why some could not be fetched."""
         shown = load_media_previews([message.pk]).get(message.pk)
         if shown is None:
             return "-"

@@ -1,4 +1,4 @@
-"""Proposals for notes, which wait for a person, and what models made of conversations."""
+"""Proposals for notes, which wait for a person, and the digests of conversations."""
 
 from collections.abc import Iterable
 from typing import ClassVar, cast
@@ -76,7 +76,7 @@ class NoteProposalAdmin(RecordAdmin):
         return json_block(proposal.before)
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """Whoever may change and delete notes may have it done."""
+        """Users who may change and delete notes may apply proposals."""
         return request.user.has_perms(("agent.change_note", "agent.delete_note"))
 
     @admin.action(description=_("Do what is proposed"), permissions=["decide"])

@@ -43,7 +43,8 @@ else:
 
 
 class NoteForm(_Form):
-    """A note as a person writes it; what nobody could see, or too many, is refused by the model."""
+    """A note as a person writes it; the model refuses one that no viewer could see, and one too
+    many."""
 
     class Meta:
         model = Note
@@ -86,7 +87,7 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
         return ModelAdmin.has_add_permission(self, request)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Notes are no record: what is wrong in them is mended."""
+        """Notes are not part of the record: errors in them can be corrected."""
         return ModelAdmin.has_change_permission(self, request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -102,7 +103,7 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
         yield Q(pk__in=search_notes([[word] for word in words], words[:1], HIT_LIMIT))
 
     def save_model(self, request: HttpRequest, obj: Note, form: Any, change: bool) -> None:
-        """What everyone is told is the operator's word, whoever said it first."""
+        """A note that everyone sees counts as the operator's, not as its first author's."""
         if obj.visibility == Note.Visibility.EVERYONE:
             obj.source = Note.Source.OPERATOR
         super().save_model(request, obj, form, change)
@@ -204,7 +205,7 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
 
 
 def list_note_people(notes: Rows) -> list[tuple[str, str]]:
-    """Platform and id of the first people that ``notes`` are about or were told by."""
+    """Platform and id of the first people that ``notes`` are about or come from."""
     rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[
         :EXPORT_LIMIT
     ]

@@ -31,8 +31,8 @@ STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
 
 @dataclass(frozen=True, slots=True)
 class RelatedRows:
-    """What belongs to the calls of a run, by their keys: agents' runs, later runs that told their
-    outcome, approvals."""
+    """What belongs to the calls of a run, by their keys: subagents' runs, later runs that announced
+    their outcome, approvals."""
 
     inner: Mapping[int | None, list[Run]]
     later: Mapping[int | None, list[Run]]
@@ -134,7 +134,7 @@ def _shown_note(note: str) -> str:
 
 
 def format_run_duration(run: Run) -> str:
-    """How long a run took; "" while it goes on."""
+    """How long a run took; "" while it is active."""
     return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
 
 
@@ -162,7 +162,7 @@ def _made_for(run: Run) -> ToolCall | None:
 
 
 def _told(asked: Message | None) -> ToolCall | None:
-    """The earlier run's call that a run tells the outcome of."""
+    """The earlier run's call whose outcome a run announces."""
     if asked is None or asked.tool_call_id is None:
         return None
     return (

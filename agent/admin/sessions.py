@@ -80,7 +80,7 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
     def save_model(
         self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool
     ) -> None:
-        """Store what was changed on the page and nothing else of the row, which goes on living
+        """Store only what was changed on the page: the server may write the rest of the row
         meanwhile."""
         with record_changes(cast("User", request.user), obj):
             save_changes([form.change()])
@@ -89,7 +89,7 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
                 ConfigVersion.bump()
 
     def has_index(self, conditions: Iterable[str]) -> bool:
-        """Chats are few beside messages: walking them in order is short whatever the condition."""
+        """There are far fewer chats than messages: a scan in order is fast for every condition."""
         return True
 
     def beyond(self, row: ChatSession) -> dict[str, object]:
@@ -135,7 +135,7 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
 
 
 def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
-    """To whom nothing is said for a while, and until when."""
+    """Who gets no answer for a while, and until when."""
     place = f"{session.platform}:{session.account}:{session.key}"
     return [
         (who, datetime.fromtimestamp(until, UTC))

@@ -70,7 +70,7 @@ class StateForm(_Form):
         return limit
 
     def changed_columns(self) -> dict[str, Any]:
-        """What was changed on the page beside the state, of a form that is valid."""
+        """The changed fields of a valid form, without the state."""
         names = [name for name in ("timing_gate", *LIMITS) if name in self.changed_data]
         return {name: self.cleaned_data[name] for name in names}
 
@@ -118,10 +118,10 @@ class StateForm(_Form):
 
 
 def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
-    """What keeps ``state`` from being saved, one translated line each.
+    """The reasons why ``state`` cannot be saved, one translated line each.
 
-    What people write is flat, as placeholders show it; what a tool has stored may be of
-    any shape, and stays as long as nobody touches it.
+    Values that people write are flat, as placeholders show them; a value that a tool stored may
+    have any shape, and is accepted while it is unchanged.
     """
     if not isinstance(state, dict):
         yield gettext('Write an object: {"name": "value"}.')
@@ -141,7 +141,7 @@ def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _problem(name: str, value: Any) -> str:
-    """What is wrong with one entry as somebody wrote it; "" if nothing is."""
+    """The error in one entry that a person wrote; "" if there is none."""
     if name.startswith(TEMPORARY):
         problem = gettext(
             "“%(name)s”: what begins with temp: is never stored; only tools set it, for one run."

@@ -48,7 +48,7 @@ from tools.models import ConfigVersion
 NAMES = 1_000
 #: Pixels of a picture's height on its page and in the list.
 SIDE, PREVIEW_SIDE = 144, 64
-#: What browsers may do with a picture that somebody put into the folder.
+#: What browsers may do with a picture that was put into the folder.
 HEADERS = {
     "Cache-Control": "private, max-age=60",
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -190,8 +190,7 @@ class StickerAdmin(HistoryAdmin, RecordAdmin):
         return HttpResponse(content, content_type=mime, headers=HEADERS)
 
     def save_model(self, request: HttpRequest, obj: Sticker, form: Any, change: bool) -> None:
-        """Store the row, in the place of one that a look at the folder has just made of the
-        file."""
+        """Store the row, in place of one that a scan of the folder has just made for the file."""
         if not change:
             obj.pk = Sticker.objects.filter(path=obj.path).values_list("pk", flat=True).first()
             obj.stamp = sticker_stamp(obj.path)
@@ -290,8 +289,8 @@ def _content(sticker: Sticker) -> bytes:
 
 
 def _put(file: "UploadedFile[bytes]") -> str:
-    """Put an uploaded picture into the folder, beside one of the same name if there is one; its
-    path there."""
+    """Store an uploaded picture in the folder, under a new name if its name is taken; its path
+    there."""
     (media_folder_root() / FOLDER).mkdir(parents=True, exist_ok=True)
     ending = {"image/jpeg": ".jpg"}.get(
         kind := sniff_mime_type(file.read(HEAD)), f".{kind.partition('/')[2]}"

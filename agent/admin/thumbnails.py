@@ -1,5 +1,5 @@
-"""Pictures of messages as pages show them: small, from our own copies, made anew and never a
-sender's file."""
+"""Pictures of messages as pages show them: small, re-encoded from our own copies, never a sender's
+file."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ class MediaPreviews:
 
 
 def load_media_previews(message_pks: Sequence[int]) -> dict[int, MediaPreviews]:
-    """What became of the media of each message, by its id. One query."""
+    """The outcome of the media of each message, by its id. One query."""
     behind: dict[int, MediaPreviews] = {}
     media = MessageMedia.objects.filter(message_id__in=message_pks).select_related(
         "kept", "description"

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agent.models import ToolCall
 
-#: Newest calls of a tool that are looked at.
+#: Newest calls of a tool that are read.
 CALL_LIMIT = 1_000
 PERIOD = timedelta(days=7)
 

@@ -68,7 +68,7 @@ class ToolPageAdmin(ToolConfigAdmin):
 
 
 def trial_context(trial: ToolTrial) -> dict[str, Any]:
-    """A call and its result as a page shows them, whatever a tool made of it."""
+    """A call and its result as a page shows them, for results of any form."""
     result = trial.result
     text = result.get_history_content() if result.success else result.content
     return {

@@ -67,10 +67,9 @@ def explain_obstacle(config: ToolConfig) -> str:
 
 
 def run_trial(config: ToolConfig, arguments: Any) -> ToolTrial:
-    """Call the tool, without a chat, its state and a sender; every way it can go wrong is a failed
-    result.
+    """Call the tool, without a chat, its state and a sender; every error becomes a failed result.
 
-    Whoever may change the row may also approve: the call does not wait for an owner.
+    A user who may change the row may also approve: the call does not wait for an owner.
     """
     invocation = ToolInvocation(config.name, arguments, call_id="trial")
     context = ToolExecutionContext(metadata={"state": {}})
