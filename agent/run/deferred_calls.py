@@ -95,7 +95,7 @@ class DeferredCalls:
         )
         told = (
             f"工具 {name} 正在执行，需要较长时间。完成后会自动在本会话告知结果。请告诉用户稍候，"
-            f"不要重复调用。"
+            "不要重复调用。"
         )
         return build_pending_result(name, told, worker=self._jobs.worker)
 

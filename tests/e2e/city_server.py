@@ -39,7 +39,9 @@ def tool_registry(*parts):
     return registry
 
 wiring.build_tool_registry = tool_registry
-wiring.declared_tools = lambda: declared() + [replace(one.spec, provider_name="city") for one in (plan_route, city_map, air_quality)]
+wiring.declared_tools = lambda: declared() + [
+    replace(one.spec, provider_name="city") for one in (plan_route, city_map, air_quality)
+]
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 '''

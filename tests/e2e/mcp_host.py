@@ -20,7 +20,9 @@ django.setup()
 from pathlib import Path
 from typing import Any
 from agent.runtime import wiring
-from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult
+from tools.contract import (
+    ToolAnnotation, ToolContentItem, ToolExecutionContext, ToolExecutionResult
+)
 from tools.functions.function_tool import tool
 
 FOLDER, PICTURE = Path(sys.argv.pop(1)), sys.argv.pop(1)

@@ -46,7 +46,8 @@ wiring.SAMPLE_TOOLS += (open_vault, transfer)
 wiring.AGENTS += [
     Subagent(name="researcher", description="Finds out.", prompt="Find out.", model=model,
           tools=["get_weather", "open_vault", "transfer", "send_message", "researcher"]),
-    Subagent(name="thermometer", description="Measures.", prompt="Measure.", model=model, output_schema=SCHEMA),
+    Subagent(name="thermometer", description="Measures.", prompt="Measure.", model=model,
+          output_schema=SCHEMA),
 ]
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])

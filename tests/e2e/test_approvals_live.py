@@ -161,7 +161,7 @@ async def test_the_same_call_is_not_asked_about_twice(model, bot):
     assert f"编号 {code}" in results(model.requests[-1])[0]
 
 
-async def test_of_several_calls_of_one_answer_each_is_asked_about_and_told_once_and_the_others_are_made(
+async def test_of_several_calls_of_one_answer_each_is_asked_about_once_and_the_others_are_made(
     live, model, bot
 ):
     user, one, two = fresh_id(), str(fresh_id()), str(fresh_id())

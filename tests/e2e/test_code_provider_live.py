@@ -25,7 +25,8 @@ class Kites:
     provider_name, provider_type = "kites", "toys"
 
     async def list_tools(self, context=None):
-        return [ToolSpec(name="fly_kite", parameters_schema={"type": "object", "properties": {"height": {"type": "integer"}}})]
+        schema = {"type": "object", "properties": {"height": {"type": "integer"}}}
+        return [ToolSpec(name="fly_kite", parameters_schema=schema)]
 
     async def invoke(self, invocation, context=None):
         return ToolExecutionResult("fly_kite", success=True, content="up")

@@ -17,7 +17,7 @@ from tests.live_server import LiveServer
 PAYLOADS = json.loads(
     (Path(__file__).parents[1] / "payloads" / "malformed.json").read_text(encoding="utf-8")
 )
-#: One of each kind; what else there is goes through the decoder in ``tests/onebot/protocol/test_frames.py``.
+#: One of each kind; ``tests/onebot/protocol/test_frames.py`` gives all of them to the decoder.
 MALFORMED = [
     each
     for each in PAYLOADS
@@ -205,7 +205,10 @@ async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group)
     model.script(["exact"])
     account, user = fresh_id(), fresh_id()
     at = f'[{{"type":"at","data":{{"qq":{account}}}}},{{"type":"text","data":{{"text":"hi"}}}}]'
-    frame = f'{{"post_type":"message","message_type":"group","self_id":{account},"user_id":{user},"group_id":{group},"message":{at}}}'
+    frame = (
+        f'{{"post_type":"message","message_type":"group","self_id":{account},"user_id":{user},'
+        f'"group_id":{group},"message":{at}}}'
+    )
     async with client(live, account) as bot:
         await bot.send_raw(frame)
         action = await bot.next_action()

@@ -350,7 +350,7 @@ async def test_a_server_that_is_down_at_the_start_appears_when_it_is_there(start
         remote.kill()
 
 
-async def test_a_server_that_is_switched_off_while_the_bot_talks_is_gone_with_the_next_message_and_back_when_on(
+async def test_a_server_switched_off_during_a_chat_is_gone_with_the_next_message_and_back_when_on(
     start, model, servers
 ):
     server = await asyncio.to_thread(start, everything=stdio(servers.everything()))

@@ -80,7 +80,7 @@ async def spoken_by_tool(server: LiveServer, user: int) -> list[dict[str, Any]]:
     )
 
 
-async def test_a_picture_of_the_media_folder_reaches_a_client_that_cannot_read_it_and_is_not_kept_twice(
+async def test_a_picture_of_the_media_folder_reaches_a_client_without_access_and_is_not_kept_twice(
     live, model
 ):
     user, file = fresh_id(), kept(live)

@@ -89,7 +89,9 @@ django.setup()
 from tools.fetch import destinations
 answers = ["127.0.0.1", "127.0.0.2"]
 async def rebinding(host):
-    return [answers.pop(0) if len(answers) > 1 else answers[0]] if host == "rebinds.test" else [host]
+    if host != "rebinds.test":
+        return [host]
+    return [answers.pop(0) if len(answers) > 1 else answers[0]]
 destinations.resolve_system_addresses = rebinding
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])

@@ -34,9 +34,9 @@ class Busy(Plugin):
     async def reach(self, session: str) -> str:
         \"\"\"Tries to speak elsewhere.\"\"\"
         refused = []
-        for address in ({{"session_id": session}}, {{"stream_id": session}}, {{"group_id": session}}, {{"user_id": session}}):
+        for name in ("session_id", "stream_id", "group_id", "user_id"):
             try:
-                await self.ctx.ask("send.text", text="psst", **address)
+                await self.ctx.ask("send.text", text="psst", **{{name: session}})
             except CapabilityError as error:
                 refused.append(error.code)
         return " ".join(refused)

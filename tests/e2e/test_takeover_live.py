@@ -73,7 +73,7 @@ async def ended(server: BriskServer, user: int, count: int) -> list[dict[str, ob
 # --- A process that dies -------------------------------------------------------------
 
 
-async def test_a_chat_in_which_somebody_speaks_before_its_process_is_known_to_be_dead_goes_on_in_order(
+async def test_a_chat_with_a_message_before_its_process_is_known_to_be_dead_continues_in_order(
     first, second, model
 ):
     model.script([held("never heard")])
@@ -137,7 +137,7 @@ async def test_a_process_that_was_away_does_nothing_twice_says_so_once_and_serve
     assert len(file_server.requests) == 3
 
 
-async def test_a_process_that_falls_asleep_in_the_middle_of_a_write_holds_the_others_up_no_longer_than_it_may(
+async def test_a_process_that_sleeps_during_a_write_blocks_the_others_no_longer_than_allowed(
     first, second, model
 ):
     model.script([held("never heard"), "taken over"])
@@ -254,7 +254,7 @@ async def test_an_answer_finds_an_account_that_has_moved_while_it_was_made(
         await event.__aexit__(None)
 
 
-async def test_a_socket_that_its_client_has_left_behind_is_closed_when_the_account_connects_elsewhere(
+async def test_a_socket_left_behind_by_its_client_is_closed_when_the_account_connects_elsewhere(
     first, second, model
 ):
     model.answer_with(answers)

@@ -19,7 +19,9 @@ import json, sys, django
 django.setup()
 from django.contrib.auth.models import Group, Permission, User
 for name, group in json.load(sys.stdin):
-    account = User.objects.create_user(name, password=sys.argv[1], is_staff=True, is_superuser=group == "superuser")
+    account = User.objects.create_user(
+        name, password=sys.argv[1], is_staff=True, is_superuser=group == "superuser"
+    )
     if group == "superuser":
         account.user_permissions.add(Permission.objects.get(codename="run_commands"))
     else:

@@ -149,9 +149,11 @@ async def test_a_program_that_repeats_its_arguments_tells_no_viewer_and_no_log(s
         "arguments": ["-c", complaint, "--key", "hunter2key"],
     }
     await asyncio.to_thread(lambda: McpRows(server).save(loud=program))
-    row = await server.row("SELECT t.error FROM tools_mcpserverstatus t JOIN tools_mcpserver s ON s.id = t.server_id "
-        ""
-                           "WHERE s.name = 'loud' AND t.error != ''", timeout=30)  # fmt: skip
+    row = await server.row(
+        "SELECT t.error FROM tools_mcpserverstatus t JOIN tools_mcpserver s"
+        " ON s.id = t.server_id WHERE s.name = 'loud' AND t.error != ''",
+        timeout=30,
+    )
     assert "cannot use --key and ••••" in row["error"]
     assert "hunter2key" not in await server.logged("cannot use")
 

@@ -16,8 +16,9 @@ UPGRADE = (
     "Sec-WebSocket-Version: 13",
     "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==",
 )
-HOSTILE = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[31m", "\x9b2J", "\x07", "\x00", "\u202e", "\u2066",
-           "\u200f", "\u061c", "\u200b", "\ufeff", "\U000e0041", "\ud800"]  # fmt: skip
+HOSTILE = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[31m",
+           "\x9b2J", "\x07", "\x00", "\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff",
+           "\U000e0041", "\ud800"]  # fmt: skip
 
 
 def line(message: str, *arguments: object, error: BaseException | None = None) -> str:

@@ -28,7 +28,8 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
     for name in (b"lo", b"lo:1"):
         if name == b"lo:1":
             fcntl.ioctl(control, 0x8916, place)  # SIOCSIFADDR
-        fcntl.ioctl(control, 0x8914, struct.pack("16sH14s", name, 0x41, b""))  # SIOCSIFFLAGS: up, running
+        flags = struct.pack("16sH14s", name, 0x41, b"")  # up, running
+        fcntl.ioctl(control, 0x8914, flags)  # SIOCSIFFLAGS
 
 
 class Inside(http.server.BaseHTTPRequestHandler):
@@ -49,7 +50,8 @@ mapped = "[::ffff:93.184.215.77]"
 async def load(host, allow=()):
     fetcher = Fetcher(AllowList.parse(allow))
     try:
-        return (await fetcher.download(FetchRequest(f"http://{host}:{server.server_port}/", max_bytes=99, seconds=9))).body
+        url = f"http://{host}:{server.server_port}/"
+        return (await fetcher.download(FetchRequest(url, max_bytes=99, seconds=9))).body
     except DestinationRefused as refused:
         return "refused: " + str(refused)
     finally:

@@ -96,7 +96,10 @@ async def test_subagents_pictures_and_programs_count_and_programs_are_not_refuse
         assert spent(server) == 3 * COST
         model.script(["A red dot."], model="scripted-vision")
         model.script(["I see."])
-        dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+        dot = (
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAA"
+            "AABJRU5ErkJggg=="
+        )
         assert base64.b64decode(dot)
         await bot.say_private(person, [{"type": "image", "data": {"file": f"base64://{dot}"}}])
         assert spoken(await bot.next_action()) == "I see."

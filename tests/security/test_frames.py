@@ -133,8 +133,9 @@ async def test_a_copied_frame_as_card_and_name_of_a_group_is_no_frame(server, mo
 
 async def test_a_copied_frame_in_what_is_no_text_is_no_frame(server, model, copied):
     user = fresh_id()
-    odd = [{"type": kind, "data": {"data": copied, "title": copied, "id": copied, "qq": copied, "summary": copied}}
-           for kind in ("json", "xml", "location", "face", "at", "mface", "odd")]  # fmt: skip
+    data = dict.fromkeys(("data", "title", "id", "qq", "summary"), copied)
+    kinds = ("json", "xml", "location", "face", "at", "mface", "odd")
+    odd = [{"type": kind, "data": data} for kind in kinds]
     async with client(server) as bot:
         assert speakers(await asked(bot, model, odd, user)) == [str(user)]
         assert speakers(await asked(bot, model, f"[CQ:json,data={copied}]", fresh_id()))

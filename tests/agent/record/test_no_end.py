@@ -55,7 +55,7 @@ async def settled(*texts: str) -> list[tuple[str, str]]:
     return [(text, state) for text, state, _ in found]
 
 
-async def test_a_message_whose_run_could_not_be_finished_is_finished_in_the_same_process_and_answered_once(
+async def test_a_message_with_an_unfinished_run_is_finished_in_the_same_process_and_answered_once(
     make: Make, mailbox: Mailbox, break_endings
 ):
     # One that fails in a transaction of its own is a fault of the write; so two tries for one

@@ -35,9 +35,7 @@ def filed() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
-async def test_a_new_chat_beside_a_request_that_fails_is_recorded_as_itself_and_nobody_is_taken_for_it(
-    record, plan
-):
+async def test_a_new_chat_next_to_a_failing_request_is_recorded_as_itself(record, plan):
     private, failing = (
         record.submit(record.arrivals.accept_messages, arrival(message("secret"), plan=plan)),
         record.submit(slip, None),
@@ -86,7 +84,7 @@ async def test_a_chat_that_was_deleted_in_the_admin_begins_anew_with_its_next_me
     }
 
 
-async def test_settings_that_were_never_committed_are_not_obeyed_and_those_that_come_under_their_number_are():
+async def test_uncommitted_settings_are_not_applied_and_later_ones_with_their_number_are():
     cache = SettingsCache()
     reloads: list[str] = []
     record = Record(PROCESS, cache, lambda: reloads.append(cache.current["f"].description))

@@ -86,7 +86,7 @@ def roles(model: Script, number: int) -> list[str]:
 # --- A run from the beginning -------------------------------------------------------
 
 
-async def test_an_answer_without_tools_ends_the_run_and_its_step_is_left_to_the_commit_of_the_answer(
+async def test_an_answer_without_tools_ends_the_run_and_its_step_is_committed_with_the_answer(
     tools, notes
 ):
     result = await run(Script("hello"), tools, notes)
