@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 LogLimit(logger)
 State = MessageState
 
-#: Why nothing was said, where a tool decided that.
+#: Why no answer was sent, if a tool decided that.
 SILENCE = {
     EndReason.STAY_SILENT.value: gettext_noop("the model chose to stay silent"),
     EndReason.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),

@@ -45,7 +45,7 @@ CHAT_LIMIT = 100
 TOTAL_LIMIT = 20_000
 #: Pause before looking again whether another process is done with a chat, in seconds.
 TURN_PAUSE = TIME_LIMITS.turn_pause
-#: How often a message is taken up whose run comes to no recorded end, before it is given up.
+#: How often a message is retried whose run has no recorded end, before it fails.
 TRIES = 3
 
 
@@ -189,7 +189,7 @@ class Inbox:
     def _enqueue(self, job: QueuedMessage) -> None:
         """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
         if not self._is_open:
-            return  # it stays on record, to be taken up
+            return  # it stays on record, to be claimed again
         chat = job.pending.message.chat
         queue = self._queues.setdefault(chat, deque())
         if not job.resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
@@ -231,7 +231,7 @@ class Inbox:
                 self._waiting_count -= len(queue)
 
     async def _answer(self, job: QueuedMessage) -> None:
-        """Answer one message; what finds no end is given back, and taken up again."""
+        """Answer one message; one whose run has no recorded end is released and claimed again."""
         pending = job.pending
         self._at_work.add(pending.pk)
         try:

@@ -68,6 +68,6 @@ class CommitMarker:
         return row is not None and bool(row[0] == number)
 
     def remove(self) -> None:
-        """Leave nothing behind: no more is written."""
+        """Delete this writer's row: it writes no more."""
         if self._has_row:
             CommitMark.objects.filter(writer=self._writer).delete()

@@ -1,4 +1,4 @@
-"""Committing what came in, with the decision to answer it or not."""
+"""Committing incoming messages, with the decision to answer them or not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class AcceptedMessage:
     account: AccountSettings = DEFAULT_ACCOUNT
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
-        """``message``, which is to be answered, as this process has it in hand."""
+        """``message``, which is to be answered, as claimed by this process."""
         return PendingMessage(
             self.pk,
             self.session_pk,

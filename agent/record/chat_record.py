@@ -86,7 +86,7 @@ class MessageRecall:
 
 @for_each
 def load_message_pages(wish: PageRequest) -> MessagePage | None:
-    """The page that is asked for; None where its ``before`` is no message of the chat."""
+    """The requested page; None if its ``before`` is no message of the chat."""
     rows = Message.objects.filter(session_id=find_session(wish.chat))
     if wish.before:
         before = _place(rows, wish.before)

@@ -1,5 +1,4 @@
-"""What is no longer kept of the record: messages with everything that was done for them, in
-batches.
+"""Erasing old parts of the record: messages with everything that was done for them, in batches.
 
 What goes together goes in one transaction: a message, the runs for it with their steps,
 calls and approvals, and all that those runs said. It stays as a whole while any of it is
@@ -69,7 +68,7 @@ def erase_messages(wish: EraseRequest) -> EraseResult:
 
 @for_each
 def erase_runs(wish: EraseRequest) -> EraseResult:
-    """Runs without a message: what programs asked."""
+    """Runs without a message: those of programs."""
     alone = (
         Run.objects.filter(message=None, parent=None, pk__gt=wish.after)
         .order_by("pk")

@@ -58,7 +58,7 @@ class AnswerQuotas:
         self.version = None
 
     def has_changed(self) -> bool:
-        """Whether an operator has changed anything; then it is obeyed from here on."""
+        """Whether an operator has changed the settings; if so, they apply from now on."""
         version = settings_version()
         if version == self.version:
             return False

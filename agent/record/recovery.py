@@ -1,4 +1,4 @@
-"""Taking up what other processes left behind."""
+"""Claiming the messages that other processes left behind."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: A process not seen for this long is taken for dead, in seconds.
 LEASE_SECONDS = TIME_LIMITS.lease
-#: Messages taken up in one go; as many as may wait in one process.
+#: Messages claimed at a time; as many as may wait in one process.
 TAKE_LIMIT = 20_000
 
 State = Message.State
@@ -66,7 +66,7 @@ class PendingMessage:
 
 @dataclass(frozen=True, slots=True)
 class ProcessHeartbeat:
-    """A sign of life. ``alone``: no other process can be serving from this database."""
+    """A heartbeat. ``alone``: no other process can be serving from this database."""
 
     process_id: str
     alone: bool
@@ -75,12 +75,12 @@ class ProcessHeartbeat:
 
 @for_each
 def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
-    """Renew the lease of a process, and settle what dead ones had in their hands.
+    """Renew the lease of a process, and settle the work that dead ones had claimed.
 
-    True for a process that others had taken for dead: what it had in hand is settled like that of
-    any dead one. All leases are counted by the clock of the database. A process whose own lease has
-    run out does not judge others until it has renewed it: while the database was away, no process
-    could renew its lease.
+    True for a process that others had taken for dead: its claimed work is settled like that of any
+    dead one. All leases are counted by the clock of the database. A process whose own lease has run
+    out does not judge others until it has renewed it: while the database was away, no process could
+    renew its lease.
     """
     processes = ServerProcess.objects.all()
     expired = Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
@@ -249,9 +249,9 @@ def release_messages(held: HeldMessage) -> bool:
 
 @for_each
 def reclaim_messages(failed: tuple[HeldMessage, str]) -> PendingMessage | None:
-    """Give a message back, and have it in the same process's hands again, under a new claim.
+    """Release a message, and claim it for the same process again, under a new number.
 
-    None for one that is settled, or in other hands.
+    None for one that is settled, or claimed by another process.
     """
     held, process_id = failed
     if not _release(held):

@@ -46,7 +46,8 @@ class RunJournal:
         return self._put(replies.mark_replies_sent, (pk, echo))
 
     def settle(self, outcome: replies.SendResult) -> None:
-        """Not awaited: the one who speaks may have been cancelled. Too late, it changes nothing."""
+        """Not awaited: the sender may have been cancelled. If it comes too late, it changes
+        nothing."""
         self._put(replies.record_send_results, outcome).add_done_callback(_ignored)
 
     async def finish(self, ending: replies.RunCompletion) -> None:

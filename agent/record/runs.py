@@ -1,4 +1,4 @@
-"""Runs on record: begun, and taken up again."""
+"""Runs on record: begun, and resumed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -197,9 +197,10 @@ class RunStarter:
     def begin_runs(
         self, wishes: Sequence[StartRun], version: int | None = None
     ) -> list[ActiveRun | ClaimLost]:
-        """Begin runs, or take them up; :class:`ClaimLost` for a message that is in other hands.
+        """Begin runs, or resume them; :class:`ClaimLost` for a message that another process has
+        claimed.
 
-        ``version`` is that of the settings where this transaction has asked for it already.
+        ``version`` is that of the settings, if this transaction has already read it.
         """
         version = settings_version() if version is None else version
         self._obey_from(version)
@@ -322,7 +323,7 @@ def _recorded_answer(run: Run) -> RecordedAnswer | None:
 
 
 def _heard(run: Run) -> "QuerySet[Message]":
-    """What tools of the run said that was, or may have been, heard."""
+    """The messages that tools of the run sent, and that were, or may have been, delivered."""
     heard = (State.DELIVERED, State.UNKNOWN)
     return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(
         tool_call=None

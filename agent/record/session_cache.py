@@ -13,7 +13,7 @@ from agent.models import ChatSession
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.quotas import Overrides
 
-#: Sessions whose row is remembered, so that an old chat costs no look-up.
+#: Sessions whose row is cached, so that a known chat needs no query.
 REMEMBERED_SESSIONS = 10_000
 TITLE_LIMIT = 200
 

@@ -32,7 +32,7 @@ class ChatGateSetting:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """All that the row keeps, in one look."""
+    """All that the row keeps, in one query."""
 
     state: dict[str, Any] = field(default_factory=dict)
     gate: ChatGateSetting = field(default_factory=ChatGateSetting)
@@ -74,7 +74,7 @@ def save_changes(changes: Iterable[StateChange]) -> None:
 
 
 def save_discoveries(discoveries: Iterable[ToolDiscovery]) -> None:
-    """Add what was found behind what is stored. Must run in a transaction."""
+    """Append the new discoveries to the stored ones. Must run in a transaction."""
     for discovery in discoveries:
         row = ChatSession.objects.select_for_update().filter(pk=discovery.session_pk)
         for stored in row.order_by().values_list("discovered_tools", flat=True):

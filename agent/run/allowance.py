@@ -27,7 +27,7 @@ class SendAllowance:
 
     @property
     def left(self) -> int:
-        """Characters that may still be said."""
+        """Characters that may still be sent."""
         return max(CHARACTERS - self.characters, 0)
 
     def take(self, text: str) -> str:

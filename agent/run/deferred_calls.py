@@ -100,7 +100,7 @@ class DeferredCalls:
         return build_pending_result(name, told, worker=self._jobs.worker)
 
     def with_progress_reports(self, context: ToolExecutionContext, pk: int) -> ToolExecutionContext:
-        """``context`` for a call that may say how far it is."""
+        """``context`` for a call that may report its progress."""
         report = self._jobs.progress_reporter(pk, self._speaker.chat.account)
         return replace(context, on_progress=report)
 

@@ -1,8 +1,8 @@
 """The run loop: a step is one model call and the tool calls it asked for.
 
-The loop owns no state beyond one run. Everything it does is handed to a
-:class:`StepJournal` before the next thing happens, so that a run that is broken off can
-be taken up again without doing anything twice.
+The loop owns no state beyond one run. Everything it does is handed to a :class:`StepJournal` before
+the next thing happens, so that a run that is broken off can be resumed without doing anything
+twice.
 """
 
 import json
@@ -69,9 +69,9 @@ class Engine:
         """Continue until the model answers without a tool call, a tool ends the run, or
         ``task.model_calls`` are used up.
 
-        The last of these calls offers no tools. An answer of nothing at all is asked for once more.
-        Raises :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing
-        to say. When cancelled, the journal holds every step and call that was completed.
+        The last of these calls offers no tools. An empty answer is retried once. Raises
+        :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing to say.
+        When cancelled, the journal holds every step and call that was completed.
         """
         progress = RunProgress(list(task.messages), list(task.messages))
         if end := await self._begun(task, journal, progress):
@@ -263,7 +263,7 @@ class Engine:
             return await self._take_up_gate(task, journal, progress)
         progress.messages = [message for step in steps for message in step.request]
         progress.unrecorded = []
-        if steps[-1].response is None:  # the model could not be asked: ask again
+        if steps[-1].response is None:  # the model call failed: repeat it
             return None
         response = recorded_response(steps[-1])
         if is_empty_response(response) and not task.has_spoken():

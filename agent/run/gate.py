@@ -46,8 +46,7 @@ class TimingGate:
         progress: RunProgress,
         left: Sequence[PendingCall] = (),
     ) -> str:
-        """Nothing ("") once the gate is open, else how the run ends. What it cost is added to
-        ``progress``.
+        """How the run ends; "" once the gate is open. What it cost is added to ``progress``.
 
         ``left`` are the calls of an answer on record that an earlier process did not
         finish: they are decided first. Raises :class:`agent.domain.errors.LLMError` when the

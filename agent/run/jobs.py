@@ -65,7 +65,7 @@ class BackgroundCalls:
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def progress_reporter(self, pk: int, account: str) -> Callable[[str, bool], None]:
-        """What a tool says of its work is given to this function, in any thread."""
+        """A tool reports its progress to this function, from any thread."""
         loop, told = asyncio.get_running_loop(), 0
 
         def report(text: str, tell: bool) -> None:

@@ -45,7 +45,7 @@ new_echo = echo_source()
 
 
 class MessageSender:
-    """The voice of one run. What it says is on record before it is written to a socket.
+    """Sends the messages of one run. Each is on record before it is written to a socket.
 
     Whatever sends raises :class:`agent.domain.errors.ClaimLost`, and sends nothing, once the run
     is in other hands.
@@ -63,7 +63,7 @@ class MessageSender:
         self.chat = chat
         self.session_pk = session_pk
         self.has_spoken = False
-        """Whether anything was, or may have been, heard."""
+        """Whether any message was, or may have been, delivered."""
         self.has_replied = False
         """Whether the ``reply`` tool sent something: then the final text is not sent."""
         self.allowance = SendAllowance()
@@ -92,7 +92,7 @@ class MessageSender:
         return await self._send(parts, text, step=step)
 
     async def resend(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
-        """Send an answer that an earlier process had put on record, and surely not sent."""
+        """Send an answer that an earlier process had recorded and certainly not sent."""
         return await self._pass_on(pk, segments, new_echo(), is_written=False, is_answer=True)
 
     async def _send(
@@ -164,7 +164,8 @@ class MessageSender:
     ) -> SendResult:
         """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already.
 
-        What was surely not written, because the account has gone at that moment, waits for it.
+        A message that was certainly not written, because the account disconnected at that moment,
+        waits for it.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + (ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
@@ -200,8 +201,8 @@ class MessageSender:
     async def _try_again(
         self, pk: int, refused: Delivery, remake: Callable[[], Awaitable[list[dict[str, Any]]]]
     ) -> Delivery:
-        """Send what was surely not sent once more, in another form and under its own echo, and no
-        more after that.
+        """Resend, once, a message that was certainly not sent, in another form and under its own
+        echo.
 
         The record keeps the form it had. When cancelled before it is written again, it stays
         refused.

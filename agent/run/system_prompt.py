@@ -30,8 +30,8 @@ async def render_chat_prompt(
     """``template`` for the chat of ``context``; what its state has comes before what the program
     knows.
 
-    What has no value stays as it is written: a prompt that is not perfect is better than
-    no answer.
+    Unknown placeholders are left as they are: a prompt that is not perfect is better than no
+    answer.
     """
     wanted = parse_prompt_placeholders(template)
     if not wanted:

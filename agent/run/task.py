@@ -1,4 +1,4 @@
-"""A run as the loop sees it: what is to be done, how far it is, and what it came to."""
+"""A run as the loop sees it: the request, its state, and its result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class RunRequest:
     """An earlier run's call: the model is shown it with its outcome, after ``messages``."""
     watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None
     is_gated: bool = False
-    """Whether the timing gate decides first if the model is asked at all."""
+    """Whether the timing gate decides first if the model is called at all."""
     discoveries: RunDiscoveries = field(default_factory=RunDiscoveries)
     """The deferred tools that were found before, and those that this run finds."""
     has_spoken: Callable[[], bool] = lambda: False
@@ -61,7 +61,7 @@ class RunRequest:
 
 @dataclass(slots=True)
 class RunResult:
-    """What the loop came to. ``last_step`` is not on record yet: it is committed with the answer.
+    """The result of the loop. ``last_step`` is not on record yet: it is committed with the answer.
 
     ``ended_by`` is how a tool ended the run (one of :class:`agent.run.flow.EndReason`), "" where
     the model came to an end of itself.

@@ -1,6 +1,6 @@
 """The deferred tools that the model of a chat has found, and the reminder that there are others.
 
-What is found stays for the session: it is stored with the outcome of the call that found it. A
+Discovered tools stay for the session: each is stored with the outcome of the call that found it. A
 subagent begins with none, and keeps what it finds for its own run, so that the offer of the agent
 that called it stays as it was.
 """

@@ -1,4 +1,4 @@
-"""From a message event to the agent's own words for it. Pure."""
+"""From a message event to the agent's own message types. Pure."""
 
 from agent.domain.types import ChatAddress, IncomingMessage
 from onebot.protocol.events import MessageEvent

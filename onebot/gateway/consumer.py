@@ -31,7 +31,7 @@ from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
-#: Frames larger than this are made small and decoded in a thread, so that other sockets are read
+#: Frames larger than this are cut and decoded in a thread, so that other sockets are read
 #: meanwhile.
 LARGE_FRAME_BYTES = 2**18
 

@@ -47,7 +47,7 @@ UPLOAD_TIMEOUT = 180.0
 PATHS_ONLY = ("CQHttp", "Lagrange")
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
-#: Characters of a client's words that are kept.
+#: Characters of a client's error text that are kept.
 ERROR_LIMIT = 1_000
 
 
@@ -234,7 +234,7 @@ def _timeout_seconds(segments: Sequence[Segment], length: int) -> float:
 
 
 def to_delivery(response: ActionResponse) -> Delivery:
-    """What a client's answer to a send says of the message."""
+    """The outcome of a message, by the client's answer to the send."""
     if response.is_success:
         return Delivery(State.DELIVERED, message_id=response.message_id)
     if response.is_uncertain:

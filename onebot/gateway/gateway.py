@@ -1,4 +1,4 @@
-"""What stands between the sockets and the agent in one server process."""
+"""The link between the sockets and the agent in one server process."""
 
 import asyncio
 import logging
@@ -112,8 +112,8 @@ class Gateway:
             self._save_bot(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
 
     def keep(self, content: Iterable[bytes]) -> str:
-        """Keep a file that came inside a frame, given in pieces, and say what stands for it in the
-        message. Blocks."""
+        """Store a file that came inside a frame, given in pieces, and return what replaces it in
+        the message. Blocks."""
         try:
             return f"{KEPT}{self.runtime.files.put_pieces(content)}"
         except OSError as error:
@@ -123,7 +123,7 @@ class Gateway:
             return f"{KEPT}{LOST_FILE}"
 
     async def on_event(self, self_id: str, event: Event) -> None:
-        """Take in one event. Waits only while the record is far behind."""
+        """Handle one event. Waits only while the record is far behind."""
         match event:
             case MessageEvent():
                 await self.runtime.room()

@@ -1,4 +1,4 @@
-"""The media of messages, as far as the client has to be asked for them.
+"""The media of messages that have to be requested from the client.
 
 Rules: https://github.com/botuniverse/onebot-11/blob/master/api/public.md (get_image,
 get_record, get_msg, get_forward_msg); get_file and the addresses of files are NapCat's
@@ -35,7 +35,7 @@ LogLimit(logger)
 
 #: Time for a client to answer a question about media, in seconds; forwards take some.
 ASK_SECONDS = 10.0
-#: Forwards of one message that are asked for, those within others among them.
+#: Forwards of one message that are requested, nested ones included.
 MAX_ASKED_FORWARDS = 4
 
 

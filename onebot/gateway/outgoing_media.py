@@ -91,7 +91,7 @@ def loaded_bytes(segments: Sequence[Segment]) -> int:
 
 
 def sent_file_name(segment: Segment) -> str:
-    """What a file is to be called in the chat."""
+    """The name of a file in the chat."""
     if name := segment["data"].get("name"):
         return str(name)
     path = local_path(segment)
