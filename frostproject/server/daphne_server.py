@@ -42,7 +42,7 @@ FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
 LOOK_AGAIN_SECONDS = 0.1
 #: The interval of checks for HTTP connections that take too long, in seconds.
 LOOK_AFTER_SECONDS = 1.0
-#: Asked every few seconds by whatever watches this server.
+#: Requested every few seconds by monitoring.
 PROBE_PATHS = ("/health", "/ready")
 #: Close code of a server that goes away.
 GOING_AWAY = 1001
@@ -163,8 +163,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self.callers.look_after()
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
-        """The access log, whose addresses may carry a token; probes that find everything well are
-        left out of it."""
+        """The access log, whose addresses may carry a token; successful health probes are left
+        out."""
         if details.get("path") in PROBE_PATHS and details.get("status") == 200:
             return
         super().log_action(

@@ -91,7 +91,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         )  # the command line says where this server is, not its clients
         if not self.uri.startswith(
             b"/"
-        ):  # such a target names the host, whatever the header says (RFC 9112, 3.2.2)
+        ):  # such a target names the host and overrides the header (RFC 9112, 3.2.2)
             self.requestHeaders.setRawHeaders(
                 b"host", [self.uri.partition(b"//")[2].partition(b"/")[0]]
             )
@@ -151,8 +151,8 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
         return self.requests[-1].size if self.requests else 0
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer and close, whatever else the client sends; once it has begun that, nothing
-        more."""
+        """Answer and close, without reading more from the client; does nothing after an answer has
+        started."""
         if self.phase is ConnectionPhase.LEAVING:
             return
         self.enter(ConnectionPhase.LEAVING)
@@ -247,7 +247,7 @@ class BoundedFactory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
 
 
 def with_streamed_body(application: Any) -> Any:
-    """``application``, given the body of a request piece by piece, as it asks for it."""
+    """``application``, which receives the body of a request in pieces, on demand."""
 
     async def call(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         body = scope.pop(BODY_KEY, None)
@@ -257,8 +257,8 @@ def with_streamed_body(application: Any) -> Any:
 
 
 def _reading(body: Any, receive: Receive) -> Receive:
-    """What comes from ``body``, then what daphne has to say: the end of it, and later that the
-    client is gone."""
+    """The pieces of ``body``, then daphne's messages: the end of the body, and later the
+    disconnect."""
     is_read = False
 
     async def next_message() -> dict[str, Any]:

@@ -23,8 +23,8 @@ PER_ADDRESS = 50
 YOUNG_SECONDS = 1.0
 #: Bytes of bodies that are held at a time: of one address, and in all.
 HELD_OF_ADDRESS, HELD = 256 * 2**20, 512 * 2**20
-#: What of that small bodies alone may use, so that large ones leave room for a sign-in or a
-#: question.
+#: The part of it that only small bodies may use, so that large ones leave room for sign-ins and
+#: queries.
 KEPT_FOR_SMALL = 32 * 2**20
 #: Bytes a second that earn a body more time than it has.
 SLOWEST_RATE = 128 * 2**10

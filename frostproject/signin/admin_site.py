@@ -104,8 +104,8 @@ class FrostAdminSite(AdminSite):
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
-        """Django's, which asks for the old password: what it finds wrong is a failed sign-in
-        too."""
+        """Django's form, which asks for the old password; a wrong one counts as a failed
+        sign-in."""
         answer = super().password_change(request, extra_context)
         if request.method == "POST":
             find_attempt(request).succeeded = answer.status_code == 302

@@ -1,4 +1,4 @@
-"""One try to sign in, as it was judged before Django saw it."""
+"""One sign-in attempt, with the decision made before Django sees it."""
 
 from dataclasses import dataclass, field
 from typing import Any

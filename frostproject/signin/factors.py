@@ -18,7 +18,7 @@ from tools.secrets.encryption import encrypt
 ISSUER = "FrostAgent"
 #: Bytes of a new secret: what RFC 4226 recommends.
 KEY_BYTES = 20
-#: Recovery codes of an account; signs of one, each of five bits.
+#: Recovery codes of an account; characters of one code, five bits each.
 CODES, CODE_SIGNS = 10, 10
 CODE_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 

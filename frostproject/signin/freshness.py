@@ -4,7 +4,7 @@ import time
 
 from django.http import HttpRequest
 
-#: For how long nothing is asked again, in seconds.
+#: How long the password is not asked again, in seconds.
 FRESH_SECONDS = 600
 PROVED_AT_KEY = "frostagent_proved_at"
 

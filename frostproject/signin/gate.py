@@ -42,7 +42,7 @@ limit = LogLimit(logger)
 ADDRESS, STRANGERS, KNOWN = RefillRate(10, 6.0), RefillRate(30, 20.0), RefillRate(10, 6.0)
 #: Bytes that the form of a sign-in may have.
 MAX_FORM = 64 * 2**10
-#: What asks for nothing.
+#: Methods that only read.
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -242,7 +242,8 @@ def _request(scope: MutableMapping[str, Any], body: bytes) -> ASGIRequest | None
 
 
 def _field(request: ASGIRequest | None, name: str) -> str:
-    """What the form in ``request`` says there, read by Django's own rules; "" where it is none."""
+    """The field of the form in ``request``, read by Django's own rules; "" when it is not a
+    form."""
     if request is None or not name:
         return ""
     try:

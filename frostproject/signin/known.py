@@ -22,7 +22,7 @@ LONGEST_NAME, LONGEST_COOKIE = 150, 1_000
 
 
 def fold_account_name(name: str) -> str:
-    """``name`` as tries are counted by it, whatever case and width it was typed in."""
+    """``name`` as attempts are counted by it, independent of case and width."""
     return unicodedata.normalize("NFKC", name.strip()).casefold()[:LONGEST_NAME]
 
 
@@ -41,8 +41,8 @@ def remember_browser(request: HttpRequest, response: HttpResponseBase, name: str
 
 
 def find_known_browser(cookie: str, name: str | None = None) -> str:
-    """The browser that ``cookie`` stands for; "" where it was not made here, is too old, or is for
-    another account than ``name``."""
+    """The browser that ``cookie`` identifies; "" when it was not created here, is too old, or
+    belongs to another account than ``name``."""
     try:
         account, browser = signing.loads(
             cookie[:LONGEST_COOKIE], salt=COOKIE_SALT, max_age=KNOWN_SECONDS

@@ -1,5 +1,4 @@
-"""The pages of the second factor: where it is asked for, and where a person sets it up for
-himself."""
+"""The pages of the second factor: where it is asked for, and where users set up their own."""
 
 from typing import Any, cast
 
@@ -83,7 +82,7 @@ def _waiting(user: User) -> str:
 
 
 def next_url(request: HttpRequest) -> str:
-    """Where ``request`` wants to go on, as far as that is here."""
+    """The address where ``request`` continues, if it is on this server."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     is_safe = url_has_allowed_host_and_scheme(
         wanted, {request.get_host()}, require_https=request.is_secure()

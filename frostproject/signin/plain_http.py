@@ -1,5 +1,5 @@
-"""Signing in over plain HTTP where cookies are for https alone: browsers keep none, and the pages
-say why."""
+"""Signing in over plain HTTP where cookies are for https only: browsers store none, and the pages
+explain it."""
 
 from typing import Any
 

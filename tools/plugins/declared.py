@@ -111,8 +111,8 @@ def _tool(plugin_id: str, declaration: Any) -> PluginTool:
 
 
 def _metadata(plugin_id: str, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What the registry obeys, what the operator is shown, and nothing else that a plugin might
-    say."""
+    """The metadata that the registry uses or the operator sees; anything else from the plugin is
+    dropped."""
     metadata: dict[str, Any] = {"plugin_id": plugin_id}
     if said.get("visibility") in ToolVisibility.values:
         metadata["visibility"] = said["visibility"]

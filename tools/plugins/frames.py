@@ -1,7 +1,7 @@
-"""What travels between the server and a plugin's process, as bytes. Pure.
+"""The frames between the server and a plugin's process, as bytes. Pure.
 
-A frame is four bytes, big-endian, that say how long the rest is, and a msgpack map:
-the shape is MaiBot's, and so is the largest size.
+A frame is the length of the rest in four bytes, big-endian, and a msgpack map. The format and the
+largest size are MaiBot's.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ METHOD_CHARS, MESSAGE_CHARS = 64, 20_000
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """Something that wants an answer under ``number``; a notice wants none and has none."""
+    """A request, answered under ``number``; a notice has no number and gets no answer."""
 
     number: int | None
     method: str

@@ -34,7 +34,7 @@ class ToolHandler:
     declared: dict[str, Any]
     is_async: bool
     call: Callable[[dict[str, Any], Call], Any]
-    """Calls the function with the model's arguments. Raises whatever that raises, and
+    """Calls the function with the model's arguments. Raises every exception of the function, and
     :class:`tools.errors.InvalidArguments` for what its annotations do not take."""
 
 
@@ -141,10 +141,10 @@ def _call_as_declared(
     arguments: dict[str, Any],
     call: Call,
 ) -> Any:
-    """Call with the arguments, and with the context where the model has no say.
+    """Call with the arguments, and with values of the context that the model cannot set.
 
-    A name of the context that the tool declares as a parameter is the model's, and the
-    context stands in only where it is missing or empty; any other is the context's alone.
+    A name of the context that the tool declares as a parameter is set by the model; the context is
+    used only if it is missing or empty. Any other name is set only by the context.
     """
     context = {name: getattr(call, name) for name in CONTEXT}
     if is_action:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 #: Plugins that start at the same time; a server that has many is to answer meanwhile.
 STARTING_AT_ONCE = 2
-#: How often it is said that what was reported is still so, in seconds.
+#: The interval of heartbeats that confirm the reported status, in seconds.
 CONFIRM_SECONDS = 20.0
 
 
@@ -187,8 +187,7 @@ class PluginHost:
         return [None] * len(looks)
 
     def _apply_settings(self) -> None:
-        """Hand on what the rows say. One whose row is gone is ended like one that is switched
-        off."""
+        """Apply the rows. A plugin whose row is gone is stopped like a disabled one."""
         if self._loop is None:
             return
         for pk, settings in self._rows.items():

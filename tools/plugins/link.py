@@ -1,4 +1,4 @@
-"""A loaded plugin, as this server talks to it: calls go out, what it says and asks for comes in."""
+"""The connection to a loaded plugin: calls go out; its logs and requests come in."""
 
 import asyncio
 import logging
@@ -20,13 +20,13 @@ from tools.plugins.rows import PluginSettings
 
 logger = logging.getLogger(__name__)
 
-#: A plugin may take so long to load, to take up a new configuration, and to say that it is well.
+#: Time limits of a plugin: to load, to apply a new configuration, and to answer a health check.
 LOAD_SECONDS, CONFIGURE_SECONDS, HEALTH_SECONDS = 30.0, 10.0, 5.0
 #: A plugin may take so long to tidy up; its process, to end after that.
 UNLOAD_SECONDS, PARTING_SECONDS = 2.0, 0.5
 #: The longest a call can be waited for; its own limit is the registry's.
 CALL_SECONDS = 7_200.0
-#: What a plugin asks for: at once, and how long each may take.
+#: Requests of a plugin: how many at the same time, and how long each may take.
 ASKED_AT_ONCE, ASKED_SECONDS = 8, 120.0
 #: Between two words of one call about how far it is.
 PROGRESS_SECONDS = 0.1
@@ -44,7 +44,7 @@ class LoadFailed(Exception):  # noqa: N818 - it says what happened
 
 
 class LinkListener(Protocol):
-    """Who hears what plugins say, and answers what they ask for."""
+    """Receives the logs of plugins, and answers their requests."""
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool: ...
 
@@ -163,7 +163,7 @@ class PluginLink:
         await self._peer.request("configure", {"config": config}, CONFIGURE_SECONDS)
 
     async def check_health(self) -> bool:
-        """Whether the plugin answers within its time; it is asked twice."""
+        """Whether the plugin answers a health check in time; it gets two tries."""
         for _ in range(2):
             try:
                 await self._peer.request("health", {}, HEALTH_SECONDS)
@@ -206,7 +206,7 @@ class PluginLink:
         await asyncio.wait([self.over])
 
     async def kill(self, reason: str = "") -> ProcessExit:
-        """End the process at once, for ``reason``."""
+        """Kill the process immediately, for ``reason``."""
         await self.process.kill(reason)
         return await asyncio.shield(self.over)
 
@@ -253,13 +253,13 @@ class PluginLink:
         await self._slow_down(was_taken=is_due)
 
     async def _slow_down(self, *, was_taken: bool) -> None:
-        """A plugin that says much more than is listened to has to wait, and only itself."""
+        """A plugin that sends far more than is read has to wait, without delaying the others."""
         self._left_out = 0 if was_taken else self._left_out + 1
         if self._left_out % PATIENCE == PATIENCE - 1:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _answer(self, name: str, arguments: Any, call: PluginCall | None) -> Any:
-        """What the plugin asks for. When the call that it belongs to ends, so does this."""
+        """Answer a request of the plugin. It is cancelled when the call that it belongs to ends."""
         if self._asked >= ASKED_AT_ONCE:
             raise RpcError(
                 RpcErrorCode.HOST_OVERLOADED, f"{ASKED_AT_ONCE} requests are under way already"
@@ -289,8 +289,8 @@ class PluginLink:
 
 
 def _load_failure(error: RpcError, ending: ProcessExit) -> LoadFailed:
-    """Of a process that ended while it loaded, the reason is why it ended; of one that says why,
-    its first line."""
+    """For a process that ended while loading, the reason is its exit; for a reported error, the
+    first line."""
     if error.code in (RpcErrorCode.PLUGIN_CRASHED, RpcErrorCode.PROTOCOL_MISMATCH):
         return LoadFailed(ending.reason, ending.last_words)
     words, _, details = error.message.partition("\n")

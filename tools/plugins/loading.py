@@ -28,7 +28,7 @@ OLD_NAMES = {"maibot_sdk": tools.plugin_sdk, "maibot_sdk.types": tools.plugin_sd
 
 
 class PluginLoadError(Exception):
-    """A plugin cannot be loaded; the text says why, first in one line, for its author and the
+    """A plugin cannot be loaded; the text is the reason, first in one line, for its author and the
     operator."""
 
 
@@ -131,8 +131,7 @@ def _is_plugin(thing: Any, module: ModuleType) -> bool:
 
 
 def _methods(plugin: Plugin) -> Iterator[Any]:
-    """The methods of ``plugin``, each once, those of its bases first, as they stand in the
-    source."""
+    """The methods of ``plugin``, each once, those of its bases first, in source order."""
     names = dict.fromkeys(name for kind in reversed(type(plugin).__mro__) for name in vars(kind))
     for name in names:
         if declaration_of(getattr(type(plugin), name, None)):

@@ -1,7 +1,8 @@
-"""A plugin's manifest, ``_manifest.json``: who it is, what it needs, and what it asks for.
+"""A plugin's manifest, ``_manifest.json``: its identity, its requirements, and the capabilities it
+requests.
 
-The fields are those of MaiBot's manifest, version 2, and three of our own: ``python``,
-``tools`` and ``config_schema``. It is read strictly, and nothing of the plugin is run.
+The fields are those of MaiBot's manifest, version 2, and three of our own: ``python``, ``tools``
+and ``config_schema``. It is read strictly, and no code of the plugin is run.
 """
 
 import json

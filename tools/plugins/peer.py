@@ -40,12 +40,12 @@ TURN = 32
 
 
 class RpcPeer:
-    """Asks the other side, and answers what it asks, while :meth:`run` is running.
+    """Sends requests to the other side, and answers its requests, while :meth:`run` is running.
 
-    ``handle`` answers in a task for each request, which is cancelled when the other side
-    withdraws it; an :class:`RpcError` that it raises is the answer, any other exception
-    E_CAPABILITY_FAILED with its words. Notices are handled one after another, in order,
-    and nothing else is read meanwhile: handling one must never wait for this peer.
+    ``handle`` answers in a task for each request, which is cancelled when the other side withdraws
+    it; an :class:`RpcError` that it raises is the answer, any other exception is
+    E_CAPABILITY_FAILED with its text. Notices are handled one after another, in order, and nothing
+    else is read meanwhile: handling one must never wait for this peer.
 
     All methods belong to the event loop's thread.
     """
@@ -205,7 +205,7 @@ class RpcPeer:
 
 
 class _PipeWriter(asyncio.StreamWriter):
-    """Writes to one pipe, and when it is closed, closes the pipe that is read as well."""
+    """Writes to one pipe; closing it also closes the pipe for reading."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""What happens to plugins, gathered and put down together: a plugin that says much costs no more
-than one that says little."""
+"""Events of plugins, collected and written in batches: a plugin that logs much costs no more than
+one that logs little."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class PluginRecorder:
         self._written = set[asyncio.Future[Any]]()
 
     def line(self, plugin_pk: int, level: str, text: str) -> bool:
-        """Keep a line of the plugin's log; False when it has said too much lately, and this one is
+        """Keep a line of the plugin's log; False when there were too many lately, and this one is
         only counted."""
         quota = Quota(plugin_pk, LINE_RATE)
         if self._rates.wait_seconds(quota):
@@ -83,11 +83,11 @@ class PluginRecorder:
             self._write_soon()
 
     def confirm(self) -> None:
-        """Say that what was reported is still so."""
+        """Confirm the reported status (heartbeat)."""
         self._submit(confirm_processes, [self._desk.process_id])
 
     async def close(self) -> None:
-        """Put down what has happened, and report nothing any more."""
+        """Write the remaining events, and accept no more reports."""
         self._write()
         self._submit(delete_process_reports, [self._desk.process_id])
         await asyncio.gather(*self._written, return_exceptions=True)

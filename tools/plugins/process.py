@@ -23,7 +23,7 @@ RUNNER = Path(__file__).with_name("runner.py")
 
 #: Characters of a printed line that are kept, and lines that are shown with a crash.
 LINE_CHARS, LAST_LINES = 2_000, 20
-#: What is read at once of what it prints, and in a second: a process that prints more has to wait.
+#: How much of its output is read in one go, and per second: a process that prints more has to wait.
 CHUNK_BYTES, BYTES_PER_SECOND = 16 * 1024, 256 * 1024
 #: Between asking a process to end and killing it; after its end, for the last words.
 TERMINATE_SECONDS, LAST_WORDS_SECONDS = 0.5, 0.5
@@ -43,7 +43,7 @@ class ProcessExit:
 
 
 class RunnerProcess:
-    """A runner and whatever it starts; :meth:`spawn` makes one. Belongs to the event loop's
+    """A runner and its child processes; :meth:`spawn` creates one. Used from the event loop's
     thread."""
 
     def __init__(
@@ -109,7 +109,7 @@ class RunnerProcess:
         return self.ended.result()
 
     async def kill(self, reason: str = "") -> ProcessExit:
-        """Have it ended at once, with everything that it started."""
+        """Kill it immediately, with everything that it started."""
         self._reason = self._reason or reason
         await self._child.kill()
         return await asyncio.shield(self.ended)

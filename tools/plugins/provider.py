@@ -23,8 +23,8 @@ State = PluginStatus.PluginState
 
 
 class PluginToolProvider:
-    """The tools of all plugins that are enabled and run. What is switched off is not listed or
-    called any more, at once."""
+    """The tools of all plugins that are enabled and running. A disabled plugin's tools are
+    immediately neither listed nor called."""
 
     provider_name = "plugin_runtime"
     provider_type = PLUGIN
@@ -93,7 +93,7 @@ class PluginToolProvider:
         await self._host.close()
 
     def _link(self, offered: HostedTool) -> PluginLink | None:
-        """The process to call, if the operator wants it as of now."""
+        """The process to call, if the plugin is enabled at this moment."""
         settings = self._host.settings(offered.supervisor.settings.pk)
         return offered.supervisor.serving if settings is not None and settings.is_wanted else None
 

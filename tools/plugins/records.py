@@ -1,5 +1,5 @@
-"""What is put down of plugins: their rows, log lines, crashes, and how they get on. All run in the
-database thread."""
+"""The records of plugins: rows, log lines, crashes and status. All functions run in the database
+thread."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -89,7 +89,8 @@ def write_reports(reports: Sequence[PluginReport]) -> Sequence[None]:
 
 
 def confirm_processes(process_ids: Sequence[str]) -> Sequence[None]:
-    """These processes live; those that have not said so for long do not."""
+    """Store heartbeats of these processes, and delete the rows of processes without one for
+    long."""
     now = timezone.now()
     PluginStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
     PluginStatus.objects.filter(seen_at__lt=now - STALE).delete()

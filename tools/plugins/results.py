@@ -23,10 +23,10 @@ _ALIASES = {
 def convert_plugin_result(plugin_id: str, tool_name: str, value: Any) -> ToolExecutionResult:
     """The result that ``value`` stands for.
 
-    An object says itself whether it succeeded, with ``success``, ``content`` or
-    ``message``, ``error`` and ``content_items``; a pair of a bool and a text does, too. None
-    is a success without words, and everything else a success in its words. A successful
-    object that says ``stop_after_execution`` ends the run.
+    An object reports its own success, with ``success``, ``content`` or ``message``, ``error`` and
+    ``content_items``; so does a pair of a bool and a text. None is a success without text, and
+    everything else a success with its text. A successful object with ``stop_after_execution`` ends
+    the run.
     """
     metadata: dict[str, Any] = {"plugin_id": plugin_id}
     match value:

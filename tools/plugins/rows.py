@@ -14,11 +14,11 @@ from tools.secrets.encryption import DecryptionError
 
 @dataclass(frozen=True, slots=True)
 class PluginSettings:
-    """What counts of one row. ``fault``: why the plugin cannot run, in words for the operator; ""
-    when it can.
+    """The used fields of one row. ``fault`` is the reason why the plugin cannot run, for the
+    operator; "" when it can.
 
-    ``granted`` are the capabilities that its manifest asks for and the operator granted.
-    ``named`` are the tools that the manifest names.
+    ``granted`` are the capabilities that its manifest requests and the operator granted. ``named``
+    are the tools that the manifest names.
     """
 
     pk: int

@@ -14,8 +14,8 @@ from pathlib import Path
 
 
 def main(folder: str, reads: int, writes: int) -> None:
-    """Serve the plugin until the server goes or says so; the process ends here, whatever threads
-    still run."""
+    """Serve the plugin until the server exits or requests the end; the process ends here, even if
+    threads still run."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)

@@ -32,7 +32,7 @@ from tools.plugins.rlimits import CpuTimeLimit, apply_rlimits
 T = TypeVar("T")
 
 THREADS = 16
-"""Synchronous tools at work at once; others wait for one of them to end."""
+"""The most synchronous tools that run at the same time; others wait."""
 STACK_BYTES = 4 * 1024 * 1024
 """Of each thread; they count against the memory that the plugin may take."""
 UNLOAD_SECONDS, PARTING_SECONDS = 2.0, 1.0
@@ -99,7 +99,7 @@ class PluginService:
         payload = {"call": token, "text": str(text), "tell": bool(tell)}
         if (
             threading.get_ident() == self._thread
-        ):  # at once, or the answer of a tool that ends now would be sent before it
+        ):  # immediately, or the answer of a tool that ends now would be sent before it
             self._peer.notify("progress", payload)
         else:
             self.loop.call_soon_threadsafe(self._peer.notify, "progress", payload)

@@ -53,7 +53,8 @@ class RestartPolicy:
 
 
 class SupervisorContext(LinkListener, Protocol):
-    """What the plugins of one server process share. ``starting`` bounds how many start at once."""
+    """What the plugins of one server process share. ``starting`` limits how many start at the same
+    time."""
 
     root: Path
     limits: ProcessLimits
@@ -92,7 +93,7 @@ class RestartHistory:
 
 
 class Supervisor:
-    """Used from the event loop; :meth:`apply` may be called at any time and returns at once.
+    """Used from the event loop; :meth:`apply` may be called at any time and returns immediately.
 
     ``tools`` are those of the process that runs, or ran last, the same objects for as long
     as the plugin declares the same.
@@ -144,7 +145,7 @@ class Supervisor:
             self._wake.set()
 
     def request_health_check(self) -> None:
-        """A call took too long: ask at once whether the plugin is well."""
+        """A call took too long: start a health check immediately."""
         self._next_checkup = 0.0
         self._wake.set()
 
@@ -324,8 +325,8 @@ class Supervisor:
             }
 
     async def _check_health(self, link: PluginLink, now: float) -> None:
-        """Whether the plugin that runs is well and keeps within its limits. One that does not is
-        ended, which is a crash."""
+        """Whether the running plugin is healthy and within its limits. Otherwise it is killed,
+        which counts as a crash."""
         usage = await asyncio.to_thread(measure_usage, link.process.pid)
         reason = usage.excess(self._context.limits)
         if link.charge(usage) > self._context.limits.cpu_seconds:

@@ -64,8 +64,8 @@ async def try_loading(folder: Path, manifest: Manifest) -> LoadTrial:
 
 
 def _unlike(manifest: Manifest, names: list[str]) -> list[str]:
-    """Where the manifest names other tools than there are; one that names none says nothing about
-    them."""
+    """Differences between the tools in the manifest and the real ones; none for a manifest without
+    tools."""
     named = {tool.name for tool in manifest.tools}
     if not named or named == set(names):
         return []

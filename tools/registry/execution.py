@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)
 
 RESERVED_METADATA = {"refusal", "mock", "full_content", "pending", "worker", "state_change"}
-"""Metadata of results that is this system's to say, and no provider's.
+"""Metadata of results that only this system may set, not a provider.
 
 ``pause_execution`` is not among them: by MaiBot's contract any tool may end the run.
 """

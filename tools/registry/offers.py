@@ -1,4 +1,4 @@
-"""A tool as the operator wants it: a declaration and a row made one."""
+"""A tool as the operator configured it: its declaration combined with its row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

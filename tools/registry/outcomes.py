@@ -16,7 +16,7 @@ CUT_MARK = "\n...(工具输出过长，已截断)"
 
 
 def not_found_result(name: str) -> ToolExecutionResult:
-    """What a provider answers that is asked for a tool it does not have."""
+    """The answer of a provider that is called for a tool it does not have."""
     return ToolExecutionResult(name, success=False, error_message=refusals.not_found_message(name))
 
 
