@@ -126,7 +126,7 @@ def test_two_who_decide_at_the_same_moment_decide_once(
         settle_approval(pk, is_approval=False, by="777")
         return settle_approval(pk, is_approval=True, by="user-")
 
-    monkeypatch.setattr("agent.admin.approvals.settle", beaten)
+    monkeypatch.setattr("agent.admin.approvals.settle_approval", beaten)
     assert "already refused by 777" in decide(browser, approval, decision="approve")
 
 
