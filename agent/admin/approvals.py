@@ -23,12 +23,11 @@ from agent.record.approvals import ApprovalOutcome, check_changed_arguments, set
 from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
-    RecordAdmin,
+    StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
-    render_badge,
 )
 from tools.text.visible import escape_invisible_chars, escape_invisible_json
 
@@ -81,7 +80,7 @@ class DecisionForm(_Form):
 
 
 @admin.register(Approval)
-class ApprovalAdmin(RecordAdmin):
+class ApprovalAdmin(StateRecordAdmin):
     list_display = ("asked", "verdict", "tool", "given", "place")
     list_filter = ("state",)
     list_select_related = ("call", "session")
@@ -160,10 +159,6 @@ class ApprovalAdmin(RecordAdmin):
                 messages.warning(request, _too_late(approval))
                 return redirect("admin:agent_approval_change", approval.pk)
         return super().changeform_view(request, object_id, *arguments, **options)
-
-    @admin.display(description=_("state"))
-    def outcome(self, approval: Approval) -> str:
-        return render_badge(approval.state, approval.get_state_display())
 
     @admin.display(description=_("state"))
     def verdict(self, approval: Approval) -> str:

@@ -14,7 +14,7 @@ from agent.models import Approval, Message, Run, ToolCall
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
-    RecordAdmin,
+    StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
@@ -58,7 +58,7 @@ class ToolFilter(admin.SimpleListFilter):
 
 
 @admin.register(ToolCall)
-class ToolCallAdmin(RecordAdmin):
+class ToolCallAdmin(StateRecordAdmin):
     list_display = ("recorded", "run_link", "tool", "took", "given", "answer")
     list_filter = (RecordedSince, "state", ToolFilter)
     list_excerpts = ("result", "error")
@@ -106,10 +106,6 @@ class ToolCallAdmin(RecordAdmin):
             if call.mocked
             else call.tool_name
         )
-
-    @admin.display(description=_("state"))
-    def outcome(self, call: ToolCall) -> str:
-        return render_badge(call.state, call.get_state_display())
 
     @admin.display(description=_("state"))
     def took(self, call: ToolCall) -> str:

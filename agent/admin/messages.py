@@ -14,12 +14,11 @@ from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
-    RecordAdmin,
+    StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
-    render_badge,
 )
 from tools.text.readable import json_block, text_block
 
@@ -28,7 +27,7 @@ CHAT_LIMIT = 50
 
 
 @admin.register(Message)
-class MessageAdmin(RecordAdmin):
+class MessageAdmin(StateRecordAdmin):
     list_display = ("recorded", "chat", "excerpt", "decision", "run_link")
     list_filter = (RecordedSince, "state", "direction", "reason")
     list_select_related = ("session",)
@@ -150,12 +149,8 @@ class MessageAdmin(RecordAdmin):
         )
 
     @admin.display(description=_("state"))
-    def outcome(self, message: Message) -> str:
-        return render_badge(message.state, message.get_state_display())
-
-    @admin.display(description=_("state"))
     def decision(self, message: Message) -> str:
-        state = render_badge(message.state, message.get_state_display())
+        state = self.outcome(message)
         return (
             format_html('{} <div class="quiet">{}</div>', state, message.get_reason_display())
             if message.reason

@@ -16,17 +16,17 @@ from agent.models import Digest, NoteProposal
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     RecordAdmin,
+    StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
-    render_badge,
 )
 from tools.text.readable import json_block, text_block
 
 
 @admin.register(NoteProposal)
-class NoteProposalAdmin(RecordAdmin):
+class NoteProposalAdmin(StateRecordAdmin):
     actions = ("accept", "reject")  # type: ignore[assignment]
     list_display = ("recorded", "outcome", "kind", "notes", "result", "decided_by")
     list_filter = ("state", "kind")
@@ -49,10 +49,6 @@ class NoteProposalAdmin(RecordAdmin):
     @admin.display(description=_("recorded at"))
     def recorded(self, proposal: NoteProposal) -> str:
         return format_moment(proposal.created_at)
-
-    @admin.display(description=_("state"))
-    def outcome(self, proposal: NoteProposal) -> str:
-        return render_badge(proposal.state, proposal.get_state_display())
 
     @admin.display(description=_("memory notes"))
     def notes(self, proposal: NoteProposal) -> str:

@@ -16,12 +16,11 @@ from agent.admin.turns import parse_transcript
 from agent.models import Approval, Message, Run, Step, ToolCall
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
-    RecordAdmin,
+    StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
-    render_badge,
 )
 from tools.text.readable import arguments_text, drop_surrogates
 
@@ -44,7 +43,7 @@ class StartedSince(RecordedSince):
 
 
 @admin.register(Run)
-class RunAdmin(RecordAdmin):
+class RunAdmin(StateRecordAdmin):
     list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
     list_filter = (StartedSince, "state", "origin")
     list_select_related = ("session",)
@@ -77,10 +76,6 @@ class RunAdmin(RecordAdmin):
             format_run_duration(run),
         )
 
-    @admin.display(description=_("state"))
-    def outcome(self, run: Run) -> str:
-        return render_badge(run.state, run.get_state_display())
-
     @admin.display(description=_("chat"))
     def chat(self, run: Run) -> str:
         return (
@@ -103,7 +98,7 @@ class RunAdmin(RecordAdmin):
         sees = request.user.has_perm
         calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
         messages = list(_messages(obj, calls)) if sees("agent.view_message") else []
-        asked = _asked(obj)
+        asked = Message.objects.defer("segments", "raw").filter(pk=obj.message_id or 0).first()
         beside = RelatedRows(
             load_inner_runs(calls),
             load_outcome_runs(calls),
@@ -136,10 +131,6 @@ def _shown_note(note: str) -> str:
 def format_run_duration(run: Run) -> str:
     """How long a run took; "" while it is active."""
     return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
-
-
-def _asked(run: Run) -> Message | None:
-    return Message.objects.defer("segments", "raw").filter(pk=run.message_id or 0).first()
 
 
 def _steps(run: Run) -> Iterable[Step]:
@@ -210,7 +201,7 @@ def _shown_step(
             {
                 "call": call,
                 "arguments": arguments_text(call.arguments),
-                "sent": _sent_by(call, messages),
+                "sent": [message for message in messages if message.tool_call_id == call.pk],
                 "runs": beside.inner.get(call.pk, []),
                 "told": beside.later.get(call.pk, []),
                 "approval": beside.approvals.get(call.pk),
@@ -218,7 +209,3 @@ def _shown_step(
             for call in inside
         ],
     }
-
-
-def _sent_by(call: ToolCall, messages: list[Message]) -> list[Message]:
-    return [message for message in messages if message.tool_call_id == call.pk]

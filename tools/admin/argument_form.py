@@ -69,9 +69,8 @@ def build_argument_field(part: dict[str, Any]) -> forms.Field:
         )
     match part.get("type"):
         case "string":
-            return forms.CharField(
-                required=False, strip=False, empty_value=None, widget=_text_input()
-            )
+            text_area = forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"})
+            return forms.CharField(required=False, strip=False, empty_value=None, widget=text_area)
         case "integer":
             return forms.IntegerField(required=False)
         case "number":
@@ -80,10 +79,6 @@ def build_argument_field(part: dict[str, Any]) -> forms.Field:
             return _choice([("true", gettext("yes")), ("false", gettext("no"))])
         case _:
             return IndentedJSONField(required=False)
-
-
-def _text_input() -> forms.Textarea:
-    return forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"})
 
 
 def _choice(choices: list[tuple[str, str]]) -> forms.TypedChoiceField:

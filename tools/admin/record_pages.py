@@ -249,6 +249,14 @@ class RecordAdmin(PageAdmin):
             )
 
 
+class StateRecordAdmin(RecordAdmin):
+    """A record of rows with a state, which is the column ``outcome``."""
+
+    @admin.display(description=_("state"))
+    def outcome(self, row: Any) -> str:
+        return render_badge(row.state, row.get_state_display())
+
+
 def parse_row_number(term: str) -> int:
     """``term`` as a row's number, written ``12`` or ``#12``; 0, which no row has, if it is none."""
     digits = term.removeprefix("#")
