@@ -9,6 +9,7 @@ class FrostProjectConfig(AppConfig):
     def ready(self) -> None:
         from django.db.backends.signals import connection_created
 
+        from frostproject.configuration import checks  # noqa: F401 - registers the system checks
         from frostproject.signin import record
         from frostproject.start import database_damage
 

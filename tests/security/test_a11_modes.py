@@ -297,13 +297,13 @@ def test_a_program_of_the_same_user_cannot_read_the_servers_environment():
 
 LOOK = """
 import os, subprocess, sys
-import own_memory
+import process_memory
 child = "import sys; print(b'sk-unseen' in open('/proc/%s/environ' % sys.argv[1], 'rb').read())"
 def seen(pid):
     result = subprocess.run([sys.executable, "-c", child, pid], capture_output=True, text=True)
     return result.stdout.strip() or result.stderr.strip().splitlines()[-1].partition(":")[0]
 print("before:" + seen(str(os.getpid())))
-own_memory.hide()
+process_memory.hide_process_memory()
 print("after:" + seen(str(os.getpid())))
 print("files:" + str(len(os.listdir("/proc/self/fd")) > 2))
 print("child:" + seen("self"))
