@@ -151,8 +151,8 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
         return self.requests[-1].size if self.requests else 0
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer and close, without reading more from the client; does nothing after an answer has
-        started."""
+        """Answer and close, without reading more from the client; does nothing when already
+        closing."""
         if self.phase is ConnectionPhase.LEAVING:
             return
         self.enter(ConnectionPhase.LEAVING)
