@@ -29,8 +29,8 @@ from agent.run.tool_results import call_outcome, needs_approval, result_text
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.errors import InvalidArguments
 from tools.registry import outcomes
+from tools.registry.deferred_tools import SEARCH_TOOL
 from tools.registry.definitions import sort_for_model
-from tools.registry.discovery import SEARCH_TOOL
 from tools.registry.registry import ToolRegistry
 from tools.schemas.coercion import check_size
 from tools.text.storable import make_storable

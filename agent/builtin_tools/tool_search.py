@@ -7,7 +7,7 @@ from agent.run.toolbox import FOUND, FoundTools
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 from tools.errors import InvalidArguments
 from tools.functions.function_tool import tool
-from tools.registry.discovery import SEARCH_TOOL, format_tool_names
+from tools.registry.deferred_tools import SEARCH_TOOL, format_tool_names
 from tools.registry.search import rank_tools
 from tools.text.search_terms import normalize_text
 

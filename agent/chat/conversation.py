@@ -8,8 +8,8 @@ from typing import NamedTuple
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from agent.chat.final_answer import approval_outcome_text, build_final_parts
 from agent.chat.history import build_first_request
-from agent.chat.replies import approval_outcome_text, build_final_parts
 from agent.domain.errors import AgentError, ClaimLost, RunTimeout, build_apology
 from agent.domain.notices import NOTICES, notice_text
 from agent.domain.state import ChatState

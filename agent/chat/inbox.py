@@ -13,8 +13,8 @@ from typing import NamedTuple
 from django.utils import timezone
 
 from agent.chat.conversation import ConversationHandler
+from agent.domain.answer_triggers import TriggerRules
 from agent.domain.errors import ClaimLost
-from agent.domain.triggers import TriggerRules
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.media.pipeline import PrefetchTask
 from agent.record.arrivals import AcceptedMessage, MessageArrival, refuse_messages

@@ -10,9 +10,9 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from agent.domain.answer_triggers import TriggerDecision, TriggerRules, decide_trigger
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
-from agent.domain.triggers import TriggerDecision, TriggerRules, decide_trigger
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
 from agent.record.approvals import waiting_codes

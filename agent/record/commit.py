@@ -28,7 +28,7 @@ from django.utils import timezone
 from agent.domain.claims import Claim
 from agent.domain.errors import ClaimLost
 from agent.models import Run
-from agent.record.acknowledgement import CommitMarker
+from agent.record.commit_marks import CommitMarker
 from agent.record.outage import DatabaseOutage, is_database_refusal, plain_reason
 from tools.log_limit import LogLimit
 

@@ -14,8 +14,8 @@ from django.utils import timezone
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
 from agent.domain.answer_policy import AnswerLimits
+from agent.domain.answer_triggers import TriggerDecision
 from agent.domain.notices import TO_OWNERS
-from agent.domain.triggers import TriggerDecision
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message
 from agent.record import spendings, tallies

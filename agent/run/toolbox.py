@@ -12,7 +12,7 @@ from typing import Any
 from agent.domain.state import ToolDiscovery
 from agent.llm.messages import ChatMessage, system_message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolSpec
-from tools.registry.discovery import format_tool_names
+from tools.registry.deferred_tools import format_tool_names
 from tools.registry.registry import ToolRegistry
 from tools.text.fences import neutralize_marks
 

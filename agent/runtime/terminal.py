@@ -15,10 +15,10 @@ from typing import Any
 from django.utils import timezone
 
 from agent.chat.conversation import ConversationHandler, ToolCallWatcher
+from agent.domain.answer_triggers import TriggerRules
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
-from agent.domain.triggers import TriggerRules
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.record.arrivals import MessageArrival
 from agent.record.recovery import (

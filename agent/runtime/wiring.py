@@ -19,7 +19,7 @@ from agent.builtin_tools import (
 from agent.builtin_tools.chat_tools import ChatTools
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain import answer_policy
-from agent.domain.triggers import TriggerRules
+from agent.domain.answer_triggers import TriggerRules
 from agent.domain.types import MediaSource
 from agent.llm.base import LLMClient
 from agent.llm.client import OpenAIClient

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.domain.answer_triggers import TriggerRules
 from agent.domain.errors import LLMError
-from agent.domain.triggers import TriggerRules
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion

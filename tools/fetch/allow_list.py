@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from yarl import URL
 
 from tools.fetch.addresses import Address, Network, is_public, unwrap_address
-from tools.fetch.own import is_own_address
+from tools.fetch.own_addresses import is_own_address
 
 Use = Literal["media", "model", "tools", "mcp"]
 """What is loaded: what people send, addresses that the model writes, HTTP tools with their

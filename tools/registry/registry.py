@@ -26,8 +26,8 @@ from tools.refusals import ToolRefusal
 from tools.registry import outcomes
 from tools.registry.approval import requires_approval
 from tools.registry.argument_checks import add_own_messages
+from tools.registry.deferred_tools import OfferedTools, SplitTools, split_deferred
 from tools.registry.definitions import DefinitionCache, sort_for_model
-from tools.registry.discovery import OfferedTools, SplitTools, split_deferred
 from tools.registry.execution import ExecutionRequest, execute_call, run_after_hooks
 from tools.registry.hooks import AfterHook, BeforeHook, Hooks, hooks_of
 from tools.registry.new_tools import NewToolTracker

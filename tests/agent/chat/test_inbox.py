@@ -12,8 +12,8 @@ from asgiref.sync import sync_to_async
 from agent.chat import inbox as module
 from agent.chat.conversation import ConversationHandler
 from agent.chat.inbox import Inbox
+from agent.domain.answer_triggers import TriggerRules
 from agent.domain.errors import LLMError
-from agent.domain.triggers import TriggerRules
 from agent.llm.messages import strip_frame
 from agent.models import Message, Run
 from agent.record.record import Record

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agent.domain.triggers import MAX_AGE, TriggerRules, decide_trigger
+from agent.domain.answer_triggers import MAX_AGE, TriggerRules, decide_trigger
 from agent.domain.types import ChatAddress, IncomingMessage
 
 NOW = timezone.now()

@@ -9,8 +9,8 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from agent.models import CommitMark, ServerProcess
-from agent.record import acknowledgement
-from agent.record.acknowledgement import CommitMarker
+from agent.record import commit_marks
+from agent.record.commit_marks import CommitMarker
 from agent.record.recovery import ProcessHeartbeat, record_heartbeats
 from frostproject.configuration.env import parse_database_url
 from tests.agent.databases import in_place, postgres
@@ -75,7 +75,7 @@ def test_one_that_wrote_nothing_leaves_no_mark(marks):
 
 
 def test_one_that_goes_on_is_waited_for(marks, monkeypatch):
-    monkeypatch.setattr(acknowledgement, "WAIT_MS", 100)
+    monkeypatch.setattr(commit_marks, "WAIT_MS", 100)
     with elsewhere(), transaction.atomic():
         write()
         number = marks.write_mark()

@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.domain.triggers import TriggerRules
+from agent.domain.answer_triggers import TriggerRules
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message, Run
 from agent.record import session_cache

@@ -11,8 +11,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 
 from agent.models import CommitMark
 from agent.record import commit as module
-from agent.record.acknowledgement import CommitMarker
 from agent.record.commit import GroupCommit
+from agent.record.commit_marks import CommitMarker
 from frostproject.configuration.env import parse_database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

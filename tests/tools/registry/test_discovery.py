@@ -15,7 +15,13 @@ from tools.contract import (
 )
 from tools.models import ToolConfig
 from tools.registry.catalogue import DefaultConfig, declared_settings, ensure_tool_rows
-from tools.registry.discovery import DESCRIBED, NAMED, NAMED_CHARS, SEARCH_TOOL, format_tool_names
+from tools.registry.deferred_tools import (
+    DESCRIBED,
+    NAMED,
+    NAMED_CHARS,
+    SEARCH_TOOL,
+    format_tool_names,
+)
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings, load_tool_settings
 
