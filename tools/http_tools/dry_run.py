@@ -13,7 +13,6 @@ from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
 from tools.http_tools.answers import mask_answer_text, mask_headers
-from tools.http_tools.settings import to_http_tool_settings
 from tools.http_tools.tool import ReadyHttpTool, build_ready_tool
 from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.registry import outcomes
@@ -56,7 +55,7 @@ async def dry_run_tool(
 
     ``secrets`` are what :func:`tools.secrets.store.load_secrets` reads; ``fetcher`` stays open.
     """
-    settings, begin = to_http_tool_settings(row), time.monotonic()
+    settings, begin = row.to_settings(), time.monotonic()
     if problems := check_http_tool(settings, ValidationContext()):
         lines = "\n".join(f"{name}: {line}" for name, lines in problems.items() for line in lines)
         return DryRun(outcomes.failed_result(settings.name, "工具的设置有误"), error=lines)

@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.settings import GRACE_SECONDS, PROVIDER, to_http_tool_settings
+from tools.http_tools.settings import FIELDS, GRACE_SECONDS, PROVIDER, HttpToolSettings
 from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.live_rows import LiveModel, Tracked
 from tools.models.tool_config import ToolConfig
@@ -175,6 +175,11 @@ class HttpTool(LiveModel):
                 )
                 own.update(timeout_seconds=self.timeout_seconds + GRACE_SECONDS)
 
+    def to_settings(self) -> HttpToolSettings:
+        """What the row says, saved or not, and whatever is wrong with it (see
+        :mod:`tools.http_tools.validation`)."""
+        return HttpToolSettings(**{name: getattr(self, name) for name in FIELDS})
+
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         """The checks that need more than one field. A field in ``exclude`` is never complained
         of."""
@@ -183,9 +188,7 @@ class HttpTool(LiveModel):
             super().clean_fields(exclude=exclude)
         except ValidationError as error:
             errors = error.update_error_dict(errors)
-        for field, lines in check_http_tool(
-            to_http_tool_settings(self), self._validation_context()
-        ).items():
+        for field, lines in check_http_tool(self.to_settings(), self._validation_context()).items():
             if field not in (exclude or ()):
                 errors[field] = lines
         if errors:

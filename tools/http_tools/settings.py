@@ -17,14 +17,11 @@ is missing among others is "".
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tools.http_tools.templates import parse_template, template_secrets
 from tools.schemas.arguments import parse_strict_json
 from tools.schemas.coercion import walk_values
-
-if TYPE_CHECKING:
-    from tools.http_tools.models import HttpTool
 
 PROVIDER = "http"
 """The name and the type of the provider."""
@@ -56,12 +53,6 @@ class HttpToolSettings:
 
 
 FIELDS = tuple(field.name for field in fields(HttpToolSettings))
-
-
-def to_http_tool_settings(row: "HttpTool") -> HttpToolSettings:
-    """``row``, saved or not, and whatever is wrong with it (see
-    :mod:`tools.http_tools.validation`)."""
-    return HttpToolSettings(**{name: getattr(row, name) for name in FIELDS})
 
 
 def declared_parameters(settings: HttpToolSettings) -> dict[str, Any]:

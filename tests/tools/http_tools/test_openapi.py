@@ -16,7 +16,6 @@ from tools.http_tools.openapi.operations import (
     propose_tool_name,
     to_snake_case,
 )
-from tools.http_tools.settings import to_http_tool_settings
 from tools.http_tools.validation import ValidationContext, check_http_tool
 from tools.models import HttpTool
 
@@ -452,7 +451,4 @@ def test_every_draft_of_an_ordinary_document_is_a_row_without_problems(text: str
     made = [found for found in drafts(text).values() if not found.problem]
     assert made
     for found in made:
-        assert (
-            check_http_tool(to_http_tool_settings(HttpTool(**found.values)), ValidationContext())
-            == {}
-        )
+        assert check_http_tool(HttpTool(**found.values).to_settings(), ValidationContext()) == {}

@@ -17,7 +17,6 @@ from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_doc
 from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
 from tools.http_tools.openapi.operations import DocumentOutline, make_unique, propose_tool_name
 from tools.http_tools.openapi.security import SecretWanted
-from tools.http_tools.settings import to_http_tool_settings
 from tools.http_tools.validation import ValidationContext, check_hosts, check_http_tool
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.secrets.hosts import SecretHosts
@@ -113,7 +112,7 @@ def check_secret_hosts(planned: list[PlannedTool], names: Iterable[str]) -> list
         line
         for plan in planned
         if plan.is_made
-        for line in check_hosts(to_http_tool_settings(plan.row), hosts)
+        for line in check_hosts(plan.row.to_settings(), hosts)
     ]
     return list(dict.fromkeys(found))
 
@@ -141,7 +140,7 @@ def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]
         setattr(row, name, value)
     if not (problem := drawn.problem):  # secrets may still be missing
         context = ValidationContext(allow=AllowList.parse(settings.FETCH_ALLOW, "tools"))
-        found = check_http_tool(to_http_tool_settings(row), context)
+        found = check_http_tool(row.to_settings(), context)
         problem = " ".join(line for lines in found.values() for line in lines)
         if len(row.url) > 2000:
             problem = gettext("The URL is too long.")

@@ -28,7 +28,7 @@ from tools.fetch.fetcher import run_with_fetcher
 from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
 from tools.http_tools.dry_run import DryRun, dry_run_tool
-from tools.http_tools.settings import PROVIDER, secret_names, to_http_tool_settings
+from tools.http_tools.settings import PROVIDER, secret_names
 from tools.http_tools.validation import ValidationContext, check_http_tool, tool_warnings
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.secrets.hosts import format_origin, parse_host
@@ -198,7 +198,7 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
             return page
         page |= {
             "troubles": list_problems(row, secrets),
-            "warnings": list(tool_warnings(to_http_tool_settings(row))),
+            "warnings": list(tool_warnings(row.to_settings())),
         }
         page["config"] = config = (
             ToolConfig.objects.filter(name=row.name)
@@ -282,13 +282,11 @@ def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:
         allow=AllowList.parse(settings.FETCH_ALLOW, "tools"),
     )
     lines = [
-        line
-        for found in check_http_tool(to_http_tool_settings(row), context).values()
-        for line in found
+        line for found in check_http_tool(row.to_settings(), context).values() for line in found
     ]
     return lines + [
         gettext("The secret “%(name)s” can no longer be read: enter it anew.") % {"name": name}
-        for name in sorted(secret_names(to_http_tool_settings(row)))
+        for name in sorted(secret_names(row.to_settings()))
         if secrets.get(name) is False
     ]
 

@@ -19,7 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import format_moment, record_link, render_badge
-from tools.http_tools.settings import secret_names, to_http_tool_settings
+from tools.http_tools.settings import secret_names
 from tools.models import HttpTool, Secret
 from tools.secrets.hosts import SecretHosts
 
@@ -31,7 +31,7 @@ def tools_by_secret() -> dict[str, list[HttpTool]]:
     """The tools that name each secret, by the secret's name, in the order of their names."""
     uses: dict[str, list[HttpTool]] = {}
     for tool in HttpTool.objects.order_by("name")[:TOOLS_READ]:
-        for name in secret_names(to_http_tool_settings(tool)):
+        for name in secret_names(tool.to_settings()):
             uses.setdefault(name, []).append(tool)
     return uses
 
