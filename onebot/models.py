@@ -172,12 +172,16 @@ class Bot(models.Model):
         _("answers in one chat a minute"),
         _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE. A chat's page may say otherwise."),
     )
+    chat_per_day = _limit(
+        _("answers in one chat a day"),
+        _("0: no limit. Empty: CHAT_ANSWERS_PER_DAY. A chat's page may say otherwise."),
+    )
 
     tracked = Tracked(
         fields=(
             *("owners", "hear_voice", "read_files", "timing_gate", "media_by_url", "answered"),
             *("listed_people", "listed_groups", "blocked_people", "blocked_groups"),
-            *("person_per_minute", "person_per_day", "chat_per_minute"),
+            *("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day"),
         ),
         masked={"token_hash": (_("access token"), mask_value)},
     )

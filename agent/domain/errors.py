@@ -2,7 +2,8 @@
 
 AgentError
 ├── LLMError          the model could not be asked, or answered nonsense, too much or nothing
-│   └── LLMTimeout    ... within LLM_TIMEOUT
+│   ├── LLMTimeout    ... within LLM_TIMEOUT
+│   └── BudgetSpent   it was not asked: a budget is used up
 └── RunTimeout        the whole run took longer than RUN_TIMEOUT
 
 :class:`ClaimLost` is no failure of a run: another process continues it.
@@ -12,6 +13,7 @@ upstream. The chat gets only the text of :func:`build_apology`.
 """
 
 import re
+from typing import Any
 
 from django.conf import settings
 from django.utils import translation
@@ -32,6 +34,26 @@ class LLMError(AgentError):
     """
 
     is_free = False
+    kind = ""
+    """What it refused (:class:`agent.llm.refusals.RefusalKind`), where that is known."""
+    attempts: "tuple[Any, ...]" = ()
+    """The endpoints that were asked (:class:`agent.llm.base.Attempt`), the last one included."""
+
+
+class BudgetSpent(LLMError):  # noqa: N818 - the word says what happened
+    """The model was not asked: the budget ``name`` is used up.
+
+    ``action`` is what its row says (:class:`agent.domain.budgets.BudgetAction`), ``cheaper`` the
+    key of the endpoint that answers instead, where it is that.
+    """
+
+    is_free = True
+
+    def __init__(self, name: str, action: str, cheaper: int | None = None) -> None:
+        super().__init__(f"the budget “{name}” is used up")
+        self.name = name
+        self.action = action
+        self.cheaper = cheaper
 
 
 class LLMTimeout(LLMError):  # noqa: N818 - the word says what happened

@@ -43,6 +43,7 @@ class MessageReason(TextChoices):
     PERSON_LIMIT = "person_limit", _("this person was answered as often as is allowed")
     CHAT_LIMIT = "chat_limit", _("this chat was answered as often as is allowed")
     TOKEN_LIMIT = "token_limit", _("the tokens of the day are used up")
+    BUDGET = "budget", _("a budget is used up")
     LOOP = "loop", _("too many exchanges in a row, as between two bots")
     OWNER_NOTE = "owner_note", _("a note to the owner")
     QUEUE_FULL = "queue_full", _("too many messages were waiting in this chat")
@@ -59,6 +60,7 @@ class RunOrigin(TextChoices):
     HTTP = "http", _("HTTP")
     AGENT = "agent", _("another agent")
     MCP = "mcp", _("MCP client")
+    TEST = "test", _("test by an operator")
 
 
 class RunState(TextChoices):

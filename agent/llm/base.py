@@ -1,8 +1,9 @@
 """What the run loop asks of a language model, and what it gets back."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from agent.domain.endpoint import Endpoint
 from agent.llm.messages import ChatMessage
 
 
@@ -22,6 +23,28 @@ class ToolCallRequest:
     reasoning: str | None = None
 
 
+class Attempt(NamedTuple):
+    """An endpoint that was asked in vain before another one was."""
+
+    endpoint: str
+    model: str
+    reason: str
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """What was really sent to one endpoint, so that the request can be made again byte for byte."""
+
+    endpoint: Endpoint
+    tools: list[dict[str, Any]]
+    """The definitions that were offered: fewer than wanted, where the endpoint takes fewer."""
+    parameters: dict[str, Any]
+    """The keys of the body besides model, messages and tools, in their order."""
+    messages: list[ChatMessage] | None = None
+    """All messages as they were sent; None where they were those of the request."""
+
+
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
     """One answer of the model.
@@ -37,14 +60,31 @@ class LLMResponse:
     finish_reason: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input tokens, those that the endpoint had kept."""
+    reasoning_tokens: int = 0
+    """Of the output tokens, those that were thoughts."""
+    cost_nano: int | None = None
+    """Billionths of ``sent.endpoint.prices.currency``; None where no price is known."""
+    reasoning: str = ""
+    """What the model thought, wherever the endpoint put it."""
+    sent: SentRequest | None = None
+    rest: dict[str, Any] | None = None
+    """The body of the answer without the message."""
+    attempts: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """A list of chat messages, and the tools that may be called in the answer."""
+    """A list of chat messages, and the tools that may be called in the answer.
+
+    Messages before ``begin`` (the system message, notes and history) may be left out when the
+    model's window is too small; those from there on are kept.
+    """
 
     messages: list[ChatMessage]
     tools: list[dict[str, Any]] = field(default_factory=list)
+    begin: int = 1
 
 
 class LLMClient(Protocol):

@@ -7,12 +7,15 @@ is work that a restarted server takes up again.
 
 from agent.models.approval import Approval
 from agent.models.digest import Digest
+from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
 from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, ResultPicture
 from agent.models.message import UNSETTLED, Message
 from agent.models.note import Note, NoteProposal
+from agent.models.persona import Persona, PersonaChoice
 from agent.models.process import CommitMark, ServerProcess
-from agent.models.run import Run, Step
+from agent.models.run import Run, Step, ToolOffer
 from agent.models.session import ChatSession
+from agent.models.spend import Budget, BudgetNotice, SpendSum
 from agent.models.sticker import Sticker
 from agent.models.tally import Spending, Tally
 from agent.models.tool_call import ToolCall
@@ -20,22 +23,31 @@ from agent.models.tool_call import ToolCall
 __all__ = [
     "UNSETTLED",
     "Approval",
+    "Budget",
+    "BudgetNotice",
     "ChatSession",
     "CommitMark",
     "Description",
     "Digest",
+    "EndpointChoice",
+    "EndpointStatus",
     "KeptFile",
     "MediaFile",
     "Message",
     "MessageMedia",
+    "ModelEndpoint",
     "Note",
     "NoteProposal",
+    "Persona",
+    "PersonaChoice",
     "ResultPicture",
     "Run",
     "ServerProcess",
+    "SpendSum",
     "Spending",
     "Step",
     "Sticker",
     "Tally",
     "ToolCall",
+    "ToolOffer",
 ]

@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import RunOrigin, RunState, StepPhase
+from agent.models.endpoint import ModelEndpoint
 from agent.models.message import Message
 from agent.models.process import claim_number_field, place_field
 from agent.models.session import ChatSession
@@ -64,6 +65,14 @@ class Run(models.Model):
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     started_at = models.DateTimeField(_("started"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+    # New columns may be null: SQLite copies a whole table to add others.
+    persona = models.CharField(_("persona"), max_length=100, null=True, blank=True)  # noqa: DJ001
+    config_version = models.BigIntegerField(
+        _("config version"),
+        null=True,
+        blank=True,
+        help_text=_("How often rows had been changed by operators when it began."),
+    )
 
     class Meta:
         verbose_name = _("run")
@@ -74,6 +83,22 @@ class Run(models.Model):
             models.Index(fields=["state", "-id"], name="run_state"),
             models.Index(fields=["origin", "-id"], name="run_origin"),
         ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk}"
+
+
+class ToolOffer(models.Model):
+    """One distinct set of tool definitions, in order, as models were offered it."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    """SHA-256 of the definitions as they are sent, in hexadecimal."""
+    created_at = models.DateTimeField(_("recorded at"), auto_now_add=True)
+    definitions = models.JSONField(_("definitions"), default=list)
+
+    class Meta:
+        verbose_name = _("set of tools")
+        verbose_name_plural = _("sets of tools")
 
     def __str__(self) -> str:
         return f"#{self.pk}"
@@ -104,6 +129,43 @@ class Step(models.Model):
     request = models.JSONField(_("sent to the model"), default=list)
     tools = models.JSONField(_("tools offered"), default=list, blank=True)
     response = models.JSONField(_("the model's answer"), null=True, blank=True)
+    # Those that came later stand behind the large values, since columns are only ever added; they
+    # may be null, for SQLite copies a whole table to add others.
+    endpoint = models.ForeignKey(
+        ModelEndpoint,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("model endpoint"),
+        db_index=False,
+    )
+    endpoint_name = models.CharField(_("endpoint"), max_length=100, null=True, blank=True)  # noqa: DJ001
+    model = models.CharField(_("model"), max_length=200, null=True, blank=True)  # noqa: DJ001
+    cached_tokens = models.PositiveIntegerField(_("cached input tokens"), null=True, blank=True)
+    reasoning_tokens = models.PositiveIntegerField(_("reasoning tokens"), null=True, blank=True)
+    cost_nano = models.BigIntegerField(_("cost"), null=True, blank=True)
+    """Billionths of the currency, at the price of the moment; None where no price is known."""
+    currency = models.CharField(_("currency"), max_length=3, null=True, blank=True)  # noqa: DJ001
+    offer = models.ForeignKey(
+        ToolOffer,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("set of tools"),
+        db_index=False,
+    )
+    parameters = models.JSONField(_("parameters"), null=True, blank=True)
+    """The keys of the request's body besides model, messages and tools, in their order."""
+    sent = models.JSONField(_("really sent"), null=True, blank=True)
+    """The messages of the request, all of them, where they differ from what the steps so far make
+    (:mod:`agent.record.requests`): some were dropped or shortened, or the endpoint takes
+    another form."""
+    attempts = models.JSONField(_("asked before"), null=True, blank=True)
+    """Endpoints that did not answer before this one did: name, model, reason and milliseconds."""
+    response_rest = models.JSONField(_("rest of the answer"), null=True, blank=True)
+    """The body of the answer without the message in ``response``."""
 
     class Meta:
         verbose_name = _("step")

@@ -64,13 +64,23 @@ class ChatSession(models.Model):
         validators=[MaxValueValidator(MOST_ANSWERS)],
         help_text=_("0: no limit. Empty: as the bot's page says."),
     )
+    chat_per_day = models.PositiveIntegerField(
+        _("answers in this chat a day"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_ANSWERS)],
+        help_text=_("0: no limit. Empty: as the bot's page says."),
+    )
     is_continuing = models.BooleanField(default=False, editable=False)
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
     discovered_tools = models.JSONField(default=list, editable=False)
 
     tracked = Tracked(
-        fields=("timing_gate", "person_per_minute", "person_per_day", "chat_per_minute", "state")
+        fields=(
+            *("timing_gate", "person_per_minute", "person_per_day", "chat_per_minute"),
+            *("chat_per_day", "state"),
+        )
     )
 
     class Meta:

@@ -61,6 +61,20 @@ class ToolCall(models.Model):
         default="",
         help_text=_("Where the model was told only the beginning of it."),
     )
+    verdict = models.CharField(  # noqa: DJ001 - SQLite copies a whole table to add another column
+        _("verdict"),
+        max_length=32,
+        null=True,
+        blank=True,
+        help_text=_("What was decided before the call: allowed, approved, or why it was refused."),
+    )
+    decided_by = models.CharField(  # noqa: DJ001 - as above
+        _("decided by"),
+        max_length=200,
+        null=True,
+        blank=True,
+        help_text=_("Whose row or word decided."),
+    )
 
     class Meta:
         verbose_name = _("tool call")

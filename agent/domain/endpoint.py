@@ -1,0 +1,94 @@
+"""An endpoint as the agent uses it: a frozen copy of a row, or of what the environment names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class TextCallMode(TextChoices):
+    """Whether tool calls that a model writes as text are carried out."""
+
+    AUTO = "auto", _("automatic: where tools were offered and the text is nothing but calls")
+    ON = "on", _("yes, also with words before them")
+    OFF = "off", _("no: they are text")
+
+
+class ThinkingSwitch(TextChoices):
+    """Whether a model is asked to think before it answers; "" leaves it to the endpoint."""
+
+    OWN = "", _("as the endpoint has it")
+    ON = "on", _("on")
+    OFF = "off", _("off")
+
+
+class Ability(TextChoices):
+    """What a model behind an endpoint can do."""
+
+    CHAT = "chat", _("answers chats")
+    TOOLS = "tools", _("calls tools")
+    SEE = "see", _("sees pictures")
+    THINK = "think", _("thinks")
+    TRANSCRIBE = "transcribe", _("transcribes")
+    EMBED = "embed", _("embeds")
+
+
+class TokenPrices(NamedTuple):
+    """What a million tokens cost, in ``currency`` (ISO 4217); None: not known."""
+
+    input: float | None = None
+    cached: float | None = None
+    output: float | None = None
+    reasoning: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One model at one address, and how it is asked. Two equal ones can share a client.
+
+    Of ``keys`` one after the other is used. ``parameters`` are keys of the request's body as they
+    are sent. ``refuses`` holds what the endpoint was learnt to refuse
+    (:class:`agent.llm.refusals.RefusalKind`). Limits of 0 mean none.
+    """
+
+    url: str
+    keys: tuple[str, ...] = field(default=(), repr=False)
+    model: str = ""
+    pk: int | None = None
+    """Of its row; None for one that has none."""
+    name: str = ""
+    timeout_seconds: float = 120
+    preset: str = ""
+    abilities: frozenset[str] = frozenset({Ability.CHAT, Ability.TOOLS})
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    thinking: str = ThinkingSwitch.OWN
+    effort: str = ""
+    is_streamed: bool = False
+    piece_seconds: float = 60
+    """Between the pieces of a streamed answer."""
+    max_concurrent: int = 0
+    calls_per_minute: int = 0
+    prices: TokenPrices = field(default_factory=TokenPrices)
+    window: int = 0
+    """Tokens of a request and its answer; 0: not known."""
+    max_tools: int = 0
+    text_calls: str = TextCallMode.AUTO
+    refuses: frozenset[str] = frozenset()
+    token_factor: float = 1.0
+    """Tokens that were reported for each that was estimated."""
+    environment: str = ""
+    """What it is called in the environment (``UPSTREAM``); "" for a row of the operator's."""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.name or self.model
+
+    @property
+    def speaker(self) -> str:
+        """Who says what this model says: thoughts go back to the same speaker alone."""
+        return f"{self.url}#{self.model}"
