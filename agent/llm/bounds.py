@@ -9,17 +9,19 @@ from agent.domain.errors import LLMError
 
 ANSWER_LIMIT = 8 * 2**20
 """Bytes of an answer, packed and unpacked."""
+STREAM_LIMIT = 8 * ANSWER_LIMIT
+"""Bytes of an answer that is streamed: each token, some four bytes, comes in an event of 200 to
+400."""
 ERROR_LIMIT = 64 * 2**10
 """Bytes of what is no answer (an error page, a redirect); the rest is not read, for only its
 beginning is quoted."""
 
 
 class AnswerTooLong(LLMError):  # noqa: N818 - it says what is wrong
-    """An answer of more than :data:`ANSWER_LIMIT`. It is not retried: that would cost the same
-    again."""
+    """An answer of more than ``limit`` bytes. It is not retried: that would cost the same again."""
 
-    def __init__(self) -> None:
-        super().__init__(f"the answer is longer than {ANSWER_LIMIT >> 20} MiB")
+    def __init__(self, limit: int = ANSWER_LIMIT) -> None:
+        super().__init__(f"the answer is longer than {limit >> 20} MiB")
 
 
 async def limit_response(response: httpx2.Response) -> None:
@@ -28,9 +30,9 @@ async def limit_response(response: httpx2.Response) -> None:
     A response hook of a client. Raises :class:`AnswerTooLong`, here or while the body is read;
     the connection is closed then. A body that is no answer ends at its limit instead.
     """
-    limit = ANSWER_LIMIT if response.is_success else ERROR_LIMIT
+    limit = _limit(response)
     if response.is_success and _promised(response) > limit:
-        raise AnswerTooLong
+        raise AnswerTooLong(limit)
     response.stream = _LimitedAnswer(response.stream, limit)
     if "content-encoding" in response.headers:
         packed = httpx2.Response(
@@ -41,6 +43,13 @@ async def limit_response(response: httpx2.Response) -> None:
         )
         del response.headers["content-encoding"]
         response.stream = _LimitedAnswer(_Unpacked(packed), limit)
+
+
+def _limit(response: httpx2.Response) -> int:
+    if not response.is_success:
+        return ERROR_LIMIT
+    kind = response.headers.get("content-type", "")
+    return STREAM_LIMIT if kind.lower().startswith("text/event-stream") else ANSWER_LIMIT
 
 
 def _promised(response: httpx2.Response) -> int:
@@ -59,8 +68,8 @@ class _LimitedAnswer(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = self._limit
         async for chunk in self._stream:
-            if len(chunk) > left and self._limit == ANSWER_LIMIT:
-                raise AnswerTooLong
+            if len(chunk) > left and self._limit != ERROR_LIMIT:
+                raise AnswerTooLong(self._limit)
             yield chunk[:left]
             left -= len(chunk)
             if left < 0:
