@@ -41,7 +41,9 @@ class Preset:
 
     ``base_url`` is empty when only the operator knows it; ``key_url`` is the page that gives a
     key. ``lists_models``: whether ``/models`` answers. ``streamed``: whether requests should be
-    streamed (a thinking model is refused otherwise). ``hint`` is a sentence for who sets it up.
+    streamed (a thinking model is refused otherwise). ``starts_thinking`` is the switch to begin
+    with: off, for a chat wants quick answers (and OpenAI takes tools only so); ``None`` leaves it
+    to a model of which nothing is known. ``hint`` is a sentence for who sets it up.
     """
 
     id: str
@@ -51,6 +53,7 @@ class Preset:
     needs_key: bool = True
     models: tuple[PresetModel, ...] = ()
     thinking: ThinkingStyle = ThinkingStyle.NONE
+    starts_thinking: bool | None = False
     streamed: bool = False
     lists_models: bool = True
     others: tuple[OtherAddress, ...] = ()
@@ -207,6 +210,7 @@ _LOCAL = (
         "Ollama",
         "http://127.0.0.1:11434/v1",
         needs_key=False,
+        starts_thinking=None,
         thinking=ThinkingStyle.EFFORT,
         hint=_(
             "Start it with OLLAMA_CONTEXT_LENGTH=64000: with less than 24 GiB of video memory its "
@@ -218,6 +222,7 @@ _LOCAL = (
         "LM Studio",
         "http://127.0.0.1:1234/v1",
         needs_key=False,
+        starts_thinking=None,
         thinking=ThinkingStyle.EFFORT,
         hint=_(
             "Start the server on the Developer page (or: lms server start), and load the model "
@@ -229,6 +234,7 @@ _LOCAL = (
         "vLLM",
         "http://127.0.0.1:8000/v1",
         needs_key=False,
+        starts_thinking=None,
         thinking=ThinkingStyle.TEMPLATE,
         hint=_(
             "Tools need --enable-auto-tool-choice and the --tool-call-parser of the model; "
@@ -240,10 +246,11 @@ _LOCAL = (
         "llama.cpp",
         "http://127.0.0.1:8080/v1",
         needs_key=False,
+        starts_thinking=None,
         thinking=ThinkingStyle.TEMPLATE,
         hint=_("Tools need --jinja, pictures need --mmproj, and --ctx-size sets the window."),
     ),
-    Preset("other", _("Another one"), "", needs_key=False),
+    Preset("other", _("Another one"), "", needs_key=False, starts_thinking=None),
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(

@@ -332,7 +332,8 @@ def _errors_of(value: Any) -> Iterator[Any]:
         yield {"error": value["error"]}
     choices = value.get("choices")
     if not isinstance(choices, list):
-        yield {name: part for name, part in value.items() if name != "error"}
+        yield {name: part for name, part in value.items() if isinstance(part, (str, int))}
+        yield value.get("detail")
         return
     for choice in choices:
         if isinstance(choice, dict):

@@ -188,3 +188,10 @@ def test_thinking_of_a_preset_suits_its_models() -> None:
                 assert sent, model.name
             if model.thinks is Thinks.ALWAYS:
                 assert "low" in str(sent), model.name
+
+
+def test_a_hosted_model_starts_without_thinking() -> None:
+    assert {preset.id for preset in PRESETS.values() if preset.starts_thinking is None} == {
+        *LOCAL,
+        "other",
+    }
