@@ -10,12 +10,14 @@ from django.utils.translation import gettext_noop
 
 from agent.chat.final_answer import approval_outcome_text, build_final_parts
 from agent.chat.history import build_first_request
+from agent.chat.run_context import build_spenders, build_tool_context
 from agent.domain.errors import AgentError, ClaimLost, RunTimeout, build_apology
 from agent.domain.notices import NOTICES, notice_text
 from agent.domain.state import ChatState
 from agent.domain.states import MessageState, RunOrigin, RunState
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
+from agent.llm.meter import spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.service import MemoryService
@@ -35,7 +37,7 @@ from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
 from agent.run.toolbox import RunDiscoveries
-from tools.contract import ToolExecutionContext, ToolExecutionResult
+from tools.contract import ToolExecutionResult
 from tools.log_limit import LogLimit
 from tools.registry.time_limits import time_limit
 
@@ -137,10 +139,17 @@ class ConversationHandler:
         run = MessageRun(pending, active, self._sender(pending, active))
         if active.answer is not None:
             await self._finish_recorded(run, active.answer)
-            return
-        if pending.notice:
+        elif pending.notice:
             await self._send_notice(run)
-            return
+        else:
+            with spending_for(**build_spenders(pending)):
+                await self._answer(run, prefetch, resumed=resumed)
+
+    async def _answer(
+        self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
+    ) -> None:
+        """Bring a message to its end by a run."""
+        active = run.active
         try:
             if active.later and active.later.is_stale:  # no answer is needed any more
                 result = RunResult("", None, 0, 0, 0)
@@ -365,28 +374,3 @@ def _answer_outcome(
     state = State.ANSWERED if sent is not None or sender.has_spoken else State.SILENT
     detail = SILENCE.get(result.ended_by, "") if state == State.SILENT else ""
     return AnswerOutcome(state, detail, state == State.ANSWERED)
-
-
-def build_tool_context(
-    message: IncomingMessage, owners: frozenset[str], services: RunServices
-) -> ToolExecutionContext:
-    """Where tools of this run act: the chat of the message, on behalf of its sender."""
-    chat = message.chat
-    is_group = chat.kind == "group"
-    return ToolExecutionContext(
-        session_id=chat.address,
-        stream_id=chat.address,
-        is_group_chat=is_group,
-        group_id=chat.peer_id if is_group else "",
-        user_id=message.sender_id,
-        platform=chat.platform,
-        metadata={
-            "account": chat.account,
-            "message_id": message.message_id,
-            "owners": owners,
-            "sender_role": message.sender_role,
-        },
-        owners=owners,
-        sender_role=message.sender_role,
-        services=services,
-    )

@@ -1,8 +1,12 @@
-"""The cost of model calls in tokens: one meter for the whole process, all callers and endpoints."""
+"""What model calls cost, and who for: one meter for the whole process, all callers and
+endpoints."""
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from agent.llm.base import LLMRequest
 from agent.llm.messages import content_text
@@ -16,23 +20,85 @@ PICTURE = 1_000
 MOST = 2**31
 
 
-class TokenMeter:
+@dataclass(frozen=True, slots=True)
+class SpendScope:
+    """Who and what the model calls of a task are for: the subjects of sums and budgets, each ""
+    outside of one."""
+
+    account: str = ""
+    """``platform:account``."""
+    chat: str = ""
+    """The chat's place."""
+    person: str = ""
+    """As :func:`agent.record.tallies.person_subject` names people."""
+    persona: str = ""
+    tool: str = ""
+    """The tool that is being called."""
+    is_owner: bool = False
+    """Whether the person is an owner of the account."""
+
+
+scope: ContextVar[SpendScope] = ContextVar("scope", default=SpendScope())  # noqa: B039 - frozen
+
+
+@contextmanager
+def spending_for(**changes: Any) -> Iterator[None]:
+    """Have the model calls inside, also those of tasks begun there, count for a scope with
+    ``changes``, the fields of :class:`SpendScope`."""
+    token = scope.set(replace(scope.get(), **changes))
+    try:
+        yield
+    finally:
+        scope.reset(token)
+
+
+class CallCost(NamedTuple):
+    """What one model call cost. ``cached`` is part of ``input``, ``reasoning`` of ``output``."""
+
+    endpoint_pk: int | None = None
+    endpoint_name: str = ""
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cost_nano: int = 0
+    """Billionths of ``currency``."""
+    currency: str = ""
+    """"" for a call without a price."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+
+class Spend(NamedTuple):
+    """What a call cost, and who it was for."""
+
+    cost: CallCost
+    scope: SpendScope
+
+
+class SpendMeter:
     """Passes on what each call cost; until it is known where to, nothing is kept."""
 
     def __init__(self) -> None:
-        self._spend: Callable[[int], None] | None = None
+        self._spend: Callable[[Spend], None] | None = None
 
-    def set_receiver(self, spend: Callable[[int], None] | None) -> None:
-        """Have ``spend`` called, on the loop that asks models, with the tokens of each call from
-        now on."""
+    def set_receiver(self, spend: Callable[[Spend], None] | None) -> None:
+        """Have ``spend`` called, on the loop that asks models, with the cost of each call from now
+        on."""
         self._spend = spend
 
+    def count_call(self, cost: CallCost) -> None:
+        """Count a call for the scope of the present task."""
+        if (cost.input or cost.output or cost.cost_nano) and self._spend is not None:
+            self._spend(Spend(cost, scope.get()))
+
     def count(self, tokens: int) -> None:
-        if tokens and self._spend is not None:
-            self._spend(tokens)
+        self.count_call(CallCost(input=tokens))
 
 
-meter = TokenMeter()
+meter = SpendMeter()
 
 
 def reported_tokens(answer: object) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from django.conf import settings
 
 from agent.domain.errors import ClaimLost
+from agent.llm.meter import Spend
 from agent.record import arrivals, recovery, runs, spendings
 from agent.record.accounts import AccountRows
 from agent.record.commit import GroupCommit
@@ -60,14 +61,14 @@ class Record(GroupCommit):
             raise begun
         return begun
 
-    def spend(self, tokens: int) -> None:
-        """Count tokens of a model call, in the commit of whatever is written next. Returns at
+    def spend(self, spend: Spend) -> None:
+        """Count what a model call cost, in the commit of whatever is written next. Returns at
         once.
 
         A call that ends after :meth:`close` is not counted, and does not fail because of this.
         """
         if not self.is_closed:
-            self.submit(spendings.add_spending, tokens).add_done_callback(_log_failure)
+            self.submit(spendings.add_spending, spend).add_done_callback(_log_failure)
 
     async def has_tokens_left(self) -> bool:
         """Whether background work may still call a model: whether anything is left of
@@ -117,4 +118,4 @@ class Record(GroupCommit):
 
 def _log_failure(written: "asyncio.Future[None]") -> None:
     if not written.cancelled() and (error := written.exception()):
-        logger.warning("The tokens of a model call were not counted: %s", error)
+        logger.warning("The cost of a model call was not counted: %s", error)

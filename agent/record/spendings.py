@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from agent.llm.meter import Spend
 from agent.models import Spending
 from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect, PreparedUpdate
@@ -20,13 +21,13 @@ def current_day() -> str:
     return timezone.localdate().isoformat()
 
 
-def add_spending(tokens: Sequence[int]) -> list[None]:
+def add_spending(items: Sequence[Spend]) -> list[None]:
     """Add what calls cost to the present day."""
-    day, cost = current_day(), sum(tokens)
+    day, cost = current_day(), sum(item.cost.tokens for item in items)
     if not add_tokens.matching([(cost, day)])[0]:
         Spending.objects.bulk_create([Spending(day=day)], ignore_conflicts=True)
         add_tokens([(cost, day)])
-    return [None] * len(tokens)
+    return [None] * len(items)
 
 
 @for_each

@@ -23,6 +23,7 @@ from agent.llm.completion import (
     is_empty_response,
 )
 from agent.llm.messages import ChatMessage
+from agent.llm.meter import spending_for
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
 from agent.record.steps import NewStep
 from agent.run.flow import CONTINUE, get_end_reason
@@ -222,7 +223,8 @@ class Engine:
             metadata={**context.metadata, "state": opened.given},
             services=replace(services, toolset=toolbox),
         )
-        result = await self.registry.invoke(invocation, context, approved=approved)
+        with spending_for(tool=invocation.tool_name):
+            result = await self.registry.invoke(invocation, context, approved=approved)
         made = {
             "state_change": state.apply_copy(opened, invocation.tool_name),
             "discovery": task.discoveries.add_found_tools(result),

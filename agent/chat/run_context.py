@@ -1,0 +1,47 @@
+"""On whose behalf the run of a message acts, and who its model calls count for."""
+
+from typing import Any
+
+from agent.domain.types import IncomingMessage
+from agent.record.recovery import PendingMessage
+from agent.record.tallies import account_subject, person_subject
+from agent.run.services import RunServices
+from tools.contract import ToolExecutionContext
+
+
+def build_spenders(pending: PendingMessage) -> dict[str, Any]:
+    """Who the model calls for a message count for, in the fields of
+    :class:`agent.llm.meter.SpendScope`."""
+    chat, sender = pending.message.chat, pending.message.sender_id
+    return {
+        "account": account_subject(chat),
+        "chat": chat.place,
+        "person": person_subject(chat, sender),
+        "is_owner": sender in pending.account.owners,
+        "tool": "",
+    }
+
+
+def build_tool_context(
+    message: IncomingMessage, owners: frozenset[str], services: RunServices
+) -> ToolExecutionContext:
+    """Where tools of this run act: the chat of the message, on behalf of its sender."""
+    chat = message.chat
+    is_group = chat.kind == "group"
+    return ToolExecutionContext(
+        session_id=chat.address,
+        stream_id=chat.address,
+        is_group_chat=is_group,
+        group_id=chat.peer_id if is_group else "",
+        user_id=message.sender_id,
+        platform=chat.platform,
+        metadata={
+            "account": chat.account,
+            "message_id": message.message_id,
+            "owners": owners,
+            "sender_role": message.sender_role,
+        },
+        owners=owners,
+        sender_role=message.sender_role,
+        services=services,
+    )
