@@ -16,6 +16,7 @@ from openai import (
     OpenAIError,
 )
 
+from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.bodies import RequestEncoder
@@ -23,6 +24,7 @@ from agent.llm.bounds import limit_response
 from agent.llm.completion import parse_completion
 from agent.llm.images import PictureLoader, encode_with_pictures, has_kept_pictures
 from agent.llm.meter import estimate_tokens, meter, reported_tokens
+from agent.llm.notices import EndpointNotices
 from agent.llm.retrying import RetryPause, compute_retry_pause
 from tools.text.storable import make_storable
 
@@ -48,19 +50,19 @@ class OpenAIClient:
 
     def __init__(
         self,
-        endpoint: str,
-        api_key: str,
-        model: str,
+        endpoint: Endpoint,
         *,
-        timeout_seconds: float,
         album: PictureLoader | None = None,
+        notices: EndpointNotices | None = None,
     ) -> None:
-        self.name = model
-        self._bodies = RequestEncoder(model)
+        self.endpoint = endpoint
+        self.name = endpoint.model
+        self._notices = notices
+        self._bodies = RequestEncoder(endpoint.model)
         self._album = album
-        self._api_key = api_key
-        self._timeout_seconds = timeout_seconds
-        self._base_url, query = split_endpoint(endpoint)
+        self._api_key = api_key = endpoint.keys[0] if endpoint.keys else ""
+        self._timeout_seconds = timeout_seconds = endpoint.timeout_seconds
+        self._base_url, query = split_endpoint(endpoint.url)
         self._client = AsyncOpenAI(
             base_url=self._base_url,
             api_key=api_key or "none",
@@ -76,7 +78,9 @@ class OpenAIClient:
             ),
         )
 
-    async def complete(self, request: LLMRequest) -> LLMResponse:
+    async def complete(self, request: LLMRequest, *, is_last: bool = True) -> LLMResponse:
+        """As :meth:`agent.llm.base.LLMClient.complete`. With ``is_last`` false another endpoint
+        can be asked, so that it is not worth while to wait for this one."""
         try:
             answer = await self._asked(request)
         except (LLMError, asyncio.CancelledError) as error:

@@ -20,6 +20,7 @@ from agent.builtin_tools.chat_tools import ChatTools
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain import answer_policy
 from agent.domain.answer_triggers import TriggerRules
+from agent.domain.endpoint import Endpoint
 from agent.domain.types import MediaSource
 from agent.llm.base import LLMClient
 from agent.llm.client import OpenAIClient
@@ -83,13 +84,11 @@ def _model(endpoint: str, api_key: str, name: str) -> LLMClient:
     """The model ``name`` at ``endpoint``, or the demo where none is configured."""
     if not endpoint:
         return DemoModel()
-    return OpenAIClient(
-        endpoint,
-        api_key,
-        name,
-        timeout_seconds=settings.LLM_TIMEOUT,
-        album=build_file_store().shown,
-    )
+    return OpenAIClient(_endpoint(endpoint, api_key, name), album=build_file_store().shown)
+
+
+def _endpoint(url: str, key: str, model: str) -> Endpoint:
+    return Endpoint(url, (key,) if key else (), model, timeout_seconds=settings.LLM_TIMEOUT)
 
 
 def build_vision_model() -> LLMClient | None:
@@ -122,7 +121,7 @@ def _side_client(name: str) -> OpenAIClient | None:
     endpoint, key = settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY
     if not (endpoint and name):
         return None
-    return OpenAIClient(endpoint, key, name, timeout_seconds=settings.LLM_TIMEOUT)
+    return OpenAIClient(_endpoint(endpoint, key, name))
 
 
 def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:

@@ -24,6 +24,7 @@ django.setup()
 from django.conf import settings
 from agent.runtime import wiring
 from agent.subagents.subagent import Subagent
+from agent.domain.endpoint import Endpoint
 from agent.llm.client import OpenAIClient
 from tools.registry.catalogue import DefaultConfig
 from tools.functions.function_tool import tool
@@ -39,7 +40,8 @@ def transfer(amount: int) -> str:
     return f"{amount} transferred"
 
 def model():
-    return OpenAIClient(settings.UPSTREAM_ENDPOINT, "", "scripted-agent", timeout_seconds=10)
+    url = settings.UPSTREAM_ENDPOINT
+    return OpenAIClient(Endpoint(url, model="scripted-agent", timeout_seconds=10))
 
 SCHEMA = {"type": "object", "properties": {"degrees": {"type": "integer"}}, "required": ["degrees"]}
 wiring.SAMPLE_TOOLS += (open_vault, transfer)

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agent.chat.conversation import ConversationHandler
 from agent.domain.answer_policy import AnswerLimits
+from agent.domain.endpoint import Endpoint
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient
 from agent.llm.meter import meter
@@ -83,7 +84,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
         transact(self, batch)
 
     monkeypatch.setattr(GroupCommit, "_transact", counted)
-    client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
+    client = OpenAIClient(Endpoint(model.url, (), "scripted", timeout_seconds=10))
     model.script(["fine"])
     meter.set_receiver(limited.spend)
     try:
@@ -107,7 +108,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
 
 async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_this(model):
     record = Record(PROCESS, SettingsCache(), lambda: None)
-    client = OpenAIClient(model.url, "", "scripted", timeout_seconds=10)
+    client = OpenAIClient(Endpoint(model.url, (), "scripted", timeout_seconds=10))
     model.script(["fine"])
     meter.set_receiver(record.spend)
     try:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent.domain.endpoint import Endpoint
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import RequestEncoder
 from agent.llm.client import OpenAIClient
@@ -81,7 +82,7 @@ def test_what_is_no_json_never_breaks_a_request(odd, told):
 
 async def test_a_request_that_is_tried_again_is_the_same(model: ScriptedModel):
     model.script([fails(500, retry_after=0), drops(), "at last"])
-    client = OpenAIClient(model.url, "k", "m", timeout_seconds=10)
+    client = OpenAIClient(Endpoint(model.url, ("k",), "m", timeout_seconds=10))
     assert (await client.complete(LLMRequest(HELLO, [definition("a")]))).text == "at last"
     await client.close()
     assert [request.body for request in model.requests] == [model.requests[0].body] * 3

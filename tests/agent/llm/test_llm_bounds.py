@@ -11,6 +11,7 @@ from itertools import chain, repeat
 
 import pytest
 
+from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.base import LLMRequest
 from agent.llm.bounds import ANSWER_LIMIT
@@ -64,7 +65,12 @@ async def flood() -> AsyncIterator[Callable[..., Awaitable[tuple[Flood, OpenAICl
         server = await asyncio.start_server(one.answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         opened.append(
-            (server, OpenAIClient(f"http://127.0.0.1:{port}/v1", "k", "m", timeout_seconds=20))
+            (
+                server,
+                OpenAIClient(
+                    Endpoint(f"http://127.0.0.1:{port}/v1", ("k",), "m", timeout_seconds=20)
+                ),
+            )
         )
         return one, opened[-1][1]
 
@@ -171,7 +177,7 @@ async def test_vectors_and_transcripts_are_bounded_too(flood):
 
 
 async def ask(url: str) -> str:
-    client = OpenAIClient(url, "k", "m", timeout_seconds=20)
+    client = OpenAIClient(Endpoint(url, ("k",), "m", timeout_seconds=20))
     try:
         return (await client.complete(HELLO)).text
     finally:

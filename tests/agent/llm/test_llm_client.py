@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from openai import APIConnectionError
 
+from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient, split_endpoint
@@ -33,7 +34,16 @@ async def connect(model) -> AsyncIterator[Callable[..., OpenAIClient]]:
     def connect(
         endpoint: str = model.url, api_key: str = "sk-test", timeout_seconds: float = 10
     ) -> OpenAIClient:
-        clients.append(OpenAIClient(endpoint, api_key, "scripted", timeout_seconds=timeout_seconds))
+        clients.append(
+            OpenAIClient(
+                Endpoint(
+                    endpoint,
+                    (api_key,) if api_key else (),
+                    "scripted",
+                    timeout_seconds=timeout_seconds,
+                )
+            )
+        )
         return clients[-1]
 
     yield connect

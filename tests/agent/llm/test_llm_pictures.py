@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.domain.endpoint import Endpoint
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import RequestEncoder
 from agent.llm.client import OpenAIClient
@@ -78,7 +79,9 @@ async def test_a_request_with_pictures_is_tried_again_from_its_beginning(
     model: ScriptedModel, picture
 ):
     model.script([fails(500, retry_after=0), "seen"])
-    client = OpenAIClient(model.url, "k", "m", timeout_seconds=10, album=lambda _: picture)
+    client = OpenAIClient(
+        Endpoint(model.url, ("k",), "m", timeout_seconds=10), album=lambda _: picture
+    )
     response = await client.complete(LLMRequest([message(picture_part("abc"))]))
     await client.close()
     assert response.text == "seen"

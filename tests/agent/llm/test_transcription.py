@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.client import OpenAIClient
 from agent.llm.transcription import Transcriber
@@ -20,7 +21,9 @@ async def listen(model) -> AsyncIterator[Callable[..., Transcriber]]:
     def listen(timeout_seconds: float = 10) -> Transcriber:
         made.append(
             Transcriber(
-                OpenAIClient(model.url, "sk-secret", "whisper", timeout_seconds=timeout_seconds)
+                OpenAIClient(
+                    Endpoint(model.url, ("sk-secret",), "whisper", timeout_seconds=timeout_seconds)
+                )
             )
         )
         return made[-1]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent.domain.endpoint import Endpoint
 from agent.domain.media_refs import MediaRef
 from agent.domain.types import AccountSettings, MediaPolicy
 from agent.llm.client import OpenAIClient
@@ -44,7 +45,9 @@ def inline(content: bytes) -> MediaRef:
 @pytest.fixture
 async def hear(record, model, tmp_path) -> AsyncIterator[Any]:
     """``await hear(client, refs, account=…)``: what is read in a message that holds ``refs``."""
-    transcriber = Transcriber(OpenAIClient(model.url, "sk-secret", "whisper", timeout_seconds=10))
+    transcriber = Transcriber(
+        OpenAIClient(Endpoint(model.url, ("sk-secret",), "whisper", timeout_seconds=10))
+    )
     fetcher, files = Fetcher(AllowList.parse(["127.0.0.1"])), FileStore(tmp_path)
     answers = DescriptionCache(record)
 

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.client import OpenAIClient
 from agent.llm.embeddings import Embedder, cosine_similarity, find_nearest, pack_vector, sign_bits
@@ -25,7 +26,9 @@ SWEET, SALTY = [0.9, 0.1, -0.2, 0.4], [-0.8, 0.5, 0.3, -0.1]
 
 @pytest.fixture
 async def embedder(model: ScriptedModel) -> AsyncIterator[Embedder]:
-    embedder = Embedder(OpenAIClient(model.url, "sk-test", "embedding", timeout_seconds=10))
+    embedder = Embedder(
+        OpenAIClient(Endpoint(model.url, ("sk-test",), "embedding", timeout_seconds=10))
+    )
     yield embedder
     await embedder.close()
 
