@@ -5,6 +5,7 @@ client under test goes all the way through its HTTP stack.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import socket
@@ -19,7 +20,9 @@ from aiohttp import web
 
 from tests.cast import PROBE, PROBE_ANSWER
 from tests.environment import PATIENCE
+from tests.streamed_answers import events_of
 
+Fate = Literal["sent", "held", "hangs", "dropped"]
 _call_numbers = itertools.count(1)
 
 
@@ -30,7 +33,9 @@ class Answer:
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    fate: Literal["sent", "held", "hangs", "dropped"] = "sent"
+    fate: Fate = "sent"
+    parts: tuple[bytes | Fate, ...] = ()
+    """What is sent bit by bit instead of ``body``."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,12 @@ def call(name: str, /, **arguments: Any) -> Answer:
     return calls(Call(name, arguments))
 
 
-def calls(*wanted: Call, content: str | None = None) -> Answer:
-    """An answer that asks for several tool calls, with or without words beside them."""
+def calls(*wanted: Call, content: str | None = None, **message: Any) -> Answer:
+    """An answer that asks for several tool calls, with or without words beside them. ``message``
+    is as in :func:`says`."""
+    made = [_wire_call(one) for one in wanted]
     return _completion(
-        {"role": "assistant", "content": content, "tool_calls": [_wire_call(c) for c in wanted]},
-        "tool_calls",
+        {"role": "assistant", "content": content, **message, "tool_calls": made}, "tool_calls"
     )
 
 
@@ -88,6 +94,18 @@ def hangs() -> Answer:
 def drops() -> Answer:
     """The connection is reset instead of an answer."""
     return Answer(fate="dropped")
+
+
+def streams(*parts: bytes | Fate, kind: str = "text/event-stream") -> Answer:
+    """``parts`` one by one: bytes are sent, "held" waits for ``model.release()``, "dropped" resets
+    the connection, and "hangs" leaves it open. ``kind`` is the content type."""
+    return Answer(headers={"Content-Type": kind}, parts=parts)
+
+
+def streamed(answer: "Answer | str", *, size: int = 8, usage: bool = False) -> list[bytes]:
+    """The events of ``answer``, for :func:`streams`. A completion is streamed without that, to a
+    request that asks for it."""
+    return events_of(json.loads(_answer(answer).body), size=size, usage=usage)
 
 
 def held(answer: "Answer | str") -> Answer:
@@ -281,20 +299,41 @@ class ScriptedModel:
         headers = {name.lower(): value for name, value in incoming.headers.items()}
         request = Request(incoming.path, headers, _parsed(raw))
         answer = says(PROBE_ANSWER) if PROBE in request.last_text else self._choose(request)
-        task = asyncio.ensure_future(self._await_fate(answer.fate))
+        if not await self._passes(answer.fate) or answer.fate == "dropped":
+            _reset_connection(incoming)
+        if parts := answer.parts or _streamed_for(request, answer):
+            return await self._stream(incoming, answer, parts)
+        return web.Response(
+            body=answer.body,
+            status=answer.status,
+            headers={"Content-Type": "application/json", **answer.headers},
+        )
+
+    async def _stream(
+        self, incoming: web.Request, answer: Answer, parts: Iterable[bytes | Fate]
+    ) -> web.StreamResponse:
+        headers = {"Content-Type": "text/event-stream", **answer.headers}
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        with contextlib.suppress(ConnectionError):  # the client may hang up
+            await response.prepare(incoming)
+            for part in parts:
+                if isinstance(part, bytes):
+                    await response.write(part)
+                elif not await self._passes(part) or part == "dropped":
+                    _reset_connection(incoming)
+                    break
+        return response
+
+    async def _passes(self, fate: Fate) -> bool:
+        """Wait for what ``fate`` wants; False if the test ends first."""
+        task = asyncio.ensure_future(self._await_fate(fate))
         self._open.add(task)
         try:
             await asyncio.wait([task])
         finally:
             task.cancel()
             self._open.discard(task)
-        if task.cancelled() or answer.fate == "dropped":
-            _reset_connection(incoming)
-        return web.Response(
-            body=answer.body,
-            status=answer.status,
-            headers={"Content-Type": "application/json", **answer.headers},
-        )
+        return not task.cancelled()
 
     async def _await_fate(self, fate: str) -> None:
         if fate == "hangs":
@@ -307,8 +346,6 @@ class ScriptedModel:
             self.requests.append(request)
             self._changed.notify_all()
             queue = self._scripts[request.model] or self._scripts[""]
-            if isinstance(request.body, dict) and request.body.get("stream"):
-                return self._complain(f"a streamed answer was asked for: {request.path}")
             if queue:
                 return queue.popleft()
             decide = self._decide
@@ -331,6 +368,17 @@ class ScriptedModel:
 
 async def _list_models(_request: web.Request) -> web.Response:
     return web.json_response({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+
+
+def _streamed_for(request: Request, answer: Answer) -> list[bytes]:
+    """The events of a completion, if ``request`` wants some."""
+    if not isinstance(request.body, dict) or not request.body.get("stream"):
+        return []
+    body = _parsed(answer.body)
+    if not isinstance(body, dict) or body.get("object") != "chat.completion":
+        return []
+    options = request.body.get("stream_options") or {}
+    return events_of(body, usage=bool(options.get("include_usage")))
 
 
 def _parsed(raw: bytes) -> Any:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 
@@ -20,6 +21,8 @@ from tests.scripted_model import (
     held,
     returns,
     says,
+    streamed,
+    streams,
 )
 
 
@@ -187,3 +190,50 @@ async def test_models_are_listed_without_counting_as_a_call(model, client):
 async def test_awaiting_a_request_that_never_comes_fails(model):
     with pytest.raises(AssertionError, match="1 model calls were awaited, 0 came"):
         await model.wait_for_requests(1, timeout=0.01)
+
+
+def streaming(client: openai.AsyncOpenAI, **options: Any) -> Any:
+    return client.chat.completions.stream(
+        model="scripted", messages=[{"role": "user", "content": "hello"}], **options
+    )
+
+
+async def test_a_completion_is_streamed_to_who_wants_it_so(model, client):
+    wanted = Call("get_weather", {"city": "北京"})
+    model.script([calls(wanted, content="one moment, please"), "hi"])
+    async with streaming(client, stream_options={"include_usage": True}) as stream:
+        whole = await stream.get_final_completion()
+    message = whole.choices[0].message
+    assert (message.content, whole.usage.total_tokens) == ("one moment, please", 18)
+    assert json.loads(message.tool_calls[0].function.arguments) == {"city": "北京"}
+    async with streaming(client) as stream:
+        assert [event.type async for event in stream][-1] == "content.done"
+        assert (await stream.get_final_completion()).usage is None
+
+
+async def test_a_stream_waits_and_goes_on_when_it_is_let(model, client):
+    events = streamed("a long answer")
+    model.script([streams(b": keep-alive\n\n", *events[:2], "held", *events[2:])])
+    async with streaming(client) as stream:
+        seen = [event.type for event in [await anext(stream), await anext(stream)]]
+        model.release()
+        assert (await stream.get_final_completion()).choices[0].message.content == "a long answer"
+    assert seen[0] == "chunk"
+
+
+async def test_a_stream_can_be_cut(model, client):
+    model.script([streams(*streamed("a long answer")[:2], "dropped")])
+    with pytest.raises((openai.APIConnectionError, httpx2.HTTPError)):
+        async with streaming(client) as stream:
+            await stream.get_final_completion()
+
+
+async def test_errors_are_not_streamed_and_an_endpoint_may_ignore_the_wish(model, client):
+    model.script([fails(400), streams(says("whole").body, kind="application/json")])
+    with pytest.raises(openai.BadRequestError):
+        async with streaming(client):
+            pass
+    raw = await client.chat.completions.with_raw_response.create(
+        model="scripted", messages=[], stream=True
+    )
+    assert raw.headers["content-type"] == "application/json"

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Iterable
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm import event_stream
 from agent.llm.bounds import AnswerTooLong
+from agent.llm.chunks import ChunkAssembler
 from agent.llm.event_stream import read_events
+from tests.scripted_model import Call, calls
 
 STREAM = (
     ": OPENROUTER PROCESSING\n\n"
@@ -160,3 +163,17 @@ async def test_the_whole_is_not_endless(monkeypatch):
     monkeypatch.setattr(event_stream, "STREAM_LIMIT", 2**20)
     with pytest.raises(AnswerTooLong, match="longer than 1 MiB"):
         await read(*([b": keep-alive\n\n" * 1_000] * 100))
+
+
+async def test_a_streamed_answer_is_the_same_as_an_unstreamed_one(model):
+    answer = calls(Call("f", {"city": "北京"}), content="wait 🙂", reasoning_content="I wonder")
+    model.script([answer, answer])
+    question = {"messages": [], "stream_options": {"include_usage": True}}
+    async with httpx2.AsyncClient(base_url=model.url) as client:
+        whole = (await client.post("chat/completions", json=question)).json()
+        asked = client.stream("POST", "chat/completions", json=question | {"stream": True})
+        assembler = ChunkAssembler()
+        async with asked as response:
+            async for event in read_events(response.aiter_bytes(), piece_seconds=5):
+                assembler.add(json.loads(event))
+    assert {**assembler.body(), "created": whole["created"]} == whole
