@@ -2,8 +2,6 @@
 
 import asyncio
 
-from django.conf import settings
-
 from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.states import RunOrigin, RunState
 from agent.llm.messages import ChatMessage, system_message
@@ -38,9 +36,7 @@ class StatelessQueries:
         context = ToolExecutionContext(services=RunServices())
         noted: list[str] = []
         if messages[0]["role"] != "system":
-            prompt = await render_chat_prompt(
-                settings.SYSTEM_PROMPT, context, self._engine.registry
-            )
+            prompt = await render_chat_prompt(begun.persona, context, self._engine.registry)
             messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
         messages = [
             one
@@ -48,12 +44,12 @@ class StatelessQueries:
             else {**one, "content": neutralize_content(one["content"])}
             for one in messages
         ]
-        task = RunRequest(begun.run_pk, messages, context, settings.MAX_ITERATIONS)
+        task = RunRequest(begun.run_pk, messages, context, begun.persona.model_calls)
         try:
-            async with asyncio.timeout(settings.RUN_TIMEOUT):
+            async with asyncio.timeout(begun.persona.run_seconds):
                 result = await self._engine.run(task, journal)
         except TimeoutError as error:
-            failure = RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s")
+            failure = RunTimeout(f"the run took longer than {begun.persona.run_seconds:g} s")
             await journal.finish(RunCompletion(begun.run_pk, RunState.FAILED, error=str(failure)))
             raise failure from error
         except AgentError as error:

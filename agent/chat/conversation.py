@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.chat.final_answer import approval_outcome_text, build_final_parts
@@ -94,17 +93,7 @@ class ConversationHandler:
 
     def build_run_plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
-        history_messages = (
-            settings.MAX_CONTEXT_MESSAGES - 2
-        )  # the system message and the current one come on top
-        return RunPlan(
-            self.origin,
-            self.engine.model.name,
-            history_messages,
-            message.chat.key,
-            message.chat.place,
-            message.chat.account,
-        )
+        return RunPlan(self.origin, self.engine.model.name, message.chat, message.sender_id)
 
     def prefetch_media(self, pending: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a new message holds; None where that is nothing."""
@@ -135,7 +124,7 @@ class ConversationHandler:
                 pending.claim_number,
             )
             active = await self.record.begin_run(start_run)
-            pending = replace(pending, account=active.account)
+            pending = replace(pending, account=active.account, persona=active.persona)
         run = MessageRun(pending, active, self._sender(pending, active))
         if active.answer is not None:
             await self._finish_recorded(run, active.answer)
@@ -203,8 +192,9 @@ class ConversationHandler:
     ) -> RunResult:
         """The result of the loop; what was left out is added to the run's notes."""
         has_begun = bool(run.active.steps)  # its first request is on record
+        seconds = run.active.persona.run_seconds
         try:
-            async with time_limit(settings.RUN_TIMEOUT) as limit:
+            async with time_limit(seconds) as limit:
                 media, memory = MediaText(), MemoryContext()
                 if self.media and not has_begun and not run.pending.is_later_result:
                     if resumed:
@@ -224,7 +214,7 @@ class ConversationHandler:
                 return await self.engine.run(request, run.sender.journal)
         except TimeoutError as error:
             if limit.expired():
-                raise RunTimeout(f"the run took longer than {settings.RUN_TIMEOUT:g} s") from error
+                raise RunTimeout(f"the run took longer than {seconds:g} s") from error
             raise
 
     async def _build_request(
@@ -232,7 +222,8 @@ class ConversationHandler:
     ) -> RunRequest:
         """What the loop is to do; what was left out is added to the run's notes."""
         message, pending, active, sender = run.message, run.pending, run.active, run.sender
-        can_see, owners = settings.VISION_MODE != "describe", pending.account.owners
+        persona, owners = active.persona, pending.account.owners
+        can_see = persona.vision_mode != "describe"
         later = DeferredCalls(
             sender.journal,
             self.jobs,
@@ -252,7 +243,7 @@ class ConversationHandler:
                 notes=self.memory.notebook if self.memory else None,
             ),
         )
-        prompt = await render_chat_prompt(settings.SYSTEM_PROMPT, context, self.engine.registry)
+        prompt = await render_chat_prompt(persona, context, self.engine.registry)
         run.notes += prompt_notes(prompt)
         is_gated = (
             pending.account.media.timing_gate if active.gate.is_on is None else active.gate.is_on
@@ -261,7 +252,7 @@ class ConversationHandler:
             run_pk=active.run_pk,
             messages=build_first_request(message, active, prompt.text, media, memory),
             context=context,
-            model_calls=settings.MAX_ITERATIONS,
+            model_calls=persona.model_calls,
             can_see=can_see,
             steps=active.steps,
             later=active.later,
@@ -279,7 +270,7 @@ class ConversationHandler:
             if (fitted := sender.allowance.cut_to_fit(text)) != text:
                 text = fitted
                 run.notes.append(ANSWER_CUT)
-            parts = build_final_parts(run.message, text)
+            parts = build_final_parts(run.message, text, run.active.persona)
             sent = await sender.send_final(parts, text, result.last_step)
         outcome = _answer_outcome(sent, sender, result)
         continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
@@ -310,8 +301,9 @@ class ConversationHandler:
         """Send one sentence that says why there is no answer. No model is called; nothing enters
         the history."""
         notice = run.pending.notice
-        text = notice_text(notice, run.message.text)
-        sent = await run.sender.send_final(build_final_parts(run.message, text), text)
+        persona = run.active.persona
+        text = notice_text(notice, run.message.text, persona.language)
+        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
@@ -327,8 +319,9 @@ class ConversationHandler:
     async def _fail(self, run: MessageRun, error: str) -> None:
         """Send the chat one neutral sentence; the record keeps the error for the operator."""
         logger.warning("Message %s was not answered: %s", run.pending.pk, error)
-        text = build_apology(run.message.text)
-        sent = await run.sender.send_final(build_final_parts(run.message, text), text)
+        persona = run.active.persona
+        text = build_apology(run.message.text, persona.language)
+        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,

@@ -1,8 +1,6 @@
-"""The shape of a final answer, and what decisions over waiting calls are answered. Pure but for
-the settings."""
+"""The shape of a final answer, and what decisions over waiting calls are answered. Pure."""
 
-from django.conf import settings
-
+from agent.domain.persona import Persona
 from agent.domain.types import IncomingMessage, MessagePart
 from agent.record.approvals import ApprovalOutcome
 
@@ -11,15 +9,15 @@ from agent.record.approvals import ApprovalOutcome
 ANONYMOUS = "80000000"
 
 
-def build_final_parts(message: IncomingMessage, text: str) -> list[MessagePart]:
-    """``text`` as the answer to ``message``: in groups with a quote and a mention, as
-    configured."""
+def build_final_parts(message: IncomingMessage, text: str, persona: Persona) -> list[MessagePart]:
+    """``text`` as the answer to ``message``: in groups with a quote and a mention, as ``persona``
+    speaks."""
     if message.chat.kind != "group":
         return [MessagePart("plain", text=text)]
     parts = []
-    if settings.ENABLE_REPLY_IN_GROUP_MSG and message.message_id:
+    if persona.quote and message.message_id:
         parts.append(MessagePart("quote", message_id=message.message_id))
-    if settings.ENABLE_AT_IN_GROUP_MSG and message.sender_id != ANONYMOUS:
+    if persona.mention and message.sender_id != ANONYMOUS:
         parts.append(MessagePart("mention_user", mention_user_id=message.sender_id))
         text = f" {text}"
     return [*parts, MessagePart("plain", text=text)]

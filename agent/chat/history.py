@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from django.conf import settings
-
 from agent.domain.types import IncomingMessage
 from agent.llm.messages import (
     ChatMessage,
@@ -41,8 +39,8 @@ def build_first_request(
         system_message(prompt),
         active.history,
         outcome_message(speech, active.later.tool_name) if active.later else user_message(speech),
-        max_messages=settings.MAX_CONTEXT_MESSAGES - memory.count,
-        max_chars=settings.MAX_CONTEXT_CHARS - memory.size,
+        max_messages=active.persona.context_messages - memory.count,
+        max_chars=active.persona.context_chars - memory.size,
     )
     return memory.insert_into(request)
 

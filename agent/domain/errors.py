@@ -69,10 +69,15 @@ class ClaimLost(Exception):  # noqa: N818 - the word says what happened
     may be sent."""
 
 
-def build_apology(words: str) -> str:
-    """One short sentence for the chat: in Chinese if ``words`` hold Chinese, else in
-    LANGUAGE_CODE."""
-    with translation.override("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE):
+def choose_language(words: str, language: str = "") -> str:
+    """The language of a fixed sentence in a chat: ``language`` where the persona has one, else
+    Chinese if ``words`` hold Chinese, else LANGUAGE_CODE."""
+    return language or ("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE)
+
+
+def build_apology(words: str, language: str = "") -> str:
+    """One short sentence for the chat, in the language of :func:`choose_language`."""
+    with translation.override(choose_language(words, language)):
         return _(
             "Sorry, something went wrong and I cannot answer right now. Please try again later."
         )

@@ -4,10 +4,9 @@ settings.
 The keys are the texts on record, as the admin shows them.
 """
 
-from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.domain.errors import HAN
+from agent.domain.errors import choose_language
 
 PERSON_MINUTE = gettext_noop("This person has had as many answers as there are in a minute.")
 PERSON_DAY = gettext_noop("This person has had as many answers as there are in a day.")
@@ -47,10 +46,10 @@ TO_OWNERS = (
 )
 
 
-def notice_text(detail: str, words: str) -> str:
-    """The sentence for ``detail``, which may be the sentence itself, in Chinese if ``words`` hold
-    Chinese, else in LANGUAGE_CODE."""
+def notice_text(detail: str, words: str, language: str = "") -> str:
+    """The sentence for ``detail``, which may be the sentence itself, in the language of
+    :func:`agent.domain.errors.choose_language`."""
     if detail not in NOTICES:  # the note to an owner
         return detail
     chinese, english = NOTICES[detail]
-    return chinese if HAN.search(words) or settings.LANGUAGE_CODE.startswith("zh") else english
+    return chinese if choose_language(words, language).startswith("zh") else english

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.model_roles import ModelRole
+
+DEFAULT_NAME = "default"
 
 
 class PersonaKind(TextChoices):
@@ -56,7 +59,7 @@ class Persona:
     quote: bool
     vision_mode: str
     pk: int | None = None
-    name: str = ""
+    name: str = DEFAULT_NAME
     is_agent: bool = False
     description: str = ""
     as_tool: bool = False
@@ -76,3 +79,25 @@ class Persona:
                 return tool_name not in self.tools
             case _:
                 return True
+
+    def describe_examples(self) -> str:
+        """The example dialogues as they stand at the end of the prompt; "" for none."""
+        lines = [f"用户：{one.user}\n你：{one.assistant}" for one in self.examples]
+        return "\n\n".join([EXAMPLES, *lines]) if lines else ""
+
+
+EXAMPLES = "下面是示例对话，只示范说话的方式，不是真实发生过的对话："
+
+
+def environment_persona() -> Persona:
+    """The persona that the environment describes, with what the program decides."""
+    return Persona(
+        prompt=settings.SYSTEM_PROMPT,
+        model_calls=settings.MAX_ITERATIONS,
+        context_messages=settings.MAX_CONTEXT_MESSAGES,
+        context_chars=settings.MAX_CONTEXT_CHARS,
+        run_seconds=settings.RUN_TIMEOUT,
+        mention=settings.ENABLE_AT_IN_GROUP_MSG,
+        quote=settings.ENABLE_REPLY_IN_GROUP_MSG,
+        vision_mode=settings.VISION_MODE,
+    )

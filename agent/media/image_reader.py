@@ -72,7 +72,7 @@ class ImageReader:
         self._model = model
 
     def wants(self, pending: PendingMessage) -> bool:
-        return settings.VISION_MODE != "describe" or self._model is not None
+        return pending.persona.vision_mode != "describe" or self._model is not None
 
     async def fetch(
         self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
@@ -88,12 +88,12 @@ class ImageReader:
         pictures = tuple(one.kept.sha256 for one in found if one.kept)
         notes = note_missing_media(SOME_MISSING, found)
         has_pictures = any(ref.kind == "image" for ref in pending.message.media)
-        text = ""
-        if settings.VISION_MODE != "native" and self._model is None and has_pictures:
+        text, mode = "", pending.persona.vision_mode
+        if mode != "native" and self._model is None and has_pictures:
             notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
-        elif settings.VISION_MODE != "native" and self._model is not None and pictures:
+        elif mode != "native" and self._model is not None and pictures:
             text = await self._described(self._model, pending, pictures, notes)
-        shown = pictures if settings.VISION_MODE != "describe" else ()
+        shown = pictures if mode != "describe" else ()
         return MediaText(
             fences.label_medium(fences.MediaLabel.PICTURE, text) if text else "",
             tuple(dict.fromkeys(notes)),

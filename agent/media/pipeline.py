@@ -151,7 +151,7 @@ class MediaPipeline:
         """The same of a message that is taken up from the record: what an earlier process fetched
         or described is not fetched or described again."""
         known = MediaText(pending.message.media_text)
-        if known.text and settings.VISION_MODE == "describe":
+        if known.text and pending.persona.vision_mode == "describe":
             return known
         pending = replace(pending, message=self._source.restore_media(pending.message))
         prefetch = self.prefetch(pending, resumed=True)

@@ -1,7 +1,7 @@
 """Committing incoming messages, with the decision to answer them or not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 from agent.domain.answer_triggers import TriggerDecision, TriggerRules, decide_trigger
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
+from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
 from agent.record.approvals import waiting_codes
@@ -56,6 +57,7 @@ class AcceptedMessage:
     begun: ActiveRun | None = None
     approval_reply: ApprovalReply | None = None
     account: AccountSettings = DEFAULT_ACCOUNT
+    persona: Persona = field(default_factory=environment_persona)
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
         """``message``, which is to be answered, as claimed by this process."""
@@ -66,6 +68,7 @@ class AcceptedMessage:
             notice=self.decision.detail if self.decision else "",
             approval_reply=self.approval_reply,
             account=self.account,
+            persona=self.begun.persona if self.begun else self.persona,
         )
 
 
@@ -125,6 +128,7 @@ class ArrivalStore:
             if one.decision
         ]
         pks = iter(insert_messages(rows))
+        personas = self._run_starter.personas.current
         return [
             AcceptedMessage(
                 next(pks) if one.decision else 0,
@@ -132,6 +136,7 @@ class ArrivalStore:
                 one.decision,
                 approval_reply=one.approval_reply,
                 account=self._run_starter.accounts.find(arrival.message.chat.account),
+                persona=personas.find(arrival.message.chat, arrival.message.sender_id),
             )
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
         ]

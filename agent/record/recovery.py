@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.db.models import Q, QuerySet
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
+from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.process import NEXT_CLAIM
@@ -59,6 +60,7 @@ class PendingMessage:
     (:mod:`agent.domain.notices`)."""
     approval_reply: ApprovalReply | None = None
     """What it decides over a waiting call, where it is written like such a decision."""
+    persona: Persona = field(default_factory=environment_persona)
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of its account, as the commit saw it; as of the run, once that
     has begun."""

@@ -13,19 +13,23 @@ from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
-from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings
+from agent.domain.persona import Persona, environment_persona
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
 from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
 from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record import deferred_calls
 from agent.record.accounts import AccountRows
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
+from agent.record.personas import PersonaRows
 from agent.record.sessions import ChatGateSetting, load_session_state
 from tools.models import ConfigVersion
 from tools.registry.settings import SettingsCache
 
 Direction = Message.Direction
 State = Message.State
+#: Messages of a first request that are no history: the system message and the current one.
+OTHERS = 2
 
 insert_runs = PreparedInsert(Run)
 note_query = PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
@@ -57,10 +61,12 @@ class RunPlan:
 
     origin: Run.Origin
     model: str
-    history_messages: int = 0
-    chat_key: str = ""
-    place: str = ""
-    account: str = ""
+    chat: ChatAddress | None = None
+    sender_id: str = ""
+
+    @property
+    def place(self) -> str:
+        return self.chat.place if self.chat else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,7 @@ class ActiveRun:
     """Whether there is any note at all: without one no search is needed."""
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of the account, as it is from the run's beginning on."""
+    persona: Persona = field(default_factory=environment_persona)
 
     @property
     def run_pk(self) -> int:
@@ -166,6 +173,7 @@ class RunStarter:
         accounts: AccountRows | None = None,
     ) -> None:
         self.accounts = accounts or AccountRows()
+        self.personas = PersonaRows()
         self._process_id = process_id
         self._settings = settings
         self._reload = reload
@@ -181,6 +189,7 @@ class RunStarter:
         """Trust nothing remembered: a transaction was not committed."""
         self._settings.forget()
         self.accounts.forget()
+        self.personas.forget()
         self._reloaded = None
 
     def _obey_from(self, version: int) -> None:
@@ -205,6 +214,7 @@ class RunStarter:
         version = settings_version() if version is None else version
         self._obey_from(version)
         self.accounts.refresh(version)
+        self.personas.refresh(version)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
         taken = take_messages.matching(
@@ -268,15 +278,18 @@ class RunStarter:
             else None
         )
         kept = load_session_state(wish.session_pk)
+        chat = wish.plan.chat
+        persona = self.personas.current.find(chat, wish.plan.sender_id)
         return ActiveRun(
             Claim(run_pk, wish.claim_number, wish.plan.place),
-            _history(wish),
+            _history(wish, persona.context_messages - OTHERS),
             later=call,
             state=kept.state,
             gate=kept.gate,
             discovered=kept.discovered,
             has_notes=has_any_note(),
-            account=self.accounts.find(wish.plan.account),
+            account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
+            persona=persona,
         )
 
 
@@ -339,18 +352,19 @@ def _said(run: Run) -> tuple[int, int]:
     return found["messages"], found["characters"]
 
 
-def _history(wish: StartRun) -> list[ChatMessage]:
-    """The newest exchanges of the session, oldest first, at most ``history_messages`` of them."""
-    if wish.session_pk is None or wish.plan.history_messages <= 0:
+def _history(wish: StartRun, count: int) -> list[ChatMessage]:
+    """The newest exchanges of the session, oldest first, at most ``count`` messages of them."""
+    if wish.session_pk is None or wish.plan.chat is None or count <= 0:
         return []
-    rows = history_query(wish.plan.history_messages)(wish.session_pk)
+    rows = history_query(count)(wish.session_pk)
+    chat_key = wish.plan.chat.key
     return [
         user_message(
             SpokenMessage(
                 text.strip(),
                 sender_id,
                 sender_name,
-                wish.plan.chat_key,
+                chat_key,
                 message_id,
                 happened_at,
                 seen,

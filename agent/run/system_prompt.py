@@ -1,9 +1,12 @@
 """The persona's prompt as one chat is to see it."""
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from agent.domain.persona import Persona
 from agent.domain.prompt_template import (
     RenderedPrompt,
     parse_prompt_placeholders,
@@ -25,6 +28,16 @@ NO_VALUE = gettext_noop(
 
 
 async def render_chat_prompt(
+    persona: Persona, context: ToolExecutionContext, registry: ToolRegistry
+) -> RenderedPrompt:
+    """The prompt of ``persona``, with its example dialogues, for the chat of ``context``; see
+    :func:`render_prompt`."""
+    prompt = await render_prompt(persona.prompt, context, registry)
+    examples = persona.describe_examples()
+    return replace(prompt, text=f"{prompt.text}\n\n{examples}") if examples else prompt
+
+
+async def render_prompt(
     template: str, context: ToolExecutionContext, registry: ToolRegistry
 ) -> RenderedPrompt:
     """``template`` for the chat of ``context``; what its state has comes before what the program

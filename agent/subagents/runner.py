@@ -24,7 +24,7 @@ from agent.record.subagent_runs import (
 )
 from agent.run.engine import Engine
 from agent.run.services import get_services
-from agent.run.system_prompt import prompt_notes, render_chat_prompt
+from agent.run.system_prompt import prompt_notes, render_prompt
 from agent.run.task import RunRequest
 from agent.subagents.subagent import Subagent
 from tools.contract import ToolExecutionContext, ToolInvocation
@@ -78,7 +78,7 @@ class SubagentRunner:
         """
         inner = build_nested_context(agent, context)
         model, tools = self._model(agent), self._registry.narrowed(agent.may_use)
-        prompt = await render_chat_prompt(agent.prompt, inner, tools)
+        prompt = await render_prompt(agent.prompt, inner, tools)
         run_pk = await self._begin(model, invocation)
         opening, spoke = agent.opening(prompt.text, request), _speaking(inner)
         task = RunRequest(

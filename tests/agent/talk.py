@@ -21,7 +21,7 @@ from tools.registry.settings import SettingsCache
 PROCESS = "p1"
 PRIVATE = ChatAddress("10001", "private", "20001")
 GROUP = ChatAddress("10001", "group", "30001")
-PLAN = RunPlan(Run.Origin.CHAT, "m", 18, PRIVATE.key)
+PLAN = RunPlan(Run.Origin.CHAT, "m", PRIVATE)
 
 
 def message(text: str = "hi", chat: ChatAddress = PRIVATE, **fields: Any) -> IncomingMessage:

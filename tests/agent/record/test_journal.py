@@ -24,7 +24,7 @@ async def test_what_one_run_puts_down_keeps_its_order_beside_what_others_do(reco
         said = message("hi", chat, mentions_bot=True)
         accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
         begun = await record.begin_run(
-            StartRun(replace(PLAN, place=chat.place), accepted.pk, accepted.session_pk)
+            StartRun(replace(PLAN, chat=chat), accepted.pk, accepted.session_pk)
         )
         journals.append(RunJournal(record, begun.claim))
         echo = f"e{accepted.pk}"

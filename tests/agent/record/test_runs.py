@@ -115,11 +115,13 @@ def test_the_history_is_what_was_answered_and_the_answers_oldest_first():
     assert [one["role"] for one in run.history] == ["user", "assistant"] * 2
 
 
-def test_the_history_holds_no_more_than_is_asked_for_and_the_newest_of_it():
+def test_the_history_holds_no_more_than_the_persona_takes_and_the_newest_of_it(settings):
     for number in range(4):
         answered(f"q{number}", f"a{number}")
-    assert said(begun(plan=RunPlan(Run.Origin.CHAT, "m", 3))[0]) == ["a2", "q3", "a3"]
-    assert said(begun(plan=RunPlan(Run.Origin.CHAT, "m", 0))[0]) == []
+    settings.MAX_CONTEXT_MESSAGES = 5
+    assert said(begun()[0]) == ["a2", "q3", "a3"]
+    settings.MAX_CONTEXT_MESSAGES = 2
+    assert said(begun()[0]) == []
 
 
 def test_what_was_not_answered_or_not_heard_is_no_history():
