@@ -1,7 +1,7 @@
 """What model calls cost, and who for: one meter for the whole process, all callers and
 endpoints."""
 
-import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,13 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from agent.llm.base import LLMRequest
-from agent.llm.messages import content_text
+from agent.llm.bodies import encode_json
+from agent.llm.tokens import estimate_message_tokens, estimate_text_tokens, estimate_tools_tokens
 
-#: Bytes of text that count as one token if an endpoint reports none: one Chinese character, or most
-#: of an English word.
-BYTES_PER_TOKEN = 3
-#: Tokens that a picture is taken for.
-PICTURE = 1_000
 #: More is no number of tokens.
 MOST = 2**31
 
@@ -113,24 +109,9 @@ def reported_tokens(answer: object) -> int:
 
 def estimate_tokens(request: LLMRequest, text: str) -> int:
     """The tokens that a call probably cost: what was sent, and the ``text`` that came."""
-    sent = [content_text(message.get("content")) for message in request.messages]
-    called = [
-        json.dumps(calls, ensure_ascii=False)
-        for message in request.messages
-        if (calls := message.get("tool_calls"))
-    ]
-    tools = json.dumps(request.tools, ensure_ascii=False) if request.tools else ""
-    pictures: int = sum(
-        isinstance(part, dict) and part.get("type") == "image_url"
-        for message in request.messages
-        if isinstance(content := message.get("content"), list)
-        for part in content
-    )
-    return (
-        sum(len(part.encode()) for part in (*sent, *called, tools, text)) // BYTES_PER_TOKEN
-        + PICTURE * pictures
-        + 1
-    )
+    sent = sum(map(estimate_message_tokens, request.messages))
+    tools = estimate_tools_tokens(encode_json(request.tools)) if request.tools else 0
+    return math.ceil(sent + tools + estimate_text_tokens(text))
 
 
 def _number(usage: Mapping[str, Any], name: str) -> int:
