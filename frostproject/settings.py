@@ -116,6 +116,7 @@ BOT_ALIASES = env.words("BOT_ALIASES")
 PERSON_ANSWERS_PER_MINUTE = env.integer("PERSON_ANSWERS_PER_MINUTE", 12, low=0, high=1_000_000)
 PERSON_ANSWERS_PER_DAY = env.integer("PERSON_ANSWERS_PER_DAY", 300, low=0, high=1_000_000)
 CHAT_ANSWERS_PER_MINUTE = env.integer("CHAT_ANSWERS_PER_MINUTE", 40, low=0, high=1_000_000)
+CHAT_ANSWERS_PER_DAY = env.integer("CHAT_ANSWERS_PER_DAY", 0, low=0, high=1_000_000)
 TOKENS_PER_DAY = env.integer("TOKENS_PER_DAY", 5_000_000, low=0, high=10**15)
 
 # --- Tests ----------------------------------------------------------------------

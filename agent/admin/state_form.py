@@ -23,7 +23,7 @@ from agent.models import ChatSession
 from tools.admin.json_field import IndentedJSONField
 
 #: The columns that hold the limits of a chat.
-LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
+LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
 #: Characters of a wrong name that its fault repeats.
 NAME_SHOWN = 64
 
@@ -60,6 +60,9 @@ class StateForm(_Form):
 
     def clean_chat_per_minute(self) -> int | None:
         return self._kept("chat_per_minute")
+
+    def clean_chat_per_day(self) -> int | None:
+        return self._kept("chat_per_day")
 
     def _kept(self, name: str) -> int | None:
         """As for the state: what is left out stays."""

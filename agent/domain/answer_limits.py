@@ -97,6 +97,10 @@ def check_limits(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
         return AnswerRefusal(
             Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now)
         )
+    if _is_reached(limits.chat_per_day, case.chat.answers_on_day(now.day)):
+        return AnswerRefusal(
+            Reason.CHAT_LIMIT, notices.CHAT_DAY, is_told=case.chat.told_on != now.day
+        )
     if _is_reached(limits.person_per_day, case.person.answers_on_day(now.day)):
         return AnswerRefusal(
             Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day
@@ -143,7 +147,7 @@ def count_answer(case: LimitCheck, refused: AnswerRefusal | None, now: MessageTi
         case.exchanges.is_changed = True
     if refused.is_told and refused.reason != Reason.LOOP:
         told = case.person if refused.reason == Reason.PERSON_LIMIT else case.chat
-        if refused.detail in (notices.PERSON_DAY, notices.TOKENS):
+        if refused.detail in (notices.PERSON_DAY, notices.CHAT_DAY, notices.TOKENS):
             told.told_on = now.day
         else:
             told.told_at = now.seconds

@@ -1,7 +1,6 @@
 """Which senders an account answers, and how often at most: the operator's settings, as stored.
 Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +8,9 @@ from agent.domain.states import MessageReason
 
 AnswerAudience = Literal["everybody", "friends", "listed"]
 Reason = MessageReason
+LimitOverrides = tuple[int | None, int | None, int | None, int | None]
+"""The limits of a row, in the order of :class:`AnswerLimits`; None where it has none of its own."""
+NO_OVERRIDES: LimitOverrides = (None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +20,16 @@ class AnswerLimits:
     person_per_minute: int = 0
     person_per_day: int = 0
     chat_per_minute: int = 0
+    chat_per_day: int = 0
 
-    def overridden(self, rows: Sequence[int | None]) -> "AnswerLimits":
+    def overridden(self, rows: "LimitOverrides") -> "AnswerLimits":
         """With what a row says, in the order of the fields; None leaves a limit as it is."""
-        person_minute, person_day, chat_minute = rows
+        person_minute, person_day, chat_minute, chat_day = rows
         return AnswerLimits(
             self.person_per_minute if person_minute is None else person_minute,
             self.person_per_day if person_day is None else person_day,
             self.chat_per_minute if chat_minute is None else chat_minute,
+            self.chat_per_day if chat_day is None else chat_day,
         )
 
     @property
@@ -46,7 +50,7 @@ class AnswerPolicy:
     groups: frozenset[str] = frozenset()
     blocked_people: frozenset[str] = frozenset()
     blocked_groups: frozenset[str] = frozenset()
-    limits: tuple[int | None, int | None, int | None] = (None, None, None)
+    limits: LimitOverrides = NO_OVERRIDES
 
     def refusal(
         self, sender_id: str, group_id: str, *, is_friend: bool, is_owner: bool

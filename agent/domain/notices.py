@@ -11,6 +11,7 @@ from agent.domain.errors import choose_language
 PERSON_MINUTE = gettext_noop("This person has had as many answers as there are in a minute.")
 PERSON_DAY = gettext_noop("This person has had as many answers as there are in a day.")
 CHAT_MINUTE = gettext_noop("This chat has had as many answers as there are in a minute.")
+CHAT_DAY = gettext_noop("This chat has had as many answers as there are in a day.")
 TOKENS = gettext_noop("TOKENS_PER_DAY are used up; only owners are answered until midnight.")
 LOOP = gettext_noop(
     "Ten exchanges with this sender within thirty seconds: "
@@ -30,6 +31,10 @@ NOTICES = {
     CHAT_MINUTE: (
         "这里的消息有点多，我先歇一会儿，请一分钟后再找我。",
         "There is a lot going on here. Please try again in a minute.",
+    ),
+    CHAT_DAY: (
+        "今天这里的回答次数已经用完了，请明天再来。",
+        "This chat has had all its answers for today. Please come back tomorrow.",
     ),
     TOKENS: (
         "今天的回答额度已经用完了，请明天再来。",

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
-from agent.domain.answer_policy import AnswerLimits
+from agent.domain.answer_policy import AnswerLimits, LimitOverrides
 from agent.domain.answer_triggers import TriggerDecision
 from agent.domain.notices import TO_OWNERS
 from agent.domain.types import ChatAddress, IncomingMessage
@@ -24,7 +24,6 @@ from agent.record.runs import settings_version
 
 logger = logging.getLogger(__name__)
 State = Message.State
-Overrides = tuple[int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class AnswerCandidate:
 
     message: IncomingMessage
     decision: TriggerDecision
-    overrides: Overrides
+    overrides: LimitOverrides
     received_at: datetime
 
 

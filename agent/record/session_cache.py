@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from django.db import transaction
 
+from agent.domain.answer_policy import NO_OVERRIDES, LimitOverrides
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
-from agent.record.quotas import Overrides
 
 #: Sessions whose row is cached, so that a known chat needs no query.
 REMEMBERED_SESSIONS = 10_000
 TITLE_LIMIT = 200
 
 #: The columns of a chat that override the limits of its account.
-OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute")
+OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
 
 insert_sessions = PreparedInsert(ChatSession)
 touch_sessions = PreparedUpdate(
@@ -37,7 +37,7 @@ class KnownSession(NamedTuple):
 
     pk: int
     title: str
-    limits: Overrides = (None, None, None)
+    limits: LimitOverrides = NO_OVERRIDES
 
 
 class SessionCache:

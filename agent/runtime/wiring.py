@@ -250,6 +250,7 @@ def build_quotas(accounts: AccountRows) -> AnswerQuotas:
         settings.PERSON_ANSWERS_PER_MINUTE,
         settings.PERSON_ANSWERS_PER_DAY,
         settings.CHAT_ANSWERS_PER_MINUTE,
+        settings.CHAT_ANSWERS_PER_DAY,
     )
     return AnswerQuotas(accounts, answer_policy.AnswerLimits(*answers), settings.TOKENS_PER_DAY)
 

@@ -63,7 +63,14 @@ class BotAdmin(HistoryAdmin, RecordAdmin):
         ),
         (
             _("How often at most"),
-            {"fields": ("person_per_minute", "person_per_day", "chat_per_minute")},
+            {
+                "fields": (
+                    "person_per_minute",
+                    "person_per_day",
+                    "chat_per_minute",
+                    "chat_per_day",
+                )
+            },
         ),
         (_("Connection"), {"fields": readonly_fields}),
     )

@@ -157,7 +157,12 @@ def _answer_policy(bot: Bot) -> AnswerPolicy:
         groups=_ids(bot.listed_groups),
         blocked_people=_ids(bot.blocked_people),
         blocked_groups=_ids(bot.blocked_groups),
-        limits=(bot.person_per_minute, bot.person_per_day, bot.chat_per_minute),
+        limits=(
+            bot.person_per_minute,
+            bot.person_per_day,
+            bot.chat_per_minute,
+            bot.chat_per_day,
+        ),
     )
 
 

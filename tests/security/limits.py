@@ -15,6 +15,7 @@ DEFAULTS = dict.fromkeys(
         "PERSON_ANSWERS_PER_MINUTE",
         "PERSON_ANSWERS_PER_DAY",
         "CHAT_ANSWERS_PER_MINUTE",
+        "CHAT_ANSWERS_PER_DAY",
         "TOKENS_PER_DAY",
     ),
     "",

@@ -218,3 +218,25 @@ def test_a_limit_of_nothing_refuses_nobody():
         assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
         assert not may_loop(one, MessageTime(1_800_000_000, "2027-01-15"))
         count_answer(one, None, MessageTime(1_800_000_000, "2027-01-15"))
+
+
+def test_a_chat_has_its_answers_of_a_day_and_is_told_once():
+    one = case(limits=AnswerLimits(chat_per_day=2))
+    moments = [MessageTime(1_800_000_000 + 100 * number, "2027-01-15") for number in range(4)]
+    for moment in moments[:2]:
+        assert check_limits(one, moment) is None
+        count_answer(one, None, moment)
+    refusals = []
+    for moment in moments[2:]:
+        refusals.append(refused := check_limits(one, moment))
+        count_answer(one, refused, moment)
+    assert [(refused.reason, refused.is_told) for refused in refusals if refused] == [
+        ("chat_limit", True),
+        ("chat_limit", False),
+    ]
+    assert check_limits(one, MessageTime(1_800_086_400, "2027-01-16")) is None
+
+
+def test_a_chats_own_limits_outdo_the_accounts():
+    limits = AnswerLimits().overridden((None, None, None, 5)).overridden((None, None, None, 0))
+    assert limits.are_none
