@@ -249,6 +249,8 @@ _WINDOWS = tuple(
 )
 _READ = 64 * 2**10
 """Characters of an error that are looked through; its beginning says what is wrong."""
+_COMPLAINTS = ("code", "type", "status", "message", "msg", "detail")
+"""Where an answer without ``error`` and ``choices`` complains; its "text" may be a transcript."""
 _DEPTH = 8
 """How deep into an error's JSON is looked: an error in an error of an error is 5 deep."""
 
@@ -332,8 +334,7 @@ def _errors_of(value: Any) -> Iterator[Any]:
         yield {"error": value["error"]}
     choices = value.get("choices")
     if not isinstance(choices, list):
-        yield {name: part for name, part in value.items() if isinstance(part, (str, int))}
-        yield value.get("detail")
+        yield {name: value.get(name) for name in _COMPLAINTS}
         return
     for choice in choices:
         if isinstance(choice, dict):

@@ -388,9 +388,11 @@ def test_what_the_model_says_is_no_refusal() -> None:
     assert classify_refusal(200, f"data: {json.dumps(answer)}\n\ndata: [DONE]\n") is K.OTHER
 
 
-def test_a_list_of_models_is_no_refusal() -> None:
+def test_another_answer_is_no_refusal() -> None:
     models = {"object": "list", "data": [{"id": "x", "description": "no rate limit"}]}
     assert classify_refusal(200, json.dumps(models)) is K.OTHER
+    assert classify_refusal(200, '{"text":"My insufficient balance."}') is K.OTHER
+    assert classify_refusal(200, '{"code":30001,"message":"insufficient balance"}') is K.NO_MONEY
 
 
 def test_an_error_within_a_stream_or_a_choice_is_found() -> None:
