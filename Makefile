@@ -89,7 +89,8 @@ shape: $(PY)
 	@$(PY) .ci/shape.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/mcp_servers/node_modules
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/mcp_servers/node_modules \
+		tests/model_servers/node_modules
 
 # --- Installing -----------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from django.db import connections
 
+from tests import peers
 from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
 from tests.live_server import LiveServer, Program
@@ -123,6 +124,29 @@ def model(model_server: ScriptedModel) -> Iterator[ScriptedModel]:
         model_server.verify()
     finally:
         model_server.reset()
+
+
+# --- Model endpoints of others ---------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def aimock() -> Iterator[peers.Peer]:
+    """aimock, which answers what ``tests/model_servers/aimock.json`` says."""
+    with peers.Aimock() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _llmock_server() -> Iterator[peers.Llmock]:
+    with peers.Llmock() as server:
+        yield server
+
+
+@pytest.fixture
+def llmock(_llmock_server: peers.Llmock) -> peers.Llmock:
+    """llmock, without faults until a test orders some."""
+    _llmock_server.reset()
+    return _llmock_server
 
 
 # --- Files ----------------------------------------------------------------------

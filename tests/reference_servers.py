@@ -60,6 +60,12 @@ class ReferenceServers:
 def reference_servers() -> ReferenceServers:
     """The servers, installed if they were not; a test that asks where they cannot be is skipped, or
     fails."""
+    return ReferenceServers(installed_node(FOLDER))
+
+
+def installed_node(folder: Path, oldest: int = OLDEST_NODE) -> str:
+    """The path of a Node that is not older than ``oldest``, once the packages that ``folder`` locks
+    are installed there. The test is skipped, or fails, where that cannot be."""
     path = os.pathsep.join(
         [os.environ.get("PATH", ""), str(Path(sys.executable).parent)]
     )  # Node may have come as a wheel
@@ -67,19 +73,19 @@ def reference_servers() -> ReferenceServers:
     if node is None or npm is None:
         missing("Node and npm are not on this machine")
     version, program = _about(node)
-    if version < OLDEST_NODE:
-        missing(f"Node {version} is too old: the servers want {OLDEST_NODE} or newer")
-    with (FOLDER / ".lock").open("w") as lock:
+    if version < oldest:
+        missing(f"Node {version} is too old: the servers want {oldest} or newer")
+    with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _is_installed():
-            _install(npm, path)
-    return ReferenceServers(program)
+        if not _is_installed(folder):
+            _install(folder, npm, path)
+    return program
 
 
 def missing(reason: str) -> NoReturn:
     """Skip the test that is running, or fail it where it has to run."""
     if os.environ.get("FROST_TEST_NODE") == "required":
-        pytest.fail(f"the reference MCP servers cannot be run: {reason}")
+        pytest.fail(f"the servers of others cannot be run: {reason}")
     pytest.skip(reason)
 
 
@@ -92,10 +98,10 @@ def _about(node: str) -> tuple[int, str]:
     return int(version or 0), program
 
 
-def _is_installed() -> bool:
+def _is_installed(folder: Path) -> bool:
     """Whether what is there is what the lock says: npm notes what it has installed."""
-    noted = FOLDER / "node_modules" / ".package-lock.json"
-    wanted = json.loads((FOLDER / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    noted = folder / "node_modules" / ".package-lock.json"
+    wanted = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     wanted.pop("")
     return (
         noted.exists()
@@ -103,12 +109,12 @@ def _is_installed() -> bool:
     )
 
 
-def _install(npm: str, path: str) -> None:
+def _install(folder: Path, npm: str, path: str) -> None:
     environment = os.environ | {"PATH": path}
     try:
         done = subprocess.run(
             [npm, "ci", "--no-progress"],
-            cwd=FOLDER,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""Finding and installing the MCP servers of others: pinned, from whatever registry the machine has,
+"""Finding and installing the servers of others: pinned, from whatever registry the machine has,
 or not at all."""
 
 import json
@@ -6,12 +6,14 @@ import re
 
 import pytest
 
+from tests import peers
 from tests.reference_servers import FOLDER, missing, reference_servers
 
 
-def test_the_servers_are_pinned_and_the_lock_names_no_registry():
-    wanted = json.loads((FOLDER / "package.json").read_text())["dependencies"]
-    lock = json.loads((FOLDER / "package-lock.json").read_text())["packages"]
+@pytest.mark.parametrize("folder", [FOLDER, peers.FOLDER], ids=lambda folder: folder.name)
+def test_the_servers_are_pinned_and_the_lock_names_no_registry(folder):
+    wanted = json.loads((folder / "package.json").read_text())["dependencies"]
+    lock = json.loads((folder / "package-lock.json").read_text())["packages"]
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
     assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
     assert not [name for name, package in lock.items() if "resolved" in package]
