@@ -47,6 +47,13 @@ class RefusalKind(StrEnum):
     OTHER = "other"
 
 
+_SWITCH = (
+    r"(?<![-\w/])"
+    r"(reasoning(_effort)?|(enable_)?thinking|chat_template_kwargs)"
+    r"(?![-\w])"
+)
+"""A parameter that switches thinking; not a model that is named for it."""
+
 _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     # -- what was not sent back ------------------------------------------------------------
     # DeepSeek guides/thinking_mode: "The `reasoning_content` in the thinking mode must be ..."
@@ -104,15 +111,14 @@ _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     # OpenAI: "Unsupported value: 'reasoning_effort' does not support 'none' with this model."
     (
         RefusalKind.NO_THINKING_SWITCH,
-        r"(unsupported|unrecognized|unknown|invalid|extra).{0,60}"
-        r"\b(reasoning_effort|reasoning\.effort|reasoning|thinking|enable_thinking|"
-        r"chat_template_kwargs)\b",
+        r"(unsupported|unrecognized|unknown|invalid|extra)\b.{0,60}" + _SWITCH,
     ),
     (
         RefusalKind.NO_THINKING_SWITCH,
-        r"\b(reasoning_effort|thinking(\.type)?|enable_thinking|chat_template_kwargs)\b.{0,60}"
-        r"(not supported|unsupported|is not allowed|not permitted|cannot be disabled|invalid)",
+        _SWITCH + r".{0,60}(not supported|unsupported|not allowed|cannot be disabled|invalid)",
     ),
+    # pydantic, of a name that it does not know; the lines name the field and the complaint
+    (RefusalKind.NO_THINKING_SWITCH, _SWITCH + r"\s+msg: extra inputs are not permitted"),
     (RefusalKind.NO_THINKING_SWITCH, r"reasoning is mandatory"),  # OpenRouter (400)
     # -- streams -------------------------------------------------------------------------------
     # 百炼: "This model only support stream mode, please enable the stream parameter ...",

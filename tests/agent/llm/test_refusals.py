@@ -355,6 +355,16 @@ REFUSALS = [
     (413, error("Request too large for model `x` (TPM): Limit 6000, Requested 10338"), K.TOO_LONG),
     (400, error("prompt is too long: 213462 tokens > 200000 maximum"), K.TOO_LONG),
     (400, error("Throttling: too many tokens, please wait"), K.LIMITED),
+    # A model named for its thinking; a parameter that is not known
+    (404, error("The model `x/qwen3-vl-thinking` does not exist"), K.UNKNOWN_MODEL),
+    (404, error("Unknown model: deepseek-reasoning, model not found"), K.UNKNOWN_MODEL),
+    (400, error('Unknown name "enable_thinking": Cannot find field.'), K.NO_THINKING_SWITCH),
+    (
+        422,
+        '{"detail":[{"type":"extra_forbidden","loc":["body","chat_template_kwargs"],"msg":"Extra '
+        'inputs are not permitted","input":{}}]}',
+        K.NO_THINKING_SWITCH,
+    ),
     # Only the status
     (401, "", K.WRONG_KEY),
     (402, "", K.NO_MONEY),
