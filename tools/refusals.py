@@ -19,6 +19,21 @@ class RefusalReason(StrEnum):
     NEEDS_APPROVAL = "needs_approval"
 
 
+class CallVerdict(StrEnum):
+    """The word in ``result.metadata["verdict"]`` for a call that was not refused for a
+    :class:`RefusalReason`."""
+
+    ALLOWED = "allowed"
+    APPROVED = "approved"
+    MOCKED = "mocked"
+    INVALID = "invalid_arguments"
+    NOT_MADE = "not_made"
+    """The run loop did not make it."""
+    OWNER_REFUSED = "owner_refused"
+    EXPIRED = "expired"
+    """No owner decided in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRefusal:
     """A call is not made, for this reason; ``text`` is for the model."""

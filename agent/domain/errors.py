@@ -38,6 +38,8 @@ class LLMError(AgentError):
     """What it refused (:class:`agent.llm.refusals.RefusalKind`), where that is known."""
     attempts: "tuple[Any, ...]" = ()
     """The endpoints that were asked (:class:`agent.llm.base.Attempt`), the last one included."""
+    sent: "Any" = None
+    """What the last of them was sent (:class:`agent.llm.base.SentRequest`), where it was sent."""
 
 
 class BudgetSpent(LLMError):  # noqa: N818 - the word says what happened

@@ -22,6 +22,7 @@ from agent.record.commit import for_each
 from agent.record.deferred_calls import OPEN, announce_outcome
 from tools.errors import ToolError
 from tools.models import ToolConfig
+from tools.refusals import CallVerdict
 from tools.schemas.arguments import check_arguments
 
 #: Questions of one chat that may wait, and that may be asked within a while, whatever came of them;
@@ -186,7 +187,8 @@ def settle_approval(
         ):
             return ApprovalOutcome.UNKNOWN
         if not is_approval:
-            _close(Approval.objects.filter(pk=approval_pk), REFUSED)
+            verdict = CallVerdict.OWNER_REFUSED
+            _close(Approval.objects.filter(pk=approval_pk), REFUSED, verdict)
             return ApprovalOutcome.REFUSED
         approval = Approval.objects.select_related("call__run__message").get(pk=approval_pk)
         if arguments is not None:
@@ -211,13 +213,14 @@ def expire_approvals() -> int:
             one = Approval.objects.filter(pk=pk, state=State.WAITING)
             if one.update(state=State.EXPIRED, decided_at=now):
                 expired += 1
-                _close(Approval.objects.filter(pk=pk), EXPIRED)
+                _close(Approval.objects.filter(pk=pk), EXPIRED, CallVerdict.EXPIRED)
     return expired
 
 
-def _close(approvals: "QuerySet[Approval]", words: str) -> None:
+def _close(approvals: "QuerySet[Approval]", words: str, verdict: CallVerdict) -> None:
     """Fail the calls that will not be made, and announce that in their chats."""
     for approval in approvals.select_related("call__run__message"):
         closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
-        if closed.update(state=ToolCall.State.FAILED, result=words, error=words):
+        decision = {"verdict": verdict.value, "decided_by": approval.decided_by or None}
+        if closed.update(state=ToolCall.State.FAILED, result=words, error=words, **decision):
             announce_outcome(approval.call, f"approval:{approval.pk}")

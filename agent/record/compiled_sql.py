@@ -5,7 +5,7 @@ the statements of the message path never change. Here the SQL, the adaption of
 values and the conversion of results are Django's; only the compiling is not repeated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
@@ -40,10 +40,14 @@ class PreparedColumn:
 
 class PreparedInsert:
     """Inserts rows of ``model``, given as mappings of field names; what is not given has the
-    field's default."""
+    field's default.
 
-    def __init__(self, model: type[models.Model]) -> None:
+    A foreign key in ``loose`` becomes NULL where its row is gone.
+    """
+
+    def __init__(self, model: type[models.Model], loose: Collection[str] = ()) -> None:
         self._model = model
+        self._loose = loose
         self._statements: dict[int, str] = {}
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -82,12 +86,19 @@ class PreparedInsert:
         if statement is None:
             table, key = _quoted(self._model._meta.db_table), _quoted(self._model._meta.pk.column)
             columns = ", ".join(_quoted(column.field.column) for _, column, _ in self._columns)
-            row = f"({', '.join(['%s'] * len(self._columns))})"
+            row = f"({', '.join(self._place(column.field) for _, column, _ in self._columns)})"
             statement = (
                 f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} RETURNING {key}"  # noqa: S608
             )
             self._statements[count] = statement
         return statement
+
+    def _place(self, field: Field) -> str:
+        if field.name not in self._loose:
+            return "%s"
+        target = cast("models.ForeignKey[Any, Any]", field).target_field
+        table, key = _quoted(target.model._meta.db_table), _quoted(target.column)
+        return f"(SELECT {key} FROM {table} WHERE {key} = %s)"  # noqa: S608
 
 
 class PreparedUpsert:

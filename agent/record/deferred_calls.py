@@ -43,6 +43,8 @@ class DeferredCall:
     following: list[ChatMessage] = field(default_factory=list)
     is_stale: bool = False
     reasoning: str | None = None
+    approved_by: str = ""
+    """The owner or user who has approved it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class CallSuspension:
     told: str
     worker: str = ""
     next_pk: int | None = None
+    verdict: str = ""
+    decided_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ def suspend_calls(suspension: CallSuspension) -> None:
         provider_name=suspension.provider_name,
         result=suspension.told,
         claimed_by=suspension.worker,
+        verdict=suspension.verdict or None,
+        decided_by=suspension.decided_by[:200] or None,
     )
     if suspension.next_pk is not None:
         ToolCall.objects.filter(pk=suspension.next_pk).update(state=State.RUNNING)
@@ -170,4 +176,5 @@ def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None
         reasoning=reasoning_of(
             Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}
         ),
+        approved_by=approval.decided_by if approval else "",
     )

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from agent.models import Run
 from agent.record.replies import RunCompletion, complete_runs
-from agent.record.runs import insert_runs
+from agent.record.runs import insert_runs, settings_version
 from agent.record.steps import CallOutcome, NewCall, NewStep, record_call_outcomes, record_steps
 
 
@@ -31,8 +31,15 @@ class ExternalCallKeys:
 def begin_external_calls(wishes: Sequence[StartExternalCall]) -> list[ExternalCallKeys]:
     """Put calls on record that begin now. Their steps are empty: nothing was sent to a model."""
     now = timezone.now()
+    version = settings_version()
     rows = [
-        {"origin": wish.origin, "claimed_by": wish.process_id, "started_at": now} for wish in wishes
+        {
+            "origin": wish.origin,
+            "claimed_by": wish.process_id,
+            "started_at": now,
+            "config_version": version,
+        }
+        for wish in wishes
     ]
     pks = insert_runs(rows)
     steps = [

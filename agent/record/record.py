@@ -12,6 +12,7 @@ from agent.llm.meter import Spend
 from agent.record import arrivals, recovery, runs, spendings
 from agent.record.accounts import AccountRows
 from agent.record.commit import GroupCommit
+from agent.record.offers import tool_offers
 from agent.record.quotas import AnswerQuotas
 from tools.registry.settings import SettingsCache
 
@@ -48,6 +49,7 @@ class Record(GroupCommit):
         accounts: AccountRows | None = None,
     ) -> None:
         super().__init__(self._forget_rows)
+        tool_offers.forget()  # of another record, which may have been that of another database
         self.process_id = process_id
         self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
@@ -114,6 +116,7 @@ class Record(GroupCommit):
     def _forget_rows(self) -> None:
         self.arrivals.forget()
         self.run_starter.forget()
+        tool_offers.forget()
 
 
 def _log_failure(written: "asyncio.Future[None]") -> None:

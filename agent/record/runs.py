@@ -224,6 +224,10 @@ class RunStarter:
             id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
         }
         mine = [wish for wish in wishes if id(wish) not in lost]
+        personas = {
+            id(wish): self.personas.current.find(wish.plan.chat, wish.plan.sender_id)
+            for wish in mine
+        }
         resumed = {
             id(wish): run
             for wish in mine
@@ -240,6 +244,8 @@ class RunStarter:
                 "claim_number": wish.claim_number,
                 "place": wish.plan.place,
                 "started_at": now,
+                "persona": personas[id(wish)].name[:100],
+                "config_version": version,
             }
             for wish in fresh
         ]
@@ -247,14 +253,14 @@ class RunStarter:
         return [
             ClaimLost(wish)
             if id(wish) in lost
-            else self._resume_run(wish, resumed[id(wish)])
+            else self._resume_run(wish, resumed[id(wish)], personas[id(wish)])
             if id(wish) in resumed
-            else self._build_run(wish, new[id(wish)])
+            else self._build_run(wish, new[id(wish)], personas[id(wish)])
             for wish in wishes
         ]
 
-    def _resume_run(self, wish: StartRun, broken: Run) -> ActiveRun:
-        run = self._build_run(wish, broken.pk)
+    def _resume_run(self, wish: StartRun, broken: Run, persona: Persona) -> ActiveRun:
+        run = self._build_run(wish, broken.pk, persona)
         Run.objects.filter(pk=broken.pk).update(
             state=Run.State.RUNNING,
             claimed_by=self._process_id,
@@ -271,7 +277,7 @@ class RunStarter:
             said=_said(broken),
         )
 
-    def _build_run(self, wish: StartRun, run_pk: int) -> ActiveRun:
+    def _build_run(self, wish: StartRun, run_pk: int, persona: Persona) -> ActiveRun:
         call = (
             deferred_calls.find_deferred_call(wish.message_pk, resumed=wish.resumed)
             if wish.is_later_result and wish.message_pk
@@ -279,7 +285,6 @@ class RunStarter:
         )
         kept = load_session_state(wish.session_pk)
         chat = wish.plan.chat
-        persona = self.personas.current.find(chat, wish.plan.sender_id)
         return ActiveRun(
             Claim(run_pk, wish.claim_number, wish.plan.place),
             _history(wish, persona.context_messages - OTHERS),

@@ -9,12 +9,15 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.state import StateChange, ToolDiscovery
+from agent.llm.base import Attempt, SentRequest
 from agent.llm.messages import ChatMessage
 from agent.models import Step, ToolCall
 from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.offers import exact_text, tool_offers
 from agent.record.sessions import save_changes, save_discoveries
 
-insert_steps, insert_calls = PreparedInsert(Step), PreparedInsert(ToolCall)
+insert_steps = PreparedInsert(Step, loose=("endpoint",))  # it may be deleted while it answers
+insert_calls = PreparedInsert(ToolCall)
 begin_calls = PreparedUpdate(ToolCall, "state")
 settle_calls = PreparedUpdate(
     ToolCall,
@@ -26,6 +29,8 @@ settle_calls = PreparedUpdate(
     "error",
     "duration_ms",
     "full_result",
+    "verdict",
+    "decided_by",
 )
 
 
@@ -41,7 +46,11 @@ class NewCall:
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """One model call and what it asked for."""
+    """One model call and what it asked for.
+
+    ``sent`` is what was really sent, None where no endpoint is known; ``rest`` is the body of the
+    answer without ``response``.
+    """
 
     run_pk: int
     number: int
@@ -55,6 +64,12 @@ class NewStep:
     latency_ms: int = 0
     phase: Step.Phase = Step.Phase.ACTION
     calls: tuple[NewCall, ...] = ()
+    sent: SentRequest | None = None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_nano: int | None = None
+    attempts: tuple[Attempt, ...] = ()
+    rest: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,8 @@ class CallOutcome:
 
     ``full_result`` is the whole of a ``result`` that was cut, "" for one that was not;
     ``state_change`` is the tool's change to the chat's state, ``discovery`` the tools that it
-    found; both are stored with it.
+    found; both are stored with it. ``verdict`` is what was decided before the call, and
+    ``decided_by`` whose row or word that was.
     """
 
     pk: int
@@ -78,6 +94,8 @@ class CallOutcome:
     state_change: StateChange | None = None
     discovery: ToolDiscovery | None = None
     full_result: str = ""
+    verdict: str = ""
+    decided_by: str = ""
 
 
 def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
@@ -97,6 +115,7 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
             "output_tokens": step.output_tokens,
             "latency_ms": step.latency_ms,
             "created_at": now,
+            **_sent_columns(step),
         }
         for step in steps
     ]
@@ -104,6 +123,29 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
     calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
     call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
     return [[next(call_pks) for _ in of_step] for of_step in calls]
+
+
+def _sent_columns(step: NewStep) -> dict[str, Any]:
+    """The columns that say whom a step asked, how, and at what price."""
+    sent = step.sent
+    asked = (
+        {}
+        if sent is None
+        else {
+            "endpoint_id": sent.endpoint.pk,
+            "endpoint_name": sent.endpoint.label[:100],
+            "model": sent.endpoint.model[:200],
+            "cached_tokens": step.cached_tokens,
+            "reasoning_tokens": step.reasoning_tokens,
+            "cost_nano": step.cost_nano,
+            "currency": sent.endpoint.prices.currency or None,
+            "offer_id": tool_offers.find(sent.tools),
+            "parameters": exact_text(sent.parameters),
+            "sent": None if sent.messages is None else exact_text(sent.messages),
+        }
+    )
+    attempts = [attempt._asdict() for attempt in step.attempts] or None
+    return asked | {"attempts": attempts, "response_rest": step.rest}
 
 
 def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any]]:
@@ -142,6 +184,8 @@ def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
                 o.error,
                 o.duration_ms,
                 o.full_result,
+                o.verdict or None,
+                o.decided_by[:200] or None,
                 o.pk,
             )
             for o in outcomes

@@ -22,6 +22,7 @@ class StartSubagentRun:
     call_pk: int
     model: str
     process_id: str
+    persona: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,8 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
     """Begin runs in the chat, and for the message, of the runs that made the calls; their keys."""
     now = timezone.now()
     calls = ToolCall.objects.filter(pk__in=[wish.call_pk for wish in wishes])
-    where = {
-        pk: place for pk, *place in calls.values_list("pk", "run__session_id", "run__message_id")
-    }
+    columns = ("pk", "run__session_id", "run__message_id", "run__config_version")
+    where = {pk: place for pk, *place in calls.values_list(*columns)}
     rows = [
         {
             "session_id": where[wish.call_pk][0],
@@ -48,6 +48,8 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
             "model": wish.model,
             "claimed_by": wish.process_id,
             "started_at": now,
+            "persona": wish.persona[:100],
+            "config_version": where[wish.call_pk][2],
         }
         for wish in wishes
     ]

@@ -75,8 +75,10 @@ class Engine:
         When cancelled, the journal holds every step and call that was completed.
         """
         progress = RunProgress(list(task.messages), list(task.messages))
+        progress.begin = len(task.messages) - 1
         if end := await self._begun(task, journal, progress):
             return end
+        model = task.model or self.model
         while progress.planned < task.model_calls:
             is_last = progress.planned + 1 == task.model_calls
             definitions: list[dict[str, Any]] = []
@@ -87,7 +89,7 @@ class Engine:
                 if offered.deferred and progress.is_opening:  # it names what can be found
                     system = add_tool_reminder(progress.messages[0], offered.deferred)
                     progress.messages[0] = progress.unrecorded[0] = system
-            response, step = await call_model(self.model, task, journal, progress, definitions)
+            response, step = await call_model(model, task, journal, progress, definitions)
             if is_last:
                 return _last_words(task, progress, response, step)
             if not response.tool_calls:
@@ -225,7 +227,8 @@ class Engine:
         )
         with spending_for(tool=invocation.tool_name):
             result = await self.registry.invoke(invocation, context, approved=approved)
-        made = {
+        approver = {"decided_by": task.later.approved_by} if approved and task.later else {}
+        made = approver | {
             "state_change": state.apply_copy(opened, invocation.tool_name),
             "discovery": task.discoveries.add_found_tools(result),
         }

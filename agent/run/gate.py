@@ -94,9 +94,9 @@ class TimingGate:
         definitions: list[dict[str, Any]],
     ) -> list[PendingCall]:
         """The calls of the model's next answer, which is on record."""
-        gate = RunProgress(sent, sent, number=progress.number)
+        gate = RunProgress(sent, sent, number=progress.number, begin=progress.begin)
         response, step = await call_model(
-            self._model, task, journal, gate, definitions, StepPhase.TIMING
+            task.gate_model or self._model, task, journal, gate, definitions, StepPhase.TIMING
         )
         progress.add_gate_step(gate)
         pks = await journal.record_step(step)

@@ -42,22 +42,43 @@ async def call_model(
         None,
         phase=phase,
     )
+    request = LLMRequest(progress.messages, definitions, progress.begin)
     try:
-        response = await model.complete(LLMRequest(progress.messages, definitions))
+        response = await model.complete(request)
     except LLMError as error:
-        await journal.record_step(replace(step, error=str(error), latency_ms=elapsed_ms(started)))
+        await journal.record_step(_failed(step, error, elapsed_ms(started)))
         raise
     crash_points.hit_crash_point("model_called")
     progress.input_tokens += response.input_tokens
     progress.output_tokens += response.output_tokens
-    return response, replace(
+    return response, _answered(step, response, task.context.user_id, elapsed_ms(started))
+
+
+def _failed(step: NewStep, error: LLMError, latency_ms: int) -> NewStep:
+    return replace(
+        step,
+        error=str(error),
+        latency_ms=latency_ms,
+        attempts=tuple(error.attempts),
+        sent=error.sent,
+    )
+
+
+def _answered(step: NewStep, response: LLMResponse, requested_by: str, latency_ms: int) -> NewStep:
+    return replace(
         step,
         response=response.recorded_message,
         finish_reason=response.finish_reason,
         input_tokens=response.input_tokens,
         output_tokens=response.output_tokens,
-        latency_ms=elapsed_ms(started),
-        calls=tuple(_new_call(call, task.context.user_id) for call in response.tool_calls),
+        latency_ms=latency_ms,
+        calls=tuple(_new_call(call, requested_by) for call in response.tool_calls),
+        sent=response.sent,
+        cached_tokens=response.cached_tokens,
+        reasoning_tokens=response.reasoning_tokens,
+        cost_nano=response.cost_nano,
+        attempts=response.attempts,
+        rest=response.rest,
     )
 
 

@@ -11,7 +11,7 @@ from agent.record.deferred_calls import CallSuspension
 from agent.record.steps import CallOutcome
 from agent.run.flow import FENCED, PROVIDER_NAME
 from tools.contract import ToolContentItem, ToolExecutionResult, is_picture
-from tools.refusals import RefusalReason
+from tools.refusals import CallVerdict, RefusalReason
 from tools.text.fences import neutralize_content, neutralize_marks
 from tools.text.storable import make_storable
 
@@ -111,7 +111,10 @@ def build_pending_result(name: str, text: str, *, worker: str = "") -> ToolExecu
 
 def build_skipped_result(name: str, reason: str) -> ToolExecutionResult:
     """The result of a call that the loop itself does not make."""
-    return ToolExecutionResult(name, success=False, error_message=f"工具执行失败: {reason}")
+    metadata = {"verdict": CallVerdict.NOT_MADE.value}
+    return ToolExecutionResult(
+        name, success=False, error_message=f"工具执行失败: {reason}", metadata=metadata
+    )
 
 
 def to_suspension(
@@ -121,13 +124,21 @@ def to_suspension(
     if not result.metadata.get("pending"):
         return None
     provider_name = str(result.metadata.get("provider_name", ""))
-    return CallSuspension(pk, provider_name, told, str(result.metadata.get("worker", "")), next_pk)
+    worker = str(result.metadata.get("worker", ""))
+    return CallSuspension(pk, provider_name, told, worker, next_pk, *decision(result))
+
+
+def decision(result: ToolExecutionResult) -> tuple[str, str]:
+    """What was decided before a call, and whose row or word that was; "" where neither is known."""
+    found = result.metadata
+    return str(found.get("verdict", "")), str(found.get("decided_by", ""))
 
 
 def call_outcome(
     pk: int, result: ToolExecutionResult, text: str, duration_ms: int, next_pk: int | None = None
 ) -> CallOutcome:
     """How the record keeps a call that has ended; ``text`` is what the model got."""
+    verdict, decided_by = decision(result)
     return CallOutcome(
         pk=pk,
         state=ToolCallState.SUCCEEDED if result.success else ToolCallState.FAILED,
@@ -145,4 +156,6 @@ def call_outcome(
         if isinstance(found := result.metadata.get("discovery"), ToolDiscovery)
         else None,
         full_result=make_storable(result.metadata.get("full_content", ""))[:FULL_LIMIT],
+        verdict=verdict,
+        decided_by=decided_by,
     )

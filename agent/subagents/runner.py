@@ -79,7 +79,7 @@ class SubagentRunner:
         inner = build_nested_context(agent, context)
         model, tools = self._model(agent), self._registry.narrowed(agent.may_use)
         prompt = await render_prompt(agent.prompt, inner, tools)
-        run_pk = await self._begin(model, invocation)
+        run_pk = await self._begin(agent, model, invocation)
         opening, spoke = agent.opening(prompt.text, request), _speaking(inner)
         task = RunRequest(
             run_pk, opening, inner, agent.model_calls, has_spoken=spoke, accepts_nothing=True
@@ -125,13 +125,13 @@ class SubagentRunner:
             self._models[agent.model] = agent.model()
         return self._models[agent.model]
 
-    async def _begin(self, model: LLMClient, invocation: ToolInvocation) -> int:
+    async def _begin(self, agent: Subagent, model: LLMClient, invocation: ToolInvocation) -> int:
         """The key of the run; 0 for one that is not on record."""
         if self._record is None or not invocation.call_pk:
             return 0
         begun = self._record.submit(
             begin_subagent_runs,
-            StartSubagentRun(invocation.call_pk, model.name, self._record.process_id),
+            StartSubagentRun(invocation.call_pk, model.name, self._record.process_id, agent.name),
         )
         try:
             return await asyncio.shield(begun)

@@ -7,6 +7,7 @@ import pytest
 
 from agent.chat.conversation import ConversationHandler
 from agent.record.arrivals import MessageArrival
+from agent.record.offers import tool_offers
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -15,6 +16,11 @@ from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
 
 Say = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _forget_rows_of_another_database() -> None:
+    tool_offers.forget()
 
 
 @pytest.fixture

@@ -32,7 +32,10 @@ from tools.text.placeholders import render_mock
 logger = logging.getLogger(__name__)
 LogLimit(logger, named=1)
 
-RESERVED_METADATA = {"refusal", "mock", "full_content", "pending", "worker", "state_change"}
+RESERVED_METADATA = {
+    *("refusal", "mock", "full_content", "pending", "worker", "state_change"),
+    *("verdict", "decided_by"),
+}
 """Metadata of results that only this system may set, not a provider.
 
 ``pause_execution`` is not among them: by MaiBot's contract any tool may end the run.

@@ -22,7 +22,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
-from tools.refusals import ToolRefusal
+from tools.refusals import CallVerdict, RefusalReason, ToolRefusal
 from tools.registry import outcomes
 from tools.registry.approval import requires_approval
 from tools.registry.argument_checks import add_own_messages
@@ -186,9 +186,9 @@ class ToolRegistry:
             call = ExecutionRequest(
                 ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS
             )
-            return await run_after_hooks(
-                call, outcomes.refused_result(name, offer, await self._near(name, context))
-            )
+            result = outcomes.refused_result(name, offer, await self._near(name, context))
+            row = self._settings().get(name)
+            return _decided(await run_after_hooks(call, result), offer.reason, row)
         call = ExecutionRequest(
             offer.spec,
             invocation,
@@ -199,13 +199,15 @@ class ToolRegistry:
         try:
             arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
         except ApprovalNeeded as needed:  # the call has not started, so no hook is called
-            return _from(offer, outcomes.unapproved_result(name, needed.arguments))
+            result = outcomes.unapproved_result(name, needed.arguments)
+            return _from(offer, result, RefusalReason.NEEDS_APPROVAL)
         except ToolError as error:
-            result = _denied(offer, error)
+            result, verdict = _denied(offer, error), _verdict(error)
         else:
             call = replace(call, invocation=replace(invocation, arguments=arguments))
             result = await execute_call(call, offer.provider, offer.settings)
-        return _from(offer, await run_after_hooks(call, result))
+            verdict = _allowance(result, approved=approved)
+        return _from(offer, await run_after_hooks(call, result), verdict)
 
     async def needs_approval(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
@@ -350,8 +352,27 @@ def _denied(offer: ResolvedTool, error: ToolError) -> ToolExecutionResult:
             return outcomes.raised_result(name, error)
 
 
-def _from(offer: ResolvedTool, result: ToolExecutionResult) -> ToolExecutionResult:
-    metadata = {**result.metadata, "provider_name": offer.provider.provider_name}
-    if offer.declared.is_long_running:
-        metadata["is_long_running"] = True
-    return replace(result, metadata=metadata)
+def _verdict(error: ToolError) -> str:
+    """What was decided of a call that was not begun."""
+    return error.refusal.reason if isinstance(error, CallRefused) else CallVerdict.INVALID
+
+
+def _allowance(result: ToolExecutionResult, *, approved: bool) -> str:
+    """What was decided of a call that was made."""
+    if result.metadata.get("mock"):
+        return CallVerdict.MOCKED
+    return CallVerdict.APPROVED if approved else CallVerdict.ALLOWED
+
+
+def _decided(
+    result: ToolExecutionResult, verdict: str, row: ToolSettings | None, **metadata: Any
+) -> ToolExecutionResult:
+    """``result`` with what was decided of its call, and by whose row."""
+    metadata |= {"verdict": str(verdict), "decided_by": row.label if row else ""}
+    return replace(result, metadata={**result.metadata, **metadata})
+
+
+def _from(offer: ResolvedTool, result: ToolExecutionResult, verdict: str) -> ToolExecutionResult:
+    long = {"is_long_running": True} if offer.declared.is_long_running else {}
+    provider_name = offer.provider.provider_name
+    return _decided(result, verdict, offer.settings, provider_name=provider_name, **long)

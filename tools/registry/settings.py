@@ -37,6 +37,12 @@ class ToolSettings:
     parameter_descriptions: Mapping[str, str] = field(default_factory=dict)
     provider_name: str = ""
     looked_at: str = ""
+    pk: int | None = field(default=None, compare=False)
+
+    @property
+    def label(self) -> str:
+        """What the record calls the row; "" where there is none."""
+        return "" if self.pk is None else f"#{self.pk} {self.name}"
 
 
 _FIELDS = tuple(entry.name for entry in fields(ToolSettings))

@@ -52,6 +52,8 @@ async def test_an_unapproved_call_is_not_made_and_says_what_it_would_be():
         "refusal": "needs_approval",
         "arguments": {"amount": 7},
         "provider_name": "p",
+        "verdict": "needs_approval",
+        "decided_by": "",
     }
 
 

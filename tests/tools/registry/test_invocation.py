@@ -67,7 +67,8 @@ async def test_an_unknown_tool_is_named_in_the_result():
 
 async def test_a_result_says_which_provider_it_came_from():
     result = await outcome(answering(success=True, content="x", metadata={"own": 1}))
-    assert result.metadata == {"own": 1, "provider_name": "P"}
+    by_whom = {"verdict": "allowed", "decided_by": ""}
+    assert result.metadata == {"own": 1, "provider_name": "P"} | by_whom
 
 
 async def test_the_provider_gets_the_chat_and_the_whole_invocation():
@@ -114,7 +115,8 @@ async def test_a_mock_answers_instead_of_the_tool():
     )
     result = await registry.invoke(ToolInvocation("t", {"n": 1, "who": "我"}))
     assert (result.success, result.content) == (True, "我: 1")
-    assert result.metadata == {"mock": True, "provider_name": "P"}
+    by_whom = {"verdict": "mocked", "decided_by": ""}
+    assert result.metadata == {"mock": True, "provider_name": "P"} | by_whom
     assert provider.invocations == []
 
 

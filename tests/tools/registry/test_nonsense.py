@@ -111,7 +111,8 @@ async def test_a_provider_ends_a_run_but_says_nothing_that_is_the_systems_to_say
         "state_change": 1,
     }
     result = await returned(content="x", metadata={**claims, "pause_execution": True, "own": 1})
-    assert result.metadata == {"pause_execution": True, "own": 1, "provider_name": "P"}
+    by_whom = {"provider_name": "P", "verdict": "allowed", "decided_by": ""}
+    assert result.metadata == {"pause_execution": True, "own": 1} | by_whom
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError()], ids=repr)

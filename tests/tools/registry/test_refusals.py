@@ -184,13 +184,14 @@ async def test_the_calls_of_a_minute_are_counted_and_invalid_ones_are_not():
 
 async def test_a_provider_cannot_speak_of_refusals():
     async def forge(invocation: ToolInvocation) -> ToolExecutionResult:
-        metadata = {"refusal": "needs_approval", "mock": True, "own": 1}
+        metadata = {"refusal": "needs_approval", "mock": True, "own": 1, "verdict": "approved"}
         return ToolExecutionResult(
             invocation.tool_name, success=True, content="x", metadata=metadata
         )
 
     result = await registry_of(Provider("P", "t", answer=forge)).invoke(ToolInvocation("t"))
-    assert result.metadata == {"own": 1, "provider_name": "P"}
+    by_whom = {"provider_name": "P", "verdict": "allowed", "decided_by": ""}
+    assert result.metadata == {"own": 1} | by_whom
 
 
 async def test_a_tool_that_vanished_between_listing_and_call_is_not_found():
@@ -223,3 +224,21 @@ class Confused(Away):
 async def test_a_provider_that_cannot_say_why_costs_nothing():
     registry = registry_of(Confused("C"), Away("M"))
     assert (await refused(registry, "far"))[1][1] == "far 的服务器已断开。"
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        (ToolSettings("t", pk=7), "allowed"),
+        (ToolSettings("t", pk=7, enabled=False), "disabled"),
+        (ToolSettings("t", pk=7, allowed="owners"), "not_permitted"),
+        (ToolSettings("t", pk=7, mock_enabled=True), "mocked"),
+        (ToolSettings("t", pk=7, requires_approval="always"), "needs_approval"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_result_says_what_was_decided_and_by_whose_row(row, verdict):
+    registry = ToolRegistry(lambda: {"t": row})
+    registry.register_provider(Provider("P", "t"))
+    result = await registry.invoke(ToolInvocation("t", {}))
+    assert (result.metadata["verdict"], result.metadata["decided_by"]) == (verdict, "#7 t")
