@@ -59,17 +59,14 @@ def _kind(byte: int) -> str:
 
 _KIND_OF = "".join(map(_kind, range(256))).encode()
 _CONTINUATION = bytes(range(0x80, 0xC0))
-_SMALL = bytes.maketrans(b"A", b"a")
-_ALONE = {
-    mark: bytes(code if code == ord(mark) else ord("_") for code in range(256))
-    for mark, kind in _KINDS.items()
-    if kind.run
-}
+#: A bit for each kind whose runs count; capitals are letters there.
+_BIT_OF = {mark: 1 << place for place, mark in enumerate(m for m, k in _KINDS.items() if k.run)}
+_BITS = bytes(_BIT_OF.get("a" if code == ord("A") else chr(code), 0) for code in range(256))
 
 
 def estimate_text_tokens(text: str) -> float:
-    """The tokens of ``text``, in less than 1 ms for 24,000 characters; of a very long one by
-    samples, so that no text takes more than a few."""
+    """The tokens of ``text``, never more than two a character, in less than 1 ms for 24,000
+    characters; of a very long one by samples, so that no text takes more than a few."""
     if len(text) <= SAMPLED_FROM:
         return _weigh(text.encode(errors="surrogatepass"))
     starts = range(0, len(text) - PIECE + 1, (len(text) - PIECE) // (PIECES - 1))
@@ -136,17 +133,17 @@ class TokenScale:
 def _weigh(data: bytes) -> float:
     """Tokens of UTF-8. Every pass is one of the interpreter's loops in C over a byte a sign."""
     signs = data.translate(_KIND_OF, _CONTINUATION)
+    bits = int.from_bytes(signs.translate(_BITS))
+    begun = (bits ^ (bits & (bits >> 8))).to_bytes(len(signs))  # the first sign of each run
+    capitals = signs.count(b"A")
     tokens = _LINE * signs.count(b"n") + _INDENT * signs.count(b"n ")
-    if capitals := signs.count(b"A"):
-        tokens += _CAPITAL * capitals + _HUMP * signs.count(b"aA")
-        signs = signs.translate(_SMALL)
+    if capitals:
+        tokens += (_CAPITAL + _KINDS["a"].each) * capitals + _HUMP * signs.count(b"aA")
     for mark in _ASCII if data.isascii() else _KINDS:
-        kind, sign = _KINDS[mark], mark.encode()
-        if found := signs.count(sign):
-            tokens += kind.each * found
-            if kind.run:
-                alone = signs.translate(_ALONE[mark])
-                tokens += kind.run * (alone.count(b"_" + sign) + alone.startswith(sign))
+        kind = _KINDS[mark]
+        tokens += kind.each * signs.count(ord(mark))
+        if kind.run:
+            tokens += kind.run * begun.count(_BIT_OF[mark])
     return tokens
 
 

@@ -5,6 +5,8 @@ import math
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.llm.base import LLMRequest
 from agent.llm.meter import estimate_tokens
@@ -61,6 +63,11 @@ def test_texts_are_taken_for_about_what_the_vocabularies_count(text, deepseek, o
 def test_no_text_has_no_tokens_and_half_a_pair_of_surrogates_has_some():
     assert estimate_text_tokens("") == 0
     assert 0 < estimate_text_tokens("\ud83d") < 3
+
+
+@given(st.one_of(st.text(), st.text(st.sampled_from("aA0. \n霜。，한ж—😂"))))
+def test_no_character_is_more_than_two_tokens(text):
+    assert 0 <= estimate_text_tokens(text) <= 2 * len(text)
 
 
 def test_a_very_long_text_is_counted_by_samples_in_bounded_time():
