@@ -34,7 +34,8 @@ def test_a_frame_stays_whole_however_little_is_left():
     short = shorten_message(user_message(SPEECH), 0)
     assert short["content"].startswith(FRAME + "\n话")
     assert count_words(short) < SHORTEST + 20
-    assert shorten_text(FRAME, 0) is FRAME
+    assert shorten_text(FRAME * 9, 0) == FRAME * 9
+    assert shorten_text(f"{FRAME}\n{'x' * 500}", 2) == f"{FRAME}\nx…（省略 498 字）…x"
 
 
 def test_a_fence_keeps_its_beginning_and_its_end():
