@@ -15,6 +15,8 @@ PARTED_BLOCKS = frozenset({"reasoning.text", "reasoning.summary", "text", "think
 """Types of blocks whose text comes in parts. What is encrypted comes whole."""
 NOT_KEPT = frozenset({"choices", "obfuscation"})
 """Of a chunk: ``obfuscation`` is random, it only hides how long a piece is."""
+NAME_LIMIT = 256
+"""Characters from which on a name grows no more: each growth copies it."""
 DEPTH = 3
 """Levels of an object of unknown meaning that are merged; below them the last one counts."""
 
@@ -38,7 +40,7 @@ class ChunkAssembler:
         """A message that came whole: an answer that is not streamed, or the end of one that is."""
 
     def add(self, chunk: object) -> None:
-        """Take the next chunk. What is no object says nothing; Gemini wraps errors in a list."""
+        """Take the next chunk, or several in a list. What is no object says nothing."""
         for part in chunk if isinstance(chunk, list) else [chunk]:
             if isinstance(part, dict):
                 self._add(part)
@@ -55,7 +57,7 @@ class ChunkAssembler:
             return body
         choice = dict(self._choice)
         if "usage" in choice:
-            # Moonshot: https://platform.kimi.ai/docs/api/chat
+            # Moonshot: https://github.com/caudena/beam_weaver/releases/tag/v0.1.12
             body.setdefault("usage", choice.pop("usage"))
         parts = self._message.plain()
         said = {key: value for key, value in parts.items() if value}
@@ -68,7 +70,8 @@ class ChunkAssembler:
         for key, value in chunk.items():
             if value is not None and value != "" and key not in NOT_KEPT:
                 self._top[key] = value
-        if chunk.get("object") == "error":  # vLLM: the chunk is the error itself
+        if chunk.get("object") == "error":
+            # vLLM, where the chunk is the error itself: https://github.com/block/goose/pull/8031
             self._top.setdefault("error", chunk)
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else []:
@@ -143,7 +146,7 @@ class _Blocks:
     back unmerged, or merged across blocks, they are refused:
     https://github.com/OpenRouterTeam/ai-sdk-provider/issues/519
     https://github.com/agno-agi/agno/issues/8794. Mistral streams content as such a list:
-    https://docs.mistral.ai/capabilities/reasoning
+    https://github.com/braintrustdata/braintrust-sdk-javascript/issues/1857
     """
 
     def __init__(self) -> None:
@@ -202,9 +205,11 @@ class _Calls:
     def _find(self, part: dict[str, Any]) -> _Fields:
         """The call that ``part`` is of, begun if there is none.
 
-        Gemini leaves the index out; Ollama gives 0 to every call, each with its id and name
-        (https://github.com/ollama/ollama/issues/15457). The id may be in the first part alone, in
-        every one, or another in every one, which then lack the name (early vLLM).
+        Gemini leaves the index out (https://github.com/noho/dayu-agent/issues/82); Ollama, and
+        others at times, give 0 to every call, each with its id and name
+        (https://github.com/ollama/ollama/issues/15457). The id may be in the first part alone, or
+        in every one, or empty in the rest (https://github.com/InternLM/lmdeploy/issues/3412).
+        Another id without a name begins no call.
         """
         index, call_id, function = (part.get(key) for key in ("index", "id", "function"))
         index = index if isinstance(index, int) else None
@@ -253,6 +258,8 @@ def _joined_name(held: object, text: str) -> str:
     """A name of which another part came: itself again (llama.cpp, NVIDIA), more of it, or its
     rest. https://github.com/ggml-org/llama.cpp/issues/13774"""
     before = held if isinstance(held, str) else ""
+    if len(before) > NAME_LIMIT:
+        return before
     return text if text.startswith(before) else before + text
 
 

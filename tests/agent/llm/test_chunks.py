@@ -162,7 +162,8 @@ def test_content_in_parts_stays_in_parts():
     [
         [part(0, "a", "f", ""), part(0, None, None, '{"x"'), part(0, None, None, ": 1}")],
         [part(0, "a", "f", '{"x"'), part(0, "a", "f", ": 1}")],  # llama.cpp
-        [part(0, "a", "f", '{"x"'), part(0, "other", None, ": 1}")],  # early vLLM
+        [part(0, "a", "f", '{"x"'), part(0, "other", None, ": 1}")],
+        [part(0, "a", "f", '{"x"'), part(0, "", None, ": 1}")],  # vLLM
         [part(0, None, "f", '{"x"'), part(0, "a", "f", ": 1}")],
         [part(None, "a", "f", '{"x"'), part(None, None, None, ": 1}")],
         [part(None, "a", "f", '{"x"'), part(None, "a", "f", ": 1}")],
@@ -193,6 +194,11 @@ def test_interleaved_calls_find_their_pieces():
 
 def test_a_name_in_parts_is_joined():
     assert called(part(0, "a", "get_", ""), part(0, None, "weather", "{}"))[0][1] == "get_weather"
+
+
+def test_a_name_does_not_grow_for_ever():
+    (call,) = called(*(part(0, "a", f"n{number}", "") for number in range(2_000)))
+    assert len(call[1]) < 300
 
 
 def test_a_thought_signature_stays_on_its_call():
