@@ -36,6 +36,8 @@ class LLMError(AgentError):
     is_free = False
     kind = ""
     """What it refused (:class:`agent.llm.refusals.RefusalKind`), where that is known."""
+    retry_seconds: float = 0
+    """After which the endpoint wants to be asked again (``Retry-After``); 0: it did not say."""
     attempts: "tuple[Any, ...]" = ()
     """The endpoints that were asked (:class:`agent.llm.base.Attempt`), the last one included."""
     sent: "Any" = None
