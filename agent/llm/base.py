@@ -90,8 +90,10 @@ class LLMRequest:
 class LLMClient(Protocol):
     """A chat-completions model."""
 
-    name: str
-    """What the record says answered."""
+    @property
+    def name(self) -> str:
+        """What the record says answered."""
+        ...
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
         """Ask once, retries included. Raises :class:`agent.domain.errors.LLMError`.

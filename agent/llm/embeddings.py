@@ -13,19 +13,32 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from operator import mul
-from typing import Any
+from typing import Any, Protocol
 
 from agent.domain.errors import LLMError
-from agent.llm.client import OpenAIClient
+from agent.llm.endpoint_pool import EndpointClient
 
 #: Characters of one text that are sent: endpoints refuse what is too long for their model.
 TEXT_LIMIT = 2_000
 
 
+class TextEmbedder(Protocol):
+    """What gives texts a meaning: an :class:`Embedder`, or several of one model."""
+
+    @property
+    def name(self) -> str:
+        """Vectors can be compared with those of the same name."""
+        ...
+
+    async def embed(self, texts: list[str]) -> list[bytes]:
+        """As :meth:`Embedder.embed`."""
+        ...
+
+
 class Embedder:
     """The meaning of texts, as the model that ``client`` names has it."""
 
-    def __init__(self, client: OpenAIClient) -> None:
+    def __init__(self, client: EndpointClient) -> None:
         self._client = client
 
     @property

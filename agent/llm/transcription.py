@@ -4,18 +4,31 @@ https://platform.openai.com/docs/api-reference/audio/createTranscription; which 
 endings an endpoint takes is in :data:`agent.media.voice_reader.ENDINGS`.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from agent.domain.errors import LLMError
-from agent.llm.client import OpenAIClient
+from agent.llm.endpoint_pool import EndpointClient
 
 MULTIPART = {"headers": {"Content-Type": "multipart/form-data"}}
+
+
+class SoundTranscriber(Protocol):
+    """What turns sounds into words: a :class:`Transcriber`, or several, one after the other."""
+
+    @property
+    def name(self) -> str:
+        """What the record says did it."""
+        ...
+
+    async def transcribe(self, sound: bytes, ending: str, mime_type: str) -> str:
+        """As :meth:`Transcriber.transcribe`."""
+        ...
 
 
 class Transcriber:
     """The words in sounds, transcribed by the model that ``client`` names."""
 
-    def __init__(self, client: OpenAIClient) -> None:
+    def __init__(self, client: EndpointClient) -> None:
         self._client = client
 
     @property

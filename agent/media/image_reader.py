@@ -18,7 +18,7 @@ asked, other tasks with the same question wait for its answer
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -27,6 +27,8 @@ from django.utils.translation import gettext_noop
 from agent.domain.errors import LLMError
 from agent.domain.file_types import PICTURES
 from agent.domain.media_refs import MediaKind, MediaRef
+from agent.domain.model_roles import ModelRole
+from agent.domain.persona import Persona
 from agent.domain.types import IncomingMessage
 from agent.llm.base import LLMClient, LLMRequest
 from agent.llm.images import picture_part
@@ -64,15 +66,18 @@ class ImageReader:
         answers: DescriptionCache,
         downloads: MediaDownloader,
         image_worker: ImageWorker,
-        model: LLMClient | None,
+        find_model: Callable[[Sequence[int]], LLMClient | None],
     ) -> None:
+        """``find_model`` tells what describes pictures at this moment, for the endpoints that a
+        persona names; None where nothing does."""
         self._answers = answers
         self._downloads = downloads
         self._image_worker = image_worker
-        self._model = model
+        self._find_model = find_model
 
     def wants(self, pending: PendingMessage) -> bool:
-        return pending.persona.vision_mode != "describe" or self._model is not None
+        persona = pending.persona
+        return persona.vision_mode != "describe" or self._model(persona) is not None
 
     async def fetch(
         self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
@@ -89,16 +94,20 @@ class ImageReader:
         notes = note_missing_media(SOME_MISSING, found)
         has_pictures = any(ref.kind == "image" for ref in pending.message.media)
         text, mode = "", pending.persona.vision_mode
-        if mode != "native" and self._model is None and has_pictures:
+        model = self._model(pending.persona) if mode != "native" else None
+        if mode != "native" and model is None and has_pictures:
             notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
-        elif mode != "native" and self._model is not None and pictures:
-            text = await self._described(self._model, pending, pictures, notes)
+        elif model is not None and pictures:
+            text = await self._described(model, pending, pictures, notes)
         shown = pictures if mode != "describe" else ()
         return MediaText(
             fences.label_medium(fences.MediaLabel.PICTURE, text) if text else "",
             tuple(dict.fromkeys(notes)),
             shown,
         )
+
+    def _model(self, persona: Persona) -> LLMClient | None:
+        return self._find_model(persona.endpoints.get(ModelRole.VISION, ()))
 
     async def _described(
         self, model: LLMClient, pending: PendingMessage, pictures: Sequence[str], notes: list[str]

@@ -7,7 +7,7 @@ sound and the model's name: what was sent twice is heard once.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,8 +15,9 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.errors import LLMError
 from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
+from agent.domain.model_roles import ModelRole
 from agent.domain.types import ChatAddress, IncomingMessage
-from agent.llm.transcription import Transcriber
+from agent.llm.transcription import SoundTranscriber
 from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import WRONG_KIND, DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
@@ -60,7 +61,8 @@ NO_WORDS = gettext_noop("The voice was not transcribed: the model heard no words
 
 
 class VoiceReader:
-    """The reader of voice messages; without a ``transcriber`` it only says why it reads none."""
+    """The reader of voice messages; where ``find_transcriber`` finds none at a moment, it only says
+    why it reads none."""
 
     kinds: frozenset[MediaKind] = frozenset({"record"})
 
@@ -68,15 +70,17 @@ class VoiceReader:
         self,
         answers: DescriptionCache,
         downloads: MediaDownloader,
-        transcriber: Transcriber | None,
+        find_transcriber: Callable[[Sequence[int]], SoundTranscriber | None],
     ) -> None:
         self._answers = answers
         self._downloads = downloads
-        self._transcriber = transcriber
+        self._find_transcriber = find_transcriber
 
     def wants(self, pending: PendingMessage) -> bool:
         account, sender_id = pending.account, pending.message.sender_id
-        return self._transcriber is not None and account.includes(account.media.voice, sender_id)
+        return self._transcriber(pending) is not None and account.includes(
+            account.media.voice, sender_id
+        )
 
     async def fetch(
         self, message: IncomingMessage, ref: MediaRef, allowance: DownloadAllowance
@@ -96,7 +100,7 @@ class VoiceReader:
         raise MediaUnavailable(NOT_TAKEN)
 
     async def read(self, pending: PendingMessage, found: Sequence[FetchedMedia]) -> MediaText:
-        transcriber = self._transcriber
+        transcriber = self._transcriber(pending)
         if transcriber is None or not found:
             return MediaText(notes=self._why_not(pending))
         notes = note_missing_media(SOME_MISSING, found)
@@ -111,9 +115,8 @@ class VoiceReader:
             tuple(dict.fromkeys(notes)),
         )
 
-    async def close(self) -> None:
-        if self._transcriber is not None:
-            await self._transcriber.close()
+    def _transcriber(self, pending: PendingMessage) -> SoundTranscriber | None:
+        return self._find_transcriber(pending.persona.endpoints.get(ModelRole.TRANSCRIPTION, ()))
 
     async def _converted(
         self, chat: ChatAddress, ref: MediaRef, allowance: DownloadAllowance
@@ -137,7 +140,7 @@ class VoiceReader:
         return None
 
     async def _heard(
-        self, message_pk: int, sound: StoredFile, transcriber: Transcriber, notes: list[str]
+        self, message_pk: int, sound: StoredFile, transcriber: SoundTranscriber, notes: list[str]
     ) -> str:
         """The words in ``sound``, "" when there are none; ``notes`` get to know why."""
 
@@ -159,7 +162,7 @@ class VoiceReader:
         has_voice = any(ref.kind in self.kinds for ref in pending.message.media)
         if self.wants(pending) or not has_voice:
             return ()
-        return (NO_MODEL,) if self._transcriber is None else (NOT_ALLOWED,)
+        return (NO_MODEL,) if self._transcriber(pending) is None else (NOT_ALLOWED,)
 
 
 def _fit(sound: StoredFile) -> StoredFile:

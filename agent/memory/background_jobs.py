@@ -33,6 +33,10 @@ SLOTS = 2
 #: figure.
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3_600.0
 
+#: What reads chats at this moment; None where nothing does.
+FindModel = Callable[[], LLMClient | None]
+ReadChat = Callable[[LLMClient, int, NoteViewer], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryPolicy:
@@ -51,18 +55,18 @@ class SummaryPolicy:
 
 
 class MemoryJobs:
-    """Reads chats in the background, each by one task at a time. ``clock`` counts monotonic
-    seconds."""
+    """Reads chats in the background, each by one task at a time, where there is a model for it.
+    ``clock`` counts monotonic seconds."""
 
     def __init__(
         self,
         record: Record,
-        model: LLMClient,
+        find_model: FindModel,
         habits: SummaryPolicy,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._record = record
-        self._model = model
+        self._find_model = find_model
         self._habits = habits
         self._clock = clock
         self._turns: Counter[int] = Counter()
@@ -74,7 +78,7 @@ class MemoryJobs:
     def after_turn(self, session_pk: int, chat: NoteViewer) -> None:
         """A message of this chat was answered: see whether there is enough to read, without waiting
         for it."""
-        if not self._habits.every:
+        if not self._habits.every or self._find_model() is None:
             return
         self._turns[session_pk] += 1
         until, _ = self._pauses.get(session_pk, (0.0, 0.0))
@@ -101,11 +105,12 @@ class MemoryJobs:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _see_to(self, session_pk: int, chat: NoteViewer) -> None:
-        if not await self._record.has_tokens_left():
+        model = self._find_model()
+        if model is None or not await self._record.has_tokens_left():
             return  # what is due now is due later as well
         async with self._slots:
             done = [
-                await self._tried(read, session_pk, chat)
+                await self._tried(read, model, session_pk, chat)
                 for read in (self._summarise, self._take_notes)
             ]
         if all(done):
@@ -117,35 +122,35 @@ class MemoryJobs:
         self._turns[session_pk] = self._habits.every
 
     async def _tried(
-        self, read: Callable[[int, NoteViewer], Awaitable[None]], session_pk: int, chat: NoteViewer
+        self, read: ReadChat, model: LLMClient, session_pk: int, chat: NoteViewer
     ) -> bool:
         with capture_error() as attempt:
-            await read(session_pk, chat)
+            await read(model, session_pk, chat)
         if attempt.error is not None:
             logger.warning("Chat %s was not read: %s", session_pk, attempt.error)
         return attempt.error is None
 
-    async def _summarise(self, session_pk: int, _: NoteViewer) -> None:
+    async def _summarise(self, model: LLMClient, session_pk: int, _: NoteViewer) -> None:
         if not self._habits.summary_after:
             return
         wish = (session_pk, self._habits.window, self._habits.summary_after)
         if batch := await self._record.submit(summary_store.find_unsummarized, wish):
-            answer = await self._model.complete(LLMRequest(summary_request(batch)))
+            answer = await model.complete(LLMRequest(summary_request(batch)))
             text = summary_text(answer.text)
             digest = NewDigest(
-                batch, self._model.name, text, (), answer.input_tokens, answer.output_tokens
+                batch, model.name, text, (), answer.input_tokens, answer.output_tokens
             )
             await self._record.submit(summary_store.save_digests, digest)
 
-    async def _take_notes(self, session_pk: int, chat: NoteViewer) -> None:
+    async def _take_notes(self, model: LLMClient, session_pk: int, chat: NoteViewer) -> None:
         if not self._habits.extract_turns:
             return
         if batch := await self._record.submit(
             summary_store.find_unread, (session_pk, self._habits.extract_turns)
         ):
-            answer = await self._model.complete(LLMRequest(extraction_request(batch)))
+            answer = await model.complete(LLMRequest(extraction_request(batch)))
             notes = extracted_notes(answer.text, batch, chat)
             digest = NewDigest(
-                batch, self._model.name, "", notes, answer.input_tokens, answer.output_tokens
+                batch, model.name, "", notes, answer.input_tokens, answer.output_tokens
             )
             await self._record.submit(summary_store.save_digests, digest)

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from agent.domain.errors import LLMError
-from agent.llm.embeddings import Embedder
+from agent.llm.embeddings import TextEmbedder
 from agent.memory import vector_store
 from agent.memory.vector_store import TextVector
 from agent.record.record import Record
@@ -20,19 +21,24 @@ EVERY_SECONDS, AFTER_FAILURE = 30.0, 300.0
 PATIENCE = 3.0
 
 
-async def run_note_embedding(record: Record, embedder: Embedder) -> None:
+#: What compares meanings at this moment; None where nothing does.
+FindEmbedder = Callable[[], TextEmbedder | None]
+
+
+async def run_note_embedding(record: Record, find_embedder: FindEmbedder) -> None:
     """Give every note its vector for as long as this process lives."""
     while True:
         pause = AFTER_FAILURE
         with log_errors(logger, "The meaning of notes could not be had"):
-            await record.submit(vector_store.drop_incomparable_vectors, embedder.name)
-            while await record.has_tokens_left() and await embed_note_batch(record, embedder):
-                pass
+            if (embedder := find_embedder()) is not None:
+                await record.submit(vector_store.drop_incomparable_vectors, embedder.name)
+                while await record.has_tokens_left() and await embed_note_batch(record, embedder):
+                    pass
             pause = EVERY_SECONDS
         await asyncio.sleep(pause)
 
 
-async def embed_note_batch(record: Record, embedder: Embedder) -> int:
+async def embed_note_batch(record: Record, embedder: TextEmbedder) -> int:
     """Give at most ``BATCH`` notes their vectors; how many had none. Raises
     :class:`agent.domain.errors.LLMError`."""
     notes = await record.submit(vector_store.find_notes_without_vector, BATCH)
@@ -45,7 +51,7 @@ async def embed_note_batch(record: Record, embedder: Embedder) -> int:
     return len(notes)
 
 
-async def _vectors(texts: list[str], embedder: Embedder) -> list[bytes]:
+async def _vectors(texts: list[str], embedder: TextEmbedder) -> list[bytes]:
     """A vector for each text; b"" for one that the endpoint refuses while it takes others."""
     try:
         return await embedder.embed(texts)
@@ -64,7 +70,7 @@ async def _vectors(texts: list[str], embedder: Embedder) -> list[bytes]:
     return found
 
 
-async def embed_message(text: str, embedder: Embedder) -> TextVector:
+async def embed_message(text: str, embedder: TextEmbedder) -> TextVector:
     """The meaning of a message, none when it cannot be had in time: words are found without it."""
     try:
         async with asyncio.timeout(PATIENCE):

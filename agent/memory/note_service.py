@@ -4,10 +4,9 @@ up."""
 from dataclasses import replace
 
 from agent.domain.notes import NoteViewer
-from agent.llm.embeddings import Embedder
 from agent.memory import notes_store, vector_store
 from agent.memory import recall as recalling
-from agent.memory.embedding import embed_message
+from agent.memory.embedding import FindEmbedder, embed_message
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.relevance import RecalledNote
 from agent.memory.vector_store import TextVector
@@ -20,9 +19,9 @@ class NoteService:
     After cancellation of a method the commit may still happen.
     """
 
-    def __init__(self, record: Record, embedder: Embedder | None = None) -> None:
+    def __init__(self, record: Record, find_embedder: FindEmbedder = lambda: None) -> None:
         self._record = record
-        self._embedder = embedder
+        self._find_embedder = find_embedder
 
     async def remember(self, wish: notes_store.NewNote) -> notes_store.WrittenNote:
         return await self._record.submit(notes_store.write_notes, wish)
@@ -61,9 +60,10 @@ class NoteService:
 
     async def _meaning(self, viewer: NoteViewer, words: str) -> TextVector:
         """The meaning of ``words``, asked for only where it can be compared with that of a note."""
-        if self._embedder is None or not words.strip():
+        embedder = self._find_embedder()
+        if embedder is None or not words.strip():
             return TextVector()
         has_any = await self._record.submit(
-            vector_store.has_visible_vectors, (viewer, self._embedder.name)
+            vector_store.has_visible_vectors, (viewer, embedder.name)
         )
-        return await embed_message(words, self._embedder) if has_any else TextVector()
+        return await embed_message(words, embedder) if has_any else TextVector()

@@ -5,6 +5,7 @@ import asyncio
 import json
 import logging
 import re
+from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
@@ -56,12 +57,14 @@ async def review_notes(record: Record, model: LLMClient | None) -> tuple[int, in
     return merges, await record.submit(review_store.propose_retirements, now)
 
 
-async def run_note_review(record: Record, model: LLMClient | None, hours: int) -> None:
+async def run_note_review(
+    record: Record, find_model: Callable[[], LLMClient | None], hours: int
+) -> None:
     """Review every ``hours`` for as long as this process lives; with 0, never."""
     while hours:
         await asyncio.sleep(hours * HOUR)
         with log_errors(logger, "The notes could not be reviewed"):
-            await review_notes(record, model)
+            await review_notes(record, find_model())
 
 
 async def _proposed(record: Record, model: LLMClient, cluster: NoteCluster) -> int:

@@ -7,10 +7,8 @@ from typing import Any
 
 from agent.domain.notes import NoteViewer
 from agent.domain.types import ChatAddress
-from agent.llm.base import LLMClient
-from agent.llm.embeddings import Embedder
-from agent.memory.background_jobs import MemoryJobs, SummaryPolicy
-from agent.memory.embedding import run_note_embedding
+from agent.memory.background_jobs import FindModel, MemoryJobs, SummaryPolicy
+from agent.memory.embedding import FindEmbedder, run_note_embedding
 from agent.memory.note_service import NoteService
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.review import run_note_review
@@ -30,22 +28,22 @@ class MemorySettings:
 
 
 class MemoryService:
-    """Notes for the tools and the prompt, and the work on them. ``model`` is None where there is
-    only the demo."""
+    """Notes for the tools and the prompt, and the work on them. ``find_model`` and
+    ``find_embedder`` tell who is asked at a moment; None where nobody can be."""
 
     def __init__(
         self,
         record: Record,
         settings: MemorySettings,
-        model: LLMClient | None = None,
-        embedder: Embedder | None = None,
+        find_model: FindModel = lambda: None,
+        find_embedder: FindEmbedder | None = None,
     ) -> None:
-        self.notebook = NoteService(record, embedder)
+        self.notebook = NoteService(record, find_embedder or (lambda: None))
         self._record = record
         self._settings = settings
-        self._model = model
-        self._embedder = embedder
-        self._upkeep = MemoryJobs(record, model, settings.habits) if model else None
+        self._find_model = find_model
+        self._find_embedder = find_embedder
+        self._upkeep = MemoryJobs(record, find_model, settings.habits)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -53,9 +51,11 @@ class MemoryService:
         loop."""
         work: list[Coroutine[Any, Any, None]] = []
         if self._settings.review_hours:
-            work.append(run_note_review(self._record, self._model, self._settings.review_hours))
-        if self._embedder is not None:
-            work.append(run_note_embedding(self._record, self._embedder))
+            work.append(
+                run_note_review(self._record, self._find_model, self._settings.review_hours)
+            )
+        if self._find_embedder is not None:
+            work.append(run_note_embedding(self._record, self._find_embedder))
         self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]
 
     async def build_context(
@@ -82,23 +82,18 @@ class MemoryService:
     def after_turn(self, session_pk: int, chat: ChatAddress) -> None:
         """A message of this chat was answered, and is on record as such. Never waits, never
         raises."""
-        if self._upkeep is not None:
-            self._upkeep.after_turn(session_pk, build_chat_viewer(chat, ""))
+        self._upkeep.after_turn(session_pk, build_chat_viewer(chat, ""))
 
     async def drain(self, seconds: float) -> None:
         """Give running jobs ``seconds``; those that do not finish are due again later."""
-        if self._upkeep is not None:
-            await self._upkeep.drain(seconds)
+        await self._upkeep.drain(seconds)
 
     async def close(self) -> None:
-        """End everything that was begun, before the record is closed. The model is its owner's to
-        close."""
+        """End everything that was begun, before the record is closed."""
         await self.drain(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._embedder is not None:
-            await self._embedder.close()
 
 
 def build_chat_viewer(chat: ChatAddress, sender_id: str) -> NoteViewer:

@@ -17,11 +17,7 @@ from django.utils.translation import gettext_noop
 from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase, ToolCallState
 from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
-from agent.llm.completion import (
-    calling_message,
-    describe_empty_response,
-    is_empty_response,
-)
+from agent.llm.completion import calling_message, describe_empty_response, is_empty_response
 from agent.llm.messages import ChatMessage
 from agent.llm.meter import spending_for
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
@@ -57,14 +53,17 @@ CUT_SHORT = gettext_noop("The answer was cut short at the model's own limit.")
 
 
 class Engine:
-    """Runs tasks with one model and one tool registry, any number at a time."""
+    """Runs tasks with one model and one tool registry, any number at a time. ``timing`` is the
+    model of the timing gate, where that is another one."""
 
-    def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
+    def __init__(
+        self, model: LLMClient, registry: ToolRegistry, timing: LLMClient | None = None
+    ) -> None:
         self.model = model
         self.registry = registry.narrowed(
             lambda spec: spec.metadata.get("builtin_stage") != "timing"
         )
-        self._gate = TimingGate(model, registry)
+        self._gate = TimingGate(timing or model, registry)
 
     async def run(self, task: RunRequest, journal: StepJournal) -> RunResult:
         """Continue until the model answers without a tool call, a tool ends the run, or

@@ -17,10 +17,13 @@ from django.conf import settings
 from agent.api.queries import StatelessQueries
 from agent.chat.conversation import ConversationHandler
 from agent.chat.inbox import Inbox
+from agent.domain.model_roles import ModelRole
 from agent.domain.types import IncomingMessage, MediaSource, Outbox
 from agent.llm.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
 from agent.record.accounts import AccountRows
+from agent.record.endpoint_reports import log_failure
+from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -55,18 +58,24 @@ class Runtime:
         quotas = wiring.build_quotas(accounts)
         self.record = Record(self.process_id, cache, self._reload, quotas, accounts)
         meter.set_receiver(self.record.spend)
-        self._chat_tools = wiring.build_chat_tools(self.record, source)
-        self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools)
-        self._live = wiring.build_live_providers(self.record)
+        self.book = wiring.build_endpoint_book(self.record)
+        """Whom this process asks for what."""
+        self._chat_tools = wiring.build_chat_tools(self.record, source, self.book)
+        self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools, self.book)
+        self._live = wiring.build_live_providers(self.record, self.book)
         for provider in self._live:
             self.registry.register_provider(provider)
         self.files = wiring.build_file_store()
         """The copies of what messages hold; also those that came inside a frame."""
-        self.engine = Engine(wiring.build_chat_model(), self.registry)
+        self.engine = Engine(
+            self.book.model(ModelRole.CHAT), self.registry, self.book.model(ModelRole.TIMING)
+        )
         self.queries = StatelessQueries(self.record, self.engine)
         self.jobs = BackgroundCalls(self.record, self._wake)
-        self._media = wiring.build_media_pipeline(self.record, source) if source else None
-        self.memory = wiring.build_memory(self.record, self.engine.model)
+        self._media = (
+            wiring.build_media_pipeline(self.record, source, self.book) if source else None
+        )
+        self.memory = wiring.build_memory(self.record, self.book)
         conversations = ConversationHandler(
             self.record, self.engine, outbox, self.jobs, media=self._media, memory=self.memory
         )
@@ -88,6 +97,8 @@ class Runtime:
         loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
+        self.book.start()
+        self.record.submit(mirror_environment, None).add_done_callback(log_failure)
         first = self.record.renew_lease(
             alone=alone, is_first=True
         )  # before anything can be claimed from the dead
@@ -149,7 +160,7 @@ class Runtime:
         await self.memory.close()
         await self.registry.close()
         await self._chat_tools.close()
-        await self.engine.model.close()
+        await self.book.close()
         meter.set_receiver(None)
         await self.record.close()
         if self._lock is not None:
@@ -157,6 +168,7 @@ class Runtime:
 
     def _reload(self) -> None:
         """What the operator has changed. Runs in the database thread."""
+        self.book.reload()
         self._outbox.reload()
         self._chat_tools.reload()
         for provider in self._live:

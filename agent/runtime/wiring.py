@@ -1,6 +1,6 @@
 """Building the agent from the settings: the one place that knows all its parts."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from django.conf import settings
@@ -21,12 +21,12 @@ from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain import answer_policy
 from agent.domain.answer_triggers import TriggerRules
 from agent.domain.endpoint import Endpoint
+from agent.domain.model_roles import ModelRole
 from agent.domain.types import MediaSource
-from agent.llm.base import LLMClient
 from agent.llm.client import OpenAIClient
-from agent.llm.demo import DemoModel
-from agent.llm.embeddings import Embedder
-from agent.llm.transcription import Transcriber
+from agent.llm.endpoint_book import EndpointBook
+from agent.llm.endpoint_pool import EndpointClient, EndpointPool, ignore_news
+from agent.llm.environment_endpoints import environment_table
 from agent.media.daily_budget import DailyQuotas
 from agent.media.description_cache import DescriptionCache
 from agent.media.document_reader import DocumentReader
@@ -41,6 +41,8 @@ from agent.memory.llm_prompts import SUMMARY_CHARS
 from agent.memory.service import MemoryService, MemorySettings
 from agent.memory.summary_store import HistoryWindow
 from agent.record.accounts import AccountRows
+from agent.record.endpoint_reports import EndpointReports
+from agent.record.endpoints import load_endpoint_table
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
 from agent.runtime.plugin_services import PluginServices
@@ -70,32 +72,18 @@ SAMPLES, BUILTIN = "samples", "builtin"
 SAMPLE_TOOLS = (get_weather, get_game_version)
 
 
-def build_chat_model() -> LLMClient:
-    """The model that answers."""
-    return _model(settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.MODEL_NAME)
+def build_endpoint_book(record: Record | None = None) -> EndpointBook:
+    """The endpoints of this process: what the environment names, until the rows are read. Without
+    a ``record``, nothing is written down of what is learnt of them."""
+    reports = EndpointReports(record) if record is not None else None
+    album = build_file_store().shown
 
+    def connect(endpoint: Endpoint) -> EndpointClient:
+        return OpenAIClient(endpoint, album=album, notices=reports)
 
-def build_coder_model() -> LLMClient:
-    """The model of the Coder subagent."""
-    return _model(settings.CODER_ENDPOINT, settings.CODER_API_KEY, settings.CODER_MODEL_NAME)
-
-
-def _model(endpoint: str, api_key: str, name: str) -> LLMClient:
-    """The model ``name`` at ``endpoint``, or the demo where none is configured."""
-    if not endpoint:
-        return DemoModel()
-    return OpenAIClient(_endpoint(endpoint, api_key, name), album=build_file_store().shown)
-
-
-def _endpoint(url: str, key: str, model: str) -> Endpoint:
-    return Endpoint(url, (key,) if key else (), model, timeout_seconds=settings.LLM_TIMEOUT)
-
-
-def build_vision_model() -> LLMClient | None:
-    """The model that describes pictures; None where none is configured."""
-    if not (settings.UPSTREAM_ENDPOINT and settings.VISUAL_MODEL_NAME):
-        return None
-    return _model(settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY, settings.VISUAL_MODEL_NAME)
+    tell = reports.fared if reports is not None else ignore_news
+    pool = EndpointPool(connect, tell)
+    return EndpointBook(pool, environment_table(), load_endpoint_table, tell=tell)
 
 
 def build_file_store() -> FileStore:
@@ -109,28 +97,15 @@ def _kept_files(folder: Path, least_free: int) -> FileStore:
     return FileStore(folder, least_free)
 
 
-def build_transcriber() -> Transcriber | None:
-    """What turns voice into words; None where no model for it is configured."""
-    client = _side_client(settings.TRANSCRIBE_MODEL_NAME)
-    return Transcriber(client) if client else None
-
-
-def _side_client(name: str) -> OpenAIClient | None:
-    """A client for another model at the endpoint of the one that answers; None where it has no
-    name, or there is no endpoint."""
-    endpoint, key = settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY
-    if not (endpoint and name):
-        return None
-    return OpenAIClient(_endpoint(endpoint, key, name))
-
-
-def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:
+def build_media_pipeline(record: Record, source: MediaSource, book: EndpointBook) -> MediaPipeline:
     """Everything that media of messages are understood with."""
-    files, image_worker, vision = build_file_store(), ImageWorker(), build_vision_model()
+    files, image_worker = build_file_store(), ImageWorker()
     fetcher = Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media"))
     downloads, answers = MediaDownloader(fetcher, files, source), DescriptionCache(record)
-    voice = VoiceReader(answers, downloads, build_transcriber())
-    sight = ImageReader(answers, downloads, image_worker, vision)
+    voice = VoiceReader(answers, downloads, book.transcriber)
+    sight = ImageReader(
+        answers, downloads, image_worker, partial(book.find_model, ModelRole.VISION)
+    )
     readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads)]
     days = DailyQuotas(record, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
     return MediaPipeline(
@@ -138,12 +113,12 @@ def build_media_pipeline(record: Record, source: MediaSource) -> MediaPipeline:
         source,
         files,
         readers,
-        [answers, image_worker, fetcher, voice, *filter(None, [vision])],
+        [answers, image_worker, fetcher],
         days,
     )
 
 
-def build_memory(record: Record, model: LLMClient) -> MemoryService:
+def build_memory(record: Record, book: EndpointBook) -> MemoryService:
     """The memory, as the operator wants it; the demo model reads no chats."""
     chars = settings.MAX_CONTEXT_CHARS - settings.MEMORY_CHARS - SUMMARY_CHARS
     window = HistoryWindow(
@@ -151,20 +126,12 @@ def build_memory(record: Record, model: LLMClient) -> MemoryService:
     )  # apart from history: system, summary, memory, current
     habits = SummaryPolicy(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
     wanted = MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
-    return MemoryService(
-        record, wanted, model if settings.UPSTREAM_ENDPOINT else None, build_embedder()
-    )
-
-
-def build_embedder() -> Embedder | None:
-    """What compares meanings; None where no model for it is configured."""
-    client = _side_client(settings.EMBEDDING_MODEL_NAME)
-    return Embedder(client) if client else None
+    return MemoryService(record, wanted, partial(book.find_model, ModelRole.MEMORY), book.embedder)
 
 
 SUBAGENTS = [
     Subagent(
-        name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=build_coder_model
+        name="Coder", description="擅长编写和解释代码", prompt=CODER_PROMPT, model=ModelRole.CODER
     )
 ]
 """Agents that the model hands work to by name, with the tool ``use_subagent``."""
@@ -172,10 +139,14 @@ AGENTS: list[Subagent] = []
 """Agents that are tools under their own names; add yours here."""
 
 
-def build_chat_tools(record: Record | None, source: MediaSource | None = None) -> ChatTools:
+def build_chat_tools(
+    record: Record | None, source: MediaSource | None = None, book: EndpointBook | None = None
+) -> ChatTools:
     """The tools that look into a chat and send pictures to it."""
-    files = build_file_store()
-    sight = StickerChooser(build_vision_model, files) if settings.STICKERS_BY_VISION else None
+    files, book = build_file_store(), book or build_endpoint_book()
+    sight = None
+    if settings.STICKERS_BY_VISION:
+        sight = StickerChooser(partial(book.find_model, ModelRole.VISION), files)
     return ChatTools(
         record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media")), source, sight
     )
@@ -189,7 +160,7 @@ def build_builtin_tools(
         name="replyer",
         description="撰写回复",
         prompt=settings.SYSTEM_PROMPT,
-        model=build_chat_model,
+        model=ModelRole.CHAT,
     )
     return [
         send_message.send_message,
@@ -210,13 +181,17 @@ def build_builtin_tools(
 
 
 def build_tool_registry(
-    cache: SettingsCache, record: Record | None = None, chat: ChatTools | None = None
+    cache: SettingsCache,
+    record: Record | None = None,
+    chat: ChatTools | None = None,
+    book: EndpointBook | None = None,
 ) -> ToolRegistry:
     """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put
     down."""
+    book = book or build_endpoint_book()
     registry = ToolRegistry(lambda: cache.current, defer_above=settings.DEFER_TOOLS_ABOVE)
-    runner = SubagentRunner(registry, record)
-    chat = chat or build_chat_tools(record)
+    runner = SubagentRunner(registry, record, book.model)
+    chat = chat or build_chat_tools(record, book=book)
     chat.attach(registry)
     registry.register_provider(
         MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat))
@@ -226,10 +201,11 @@ def build_tool_registry(
     return registry
 
 
-def build_live_providers(record: Record) -> list[LiveProvider]:
+def build_live_providers(record: Record, book: EndpointBook) -> list[LiveProvider]:
     """The tools that come from rows: started only in processes that serve."""
     reserved = [spec.name for spec in declared_tools()]
-    capabilities = CapabilityService(record, PluginServices(record, build_chat_model))
+    services = PluginServices(record, partial(book.model, ModelRole.CHAT))
+    capabilities = CapabilityService(record, services)
     plugins = PluginHost(
         record, settings.PLUGINS_DIR, ProcessLimits.from_settings(), capabilities, reserved=reserved
     )

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.claims import Claim
 from agent.domain.errors import AgentError
+from agent.domain.model_roles import ModelRole
 from agent.domain.states import RunState
 from agent.llm.base import LLMClient
 from agent.record.deferred_calls import CallSuspension
@@ -50,17 +51,29 @@ class NullJournal:
     async def suspend(self, suspension: CallSuspension) -> None: ...
 
 
+def no_model(role: ModelRole) -> LLMClient:
+    """For a runner that only describes its agents."""
+    raise LookupError(f"nobody is asked for {role}")
+
+
 class SubagentRunner:
     """Has agents work with the tools of ``registry``.
 
     Every call that an agent makes is decided by the registry as its caller's are: for the
     sender of the same message, in the same chat. Without a ``record``, and for calls that
-    are not on record themselves, nothing is put down. Used from one event loop.
+    are not on record themselves, nothing is put down. ``models`` tells who is asked for a role.
+    Used from one event loop.
     """
 
-    def __init__(self, registry: ToolRegistry, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        record: Record | None = None,
+        models: Callable[[ModelRole], LLMClient] = no_model,
+    ) -> None:
         self._registry = registry
         self._record = record
+        self._roles = models
         self._models: dict[Callable[[], LLMClient], LLMClient] = {}
 
     async def ask(
@@ -121,6 +134,8 @@ class SubagentRunner:
             await self._models.popitem()[1].close()
 
     def _model(self, agent: Subagent) -> LLMClient:
+        if isinstance(agent.model, ModelRole):
+            return self._roles(agent.model)
         if agent.model not in self._models:
             self._models[agent.model] = agent.model()
         return self._models[agent.model]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from agent.domain.model_roles import ModelRole
 from agent.llm.base import LLMClient
 from agent.llm.messages import ChatMessage, system_message
 from tools.contract import JsonSchema, ToolSpec
@@ -32,7 +33,8 @@ ANSWER_FORM = (
 class Subagent:
     """What another agent is, for the one that declares it.
 
-    ``model`` makes its client; agents with the same function share one client.
+    ``model`` is the role whose endpoints are asked, or makes a client of its own; agents with the
+    same function share that client.
     """
 
     name: str
@@ -41,7 +43,7 @@ class Subagent:
     """For the model that may hand it work."""
     prompt: str
     """A template, as the persona's is; see :mod:`agent.domain.prompt_template`."""
-    model: Callable[[], LLMClient]
+    model: ModelRole | Callable[[], LLMClient] = ModelRole.CHAT
     tools: Collection[str] | Callable[[ToolSpec], bool] = ()
     """The tools it may use, by name or as a predicate; the person who started it must be permitted
     them too."""

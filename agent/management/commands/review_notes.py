@@ -5,10 +5,10 @@ import asyncio
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.core.management import BaseCommand
 from django.utils.translation import gettext as _
 
+from agent.domain.model_roles import ModelRole
 from agent.llm.meter import meter
 from agent.memory.review import review_notes
 from agent.record.record import Record
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
-        uses_model = bool(settings.UPSTREAM_ENDPOINT) and not options["without_model"]
+        uses_model = not options["without_model"]
         merges, retirements = asyncio.run(self._review(uses_model=uses_model))
         self.stdout.write(
             _("Proposed: %(merges)d merges, %(retirements)d deletions.")
@@ -41,13 +41,14 @@ class Command(BaseCommand):
         )
 
     async def _review(self, *, uses_model: bool) -> tuple[int, int]:
-        record = Record("review", SettingsCache(), lambda: None)
+        record = Record("review", SettingsCache(), lambda: book.reload())
+        book = wiring.build_endpoint_book(record)
         meter.set_receiver(record.spend)
-        model = wiring.build_chat_model() if uses_model else None
         try:
+            await record.submit(record.run_starter.reload_settings, None)
+            model = book.find_model(ModelRole.MEMORY) if uses_model else None
             return await review_notes(record, model)
         finally:
-            if model is not None:
-                await model.close()
+            await book.close()
             meter.set_receiver(None)
             await record.close()

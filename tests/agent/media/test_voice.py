@@ -59,7 +59,7 @@ async def hear(record, model, tmp_path) -> AsyncIterator[Any]:
         **fields: Any,
     ) -> MediaText:
         downloads = MediaDownloader(fetcher, files, client)
-        voice = VoiceReader(answers, downloads, transcriber if is_on else None)
+        voice = VoiceReader(answers, downloads, lambda _: transcriber if is_on else None)
         said = message("[语音]", media=refs, **fields)
         return await perceive(record, client, files, voice, said, account or AccountSettings())
 

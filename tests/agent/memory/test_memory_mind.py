@@ -43,10 +43,11 @@ def talked(turns: int) -> int:
 
 
 async def test_what_is_summarised_after_a_turn_is_in_mind_at_the_next(record: Record):
+    model = Script("他们聊了数字")
     memory = MemoryService(
         record,
         MemorySettings(1_500, SummaryPolicy(WINDOW, summary_after=2)),
-        Script("他们聊了数字"),
+        lambda: model,
     )
     session_pk = await sync_to_async(talked)(2)
     assert await memory.build_context(session_pk, GROUP, "20001", "hi") == MemoryContext()
@@ -59,7 +60,7 @@ async def test_what_is_summarised_after_a_turn_is_in_mind_at_the_next(record: Re
 async def test_with_everything_off_nothing_is_recalled_and_nobody_is_asked(record: Record):
     await sync_to_async(noted)(ANN_IN_GROUP, "希望被叫作船长")
     session_pk = await sync_to_async(talked)(9)
-    memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW)), Script())
+    memory = MemoryService(record, MemorySettings(0, SummaryPolicy(WINDOW)), Script)
     memory.start()
     memory.after_turn(session_pk, GROUP)
     assert await memory.build_context(session_pk, GROUP, "20001", "船长") == MemoryContext()
@@ -71,11 +72,12 @@ async def test_a_reading_that_is_cut_off_leaves_nothing_behind_and_is_due_again(
     model = Script(never, "摘要")
     settings = MemorySettings(0, SummaryPolicy(WINDOW, summary_after=2))
     session_pk = await sync_to_async(talked)(2)
-    memory = MemoryService(record, settings, model)
+    memory = MemoryService(record, settings, lambda: model)
     memory.after_turn(session_pk, GROUP)
     await memory.close()
     assert not await Digest.objects.aexists()
-    again = MemoryService(record, settings, Script("摘要"))
+    answers = Script("摘要")
+    again = MemoryService(record, settings, lambda: answers)
     again.after_turn(session_pk, GROUP)
     await again.drain(10)
     assert (await Digest.objects.aget()).text == "摘要"

@@ -151,7 +151,7 @@ async def upkept(
     clock: Clock,
     turns: int = 1,
 ) -> MemoryJobs:
-    upkeep = MemoryJobs(record, model, habits, clock)
+    upkeep = MemoryJobs(record, lambda: model, habits, clock)
     await again(upkeep, session, turns)
     return upkeep
 

@@ -108,7 +108,7 @@ async def test_a_note_is_recalled_by_its_meaning_in_its_chat_alone(
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃咸鱼", person="9")
     model.script([embeds(SWEET, SALTY), embeds(SWEET)], model="embedding")
     assert await embed_note_batch(record, embedder) == 2
-    book = NoteService(record, embedder)
+    book = NoteService(record, lambda: embedder)
     background = await book.recall(ANN_IN_GROUP, "dessert?", budget=1_500)
     assert [
         json.loads(line)["text"] for line in background.memory.splitlines() if line[0] == "{"
@@ -122,7 +122,9 @@ async def test_without_the_endpoint_notes_are_found_by_their_words(
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃巧克力", person="9")
     model.script([embeds(SWEET), fails(400)], model="embedding")
     await embed_note_batch(record, embedder)
-    background = await NoteService(record, embedder).recall(ANN_IN_GROUP, "巧克力", budget=1_500)
+    background = await NoteService(record, lambda: embedder).recall(
+        ANN_IN_GROUP, "巧克力", budget=1_500
+    )
     assert "爱吃巧克力" in background.memory
 
 
@@ -154,7 +156,7 @@ async def test_nobody_is_asked_for_a_meaning_that_no_note_could_have(
     record: Record, model: ScriptedModel, embedder: Embedder
 ):
     await sync_to_async(noted)(ANN_IN_GROUP, "爱吃巧克力")
-    await NoteService(record, embedder).recall(ANN_IN_GROUP, "巧克力", budget=1_500)
+    await NoteService(record, lambda: embedder).recall(ANN_IN_GROUP, "巧克力", budget=1_500)
     assert model.requests == []
 
 
