@@ -27,7 +27,7 @@ _FORMATS = (
 _MARK = re.compile(
     r"<tool_call>\s*(?:[\[{]|```|<function=|[\w.:-]{1,200}\s*(?:<arg_key>|</tool_call>)|\Z)"
     rf"|{formats.FUNCTION.pattern}|{formats.SECTION.pattern}|<[｜|]DSML[｜|]"
-    rf"|{formats.INVOKE.pattern}|\[TOOL_CALLS\]\s*[\[{{\w]|<\|python_tag\|>|<tool_calls>\s*\["
+    rf"|{formats.INVOKE.pattern}|\[TOOL_CALLS\]\s*(?:[\w.:-]{{1,200}}\s*)?[\[{{]|<\|python_tag\|>|<tool_calls>\s*\["
     r"|<\|tool_call(?:_start\|>|s?\|>|>call:)"  # LFM2, Granite, Gemma 4
     r"|to=functions\.[^\s<]{1,200}[^<]{0,99}<\|(?:constrain|message)\|>"
 )

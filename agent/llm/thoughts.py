@@ -72,9 +72,10 @@ def split_thoughts(text: str) -> SplitText:
     Tags in code fences and between backticks are prose. Any closing tag ends what any opening tag
     began, for models mix them up. Elsewhere
 
-    * an opening tag counts at the beginning of the text, of a line or right after other thoughts;
-      after the end of a sentence it counts when it is closed and a sentence or a line ends before
-      that. Everywhere else it is prose: ``the <think> tag is …``.
+    * an opening tag counts at the beginning of the text, of a line (a quote's ``>`` may stand
+      before it) or right after other thoughts; after the end of a sentence it counts when it is
+      closed and a sentence or a line ends before that. Everywhere else it is
+      prose: ``the <think> tag is …``.
     * Thoughts end where as many tags closed as opened (inner ones count at the beginning of a line
       only); if that never comes, at the last closing tag; without one at a tool call that begins a
       line, or at the end of the text.
@@ -141,7 +142,7 @@ def _tags(text: str, position: int) -> Iterator[_Tag]:
     while found := _TOKEN.search(text, position):
         before = text[position : found.start()]
         line = before[before.rfind("\n") + 1 :]
-        begins_line = not line.strip() and (begins_line or "\n" in before)
+        begins_line = not line.strip(" \t\r>") and (begins_line or "\n" in before)
         if found["fence"] or found["ticks"]:
             position, begins_line = code_end(text, found), False
             continue

@@ -174,7 +174,8 @@ def test_what_a_real_model_said_about_tools_stays_prose(name):
         ("Hermes writes <tool_call> before a call.", False),
         (f"`{BARE}` and `{HERMES!r}` are calls.", False),
         (f"Like this:\n```\n{HERMES}\n```", False),
-        ("[TOOL_CALLS] is a token of Mistral's.", True),
+        ("[TOOL_CALLS] is a token of Mistral's.", False),
+        ('Sure. [TOOL_CALLS]other[ARGS]{"a": 1}', True),
         ("你好", False),
     ],
 )

@@ -48,6 +48,7 @@ def test_the_thoughts_of_each_known_model_are_split_off(text, said, thoughts):
         ("<think><think>a</think>b", "b"),
         ("<think>a</think>b\n<think>c</think>d", "b\nd"),
         ("<think>a</think><think>b</think>c", "c"),
+        ("> <think>a\n> </think>\nb", "> \nb"),
         ("<think>I end with `</think>`, then\n</think>\nb", "b"),
         ("<think>\n```py\nx\n</think>\nb\n```py\ny\n```\nc", "b\n```py\ny\n```\nc"),
         ("好的。<think>用户想知道天气。要查。</think>晴", "好的。晴"),
