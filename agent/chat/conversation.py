@@ -131,7 +131,7 @@ class ConversationHandler:
         elif pending.notice:
             await self._send_notice(run)
         else:
-            with spending_for(**build_spenders(pending)):
+            with spending_for(**build_spenders(pending, active.persona.name)):
                 await self._answer(run, prefetch, resumed=resumed)
 
     async def _answer(

@@ -9,7 +9,7 @@ from agent.run.services import RunServices
 from tools.contract import ToolExecutionContext
 
 
-def build_spenders(pending: PendingMessage) -> dict[str, Any]:
+def build_spenders(pending: PendingMessage, persona: str) -> dict[str, Any]:
     """Who the model calls for a message count for, in the fields of
     :class:`agent.llm.meter.SpendScope`."""
     chat, sender = pending.message.chat, pending.message.sender_id
@@ -18,6 +18,7 @@ def build_spenders(pending: PendingMessage) -> dict[str, Any]:
         "chat": chat.place,
         "person": person_subject(chat, sender),
         "is_owner": sender in pending.account.owners,
+        "persona": persona,
         "tool": "",
     }
 

@@ -1,7 +1,12 @@
 """Budgets: how much may be spent on whom, and what happens then. Pure."""
 
+import math
+from typing import NamedTuple
+
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+
+from agent.domain.endpoint import TokenPrices
 
 
 class SpendKind(TextChoices):
@@ -33,3 +38,47 @@ TOKENS = "tokens"
 """The unit of a budget that is not in a currency."""
 NANO = 10**9
 """Sums of money are whole numbers of billionths, so that adding them up stays exact."""
+
+
+class BudgetTerms(NamedTuple):
+    """A budget as it is obeyed: ``limit`` in tokens, or in billionths of the currency ``unit``."""
+
+    pk: int
+    name: str
+    kind: SpendKind
+    subject: str
+    """"": each one of the kind for itself."""
+    period: BudgetPeriod
+    limit: int
+    unit: str
+    action: BudgetAction
+    cheaper: int | None = None
+    """The key of the endpoint that answers then."""
+
+    def period_start(self, day: str) -> str:
+        """The first day of the period that ``day`` (``2026-01-31``) is in."""
+        return period_start(self.period, day)
+
+    def amount(self, prices: TokenPrices, input_tokens: int, output_tokens: int) -> int:
+        """What so many tokens count against this budget at most; 0 where it is in another
+        currency, or no price is known."""
+        if self.unit == TOKENS:
+            return input_tokens + output_tokens
+        return most_cost(prices, input_tokens, output_tokens) if prices.currency == self.unit else 0
+
+    def used_percent(self, spent: int) -> int:
+        return 100 if not self.limit else spent * 100 // self.limit
+
+
+def period_start(period: BudgetPeriod, day: str) -> str:
+    """The first day of the ``period`` that ``day`` is in."""
+    return f"{day[:7]}-01" if period == BudgetPeriod.MONTH else day
+
+
+def most_cost(prices: TokenPrices, input_tokens: int, output_tokens: int) -> int:
+    """Billionths of the currency that so many tokens cost at most: nothing is cached, and all of
+    the answer is of the dearer kind."""
+    dearest_input = max(prices.input or 0, prices.cached or 0)
+    dearest_output = max(prices.output or 0, prices.reasoning or 0)
+    per_million = input_tokens * dearest_input + output_tokens * dearest_output
+    return math.ceil(per_million * (NANO // 10**6))

@@ -24,6 +24,9 @@ PLAIN: dict[type[Field], type] = {
     models.BigIntegerField: int,
 }
 
+#: Rows of one statement that adds, at most: a database takes so many values and no more.
+ROWS_AT_ONCE = 64
+
 
 class PreparedColumn:
     """One field, and how its values are given to the database."""
@@ -135,6 +138,46 @@ class PreparedUpsert:
             ", ".join(f"{name} = excluded.{name}" for name in others),
         )
         return f"{into} VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {sets}"
+
+
+class PreparedAddition:
+    """Adds to the fields ``added`` of rows of ``model`` that are named by the unique fields
+    ``keys``, and inserts the rows that are missing. These are all fields of the model."""
+
+    def __init__(
+        self, model: type[models.Model], keys: Sequence[str], added: Sequence[str]
+    ) -> None:
+        self._model = model
+        self._keys = keys
+        self._added = added
+        self._statements: dict[int, str] = {}
+
+    def __call__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add ``rows``, no two with the same keys: the values of the keys, then those to be added.
+        They are as the database takes them."""
+        for begin in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[begin : begin + ROWS_AT_ONCE]
+            with connection.cursor() as cursor:
+                cursor.execute(self._statement(len(some)), [value for row in some for value in row])
+
+    def _statement(self, count: int) -> str:
+        if (statement := self._statements.get(count)) is None:
+            statement = self._statements[count] = self._built(count)
+        return statement
+
+    def _built(self, count: int) -> str:
+        meta = self._model._meta
+        table = _quoted(meta.db_table)
+        keys, added = (
+            [_quoted(cast("Field", meta.get_field(name)).column) for name in some]
+            for some in (self._keys, self._added)
+        )
+        row = f"({', '.join(['%s'] * len(keys + added))})"
+        sums = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in added)
+        return (
+            f"INSERT INTO {table} ({', '.join(keys + added)}) VALUES {', '.join([row] * count)}"  # noqa: S608
+            f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}"
+        )
 
 
 class PreparedUpdate:

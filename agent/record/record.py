@@ -14,6 +14,7 @@ from agent.record.accounts import AccountRows
 from agent.record.commit import GroupCommit
 from agent.record.offers import tool_offers
 from agent.record.quotas import AnswerQuotas
+from agent.record.spend_book import Posting, SpendBook, SpentAnswer
 from tools.registry.settings import SettingsCache
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Record(GroupCommit):
         self.process_id = process_id
         self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
+        self.spend_book = SpendBook()
         self._lease_ends: float | None = None
 
     async def begin_run(self, start_run: runs.StartRun) -> runs.ActiveRun:
@@ -70,7 +72,13 @@ class Record(GroupCommit):
         A call that ends after :meth:`close` is not counted, and does not fail because of this.
         """
         if not self.is_closed:
-            self.submit(spendings.add_spending, spend).add_done_callback(_log_failure)
+            self.post(Posting(spendings.current_day(), spend))
+
+    def post(self, posting: Posting) -> "asyncio.Future[SpentAnswer | None]":
+        """Count ``posting`` as :meth:`spend` does; the future is done once it is committed."""
+        written = self.submit(self.spend_book.post, posting)
+        written.add_done_callback(_log_failure)
+        return written
 
     async def has_tokens_left(self) -> bool:
         """Whether background work may still call a model: whether anything is left of
@@ -119,6 +127,6 @@ class Record(GroupCommit):
         tool_offers.forget()
 
 
-def _log_failure(written: "asyncio.Future[None]") -> None:
+def _log_failure(written: "asyncio.Future[SpentAnswer | None]") -> None:
     if not written.cancelled() and (error := written.exception()):
         logger.warning("The cost of a model call was not counted: %s", error)

@@ -98,5 +98,6 @@ async def prune_counts(record: Record) -> int:
     while some := await record.submit(tallies.prune_tallies, kept):
         count += some
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
-    await record.submit(spendings.prune_spendings, oldest.isoformat())
+    while await record.submit(spendings.prune_spendings, oldest.isoformat()):
+        pass
     return count
