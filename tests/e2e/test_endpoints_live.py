@@ -1,0 +1,77 @@
+"""Endpoints as rows on a real server: one that is added answers the next message, and nobody
+notices when one dies."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from agent.models import ModelEndpoint
+from tests.cast import fresh_id
+from tests.e2e.chat import client
+from tests.fake_onebot import FakeOneBot, spoken
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel, held
+
+
+def add_row(server: LiveServer, name: str, model: ScriptedModel, position: int) -> None:
+    """Put an endpoint into the server's database, as another process would."""
+    row = ModelEndpoint(name=name, base_url=model.url, model=name, position=position)
+    fields = [field for field in row._meta.concrete_fields if not field.primary_key]
+    names = ", ".join(field.column for field in fields)
+    values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields]
+    places = ", ".join("?" * len(fields))
+    with closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as database:
+        database.execute(f"INSERT INTO agent_modelendpoint ({names}) VALUES ({places})", values)
+        database.execute("UPDATE tools_configversion SET number = number + 1")
+        database.commit()
+
+
+async def ask(bot: FakeOneBot, user: int) -> str:
+    await bot.say_private(user, "hi")
+    return spoken(await bot.next_action())
+
+
+async def test_a_row_that_is_added_answers_the_next_message(
+    start_server: Any, model: ScriptedModel
+):
+    server = start_server(UPSTREAM_ENDPOINT="")
+    async with client(server) as bot:
+        user = fresh_id()
+        assert "demo" in await ask(bot, user)
+        add_row(server, "added", model, 100)
+        model.script(["from the row"])
+        assert await ask(bot, user) == "from the row"
+        assert model.requests[0].model == "added"
+
+
+@pytest.mark.slow
+async def test_when_the_first_dies_while_people_talk_the_second_answers_and_the_run_says_why(
+    start_server: Any, model: ScriptedModel
+):
+    with ExitStack() as first_server:
+        first = first_server.enter_context(ScriptedModel())
+        server = start_server(UPSTREAM_ENDPOINT="")
+        add_row(server, "first", first, 1)
+        add_row(server, "second", model, 2)
+        first.script(["from the first", held("never")])
+        model.answer_with(lambda _: "from the second")
+        async with client(server) as bot:
+            user = fresh_id()
+            assert await ask(bot, user) == "from the first"
+            await bot.say_private(user, "hi")
+            await first.wait_for_requests(2)
+            await asyncio.to_thread(first_server.close)
+            assert spoken(await bot.next_action()) == "from the second"
+            for _ in range(3):
+                assert await ask(bot, user) == "from the second"
+    steps = server.rows("SELECT attempts FROM agent_step ORDER BY id")
+    reasons = [json.loads(step["attempts"])[0]["reason"] for step in steps[1:]]
+    assert "cannot be reached" in reasons[0]
+    assert "not asked: it rests" in reasons[-1]
+    status = await server.row("SELECT * FROM agent_endpointstatus WHERE rests_until IS NOT NULL")
+    assert "cannot be reached" in status["error"]
