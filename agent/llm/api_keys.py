@@ -84,7 +84,9 @@ class SecretMask:
         values = [value for _, value in parse_qsl(parts.query)] + list(endpoint.headers.values())
         secrets = {key.strip() for key in endpoint.keys} | {parts.password or ""}
         secrets |= {value for value in values if len(value) >= SHORTEST_SECRET}
-        secrets |= {value.rpartition(" ")[2] for value in values if len(value) > 2 * SHORTEST_SECRET}
+        secrets |= {
+            value.rpartition(" ")[2] for value in values if len(value) > 2 * SHORTEST_SECRET
+        }
         forms = {form for one in secrets for form in (one, quote(one, safe=""), quote_plus(one))}
         self._forms = sorted(filter(None, forms), key=len, reverse=True)
 

@@ -35,6 +35,6 @@ class Pacer:
         if self._bucket is None:
             return
         async with self._next:
-            while seconds := self._bucket.wait_seconds():
+            if seconds := self._bucket.wait_seconds():
                 await asyncio.sleep(seconds)
             self._bucket.take()

@@ -43,6 +43,8 @@ class RefusalKind(StrEnum):
     """Thinking cannot be switched like this: not off, not with this word, or not at all."""
     MISSING_REASONING = "missing_reasoning"
     """The reasoning (or its signature) of an earlier answer was not sent back."""
+    NO_EXTRAS = "no_extras"
+    """What the model said beside content and calls may not be sent back."""
     DOWN = "down"
     OTHER = "other"
 
@@ -62,6 +64,12 @@ _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     (RefusalKind.MISSING_REASONING, r"reasoning_content is missing"),
     # Gemini docs/thought-signatures: "Function call is missing a thought_signature in ..."
     (RefusalKind.MISSING_REASONING, r"missing a `?thought_signature"),
+    # -- what was sent back and may not be ------------------------------------------------------
+    # Groq: "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' :
+    # property 'reasoning' is unsupported)]"
+    (RefusalKind.NO_EXTRAS, r"messages\.\d+.{0,200}property '\w+' is unsupported"),
+    # Gemini: 'Unknown name "reasoning_content" at 'messages[1]': Cannot find field.'
+    (RefusalKind.NO_EXTRAS, r"unknown name \W{0,2}\w+\W{0,2} at 'messages\["),
     # -- a request that no waiting makes smaller -----------------------------------------------
     # Groq (413) and OpenAI (429), issues of 2024 to 2026: "Request too large for model `...` on
     # tokens per minute (TPM): Limit 6000, Requested 10338, please reduce your message size"
