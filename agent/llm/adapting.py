@@ -31,6 +31,9 @@ PARAMETER_KINDS = STREAMED_KINDS | {
     RefusalKind.NO_THINKING_SWITCH,
     RefusalKind.NO_TOOLS_WHILE_THINKING,
 }
+ANY_LENGTH = "any_length"
+"""Stands among what is refused for ``max_tokens``, in a call whose window may be too small for
+them."""
 _RESERVED = frozenset({"model", "messages", "tools"})
 
 
@@ -60,16 +63,17 @@ def build_parameters(
     if RefusalKind.MAX_COMPLETION_TOKENS in kinds:
         renamed = {"max_tokens": "max_completion_tokens"}
         parameters = {renamed.get(key, key): value for key, value in parameters.items()}
+    if ANY_LENGTH in kinds:
+        lengths = ("max_tokens", "max_completion_tokens")
+        parameters = {k: v for k, v in parameters.items() if k not in lengths}
     return parameters
 
 
 def _thinking(endpoint: Endpoint, is_off: bool) -> dict[str, Any]:
     preset = PRESETS.get(endpoint.preset)
     style = preset.thinking if preset else ThinkingStyle.NONE
-    wanted = {ThinkingSwitch.ON: True, ThinkingSwitch.OFF: False}.get(endpoint.thinking)
-    return thinking_parameters(
-        style, False if is_off else wanted, endpoint.effort, endpoint.model
-    )
+    wanted = endpoint.thinking == ThinkingSwitch.ON if endpoint.thinking else None
+    return thinking_parameters(style, False if is_off else wanted, endpoint.effort, endpoint.model)
 
 
 def adapt(

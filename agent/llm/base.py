@@ -7,6 +7,16 @@ from agent.domain.endpoint import Endpoint
 from agent.llm.messages import ChatMessage
 
 
+class CallExtras(NamedTuple):
+    """What ``speaker`` said with a call that only itself understands, to be sent back to it: beside
+    the content of the ``message``, beside the parts of the ``call``, and in its ``function``."""
+
+    speaker: str
+    message: dict[str, Any]
+    call: dict[str, Any]
+    function: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
     """A tool call as the model wrote it; ``arguments`` is its JSON text, well-formed or not.
@@ -21,6 +31,7 @@ class ToolCallRequest:
     arguments: str
     problem: str = ""
     reasoning: str | None = None
+    extras: CallExtras | None = None
 
 
 class Attempt(NamedTuple):

@@ -1,7 +1,7 @@
 """Request bodies: JSON in UTF-8, in which each tool is encoded once and not for every message."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.llm.messages import ChatMessage
@@ -14,15 +14,16 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 
 class RequestEncoder:
-    """Bodies of requests to ``model``.
+    """Bodies of requests to ``model`` with ``parameters``.
 
     Fifty tools are 35 KB, which take half a millisecond to encode. Definitions are shared and never
     changed (:class:`tools.registry.definitions.DefinitionCache`), so the encoded form of one is
     cached by its identity.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
         self._head = b'{"model":%b,"messages":' % encode_json(model)
+        self._end = b",%b" % encode_json(parameters)[1:] if parameters else b"}"
         self._kept: dict[int, tuple[dict[str, Any], bytes]] = {}
         """By the ids of the definitions, which are kept too, so that no other takes over an id."""
 
@@ -32,12 +33,18 @@ class RequestEncoder:
     def encode(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]]) -> bytes:
         """The body that sends ``messages`` and offers ``tools``; none are named where there are
         none."""
+        offer = b',"tools":[%b]' % self.encode_tools(tools) if tools else b""
+        return b"".join((self._head, encode_json(messages), offer, self._end))
+
+    def encode_tools(self, tools: Sequence[dict[str, Any]]) -> bytes:
+        """``tools`` as they stand in a body, between the brackets."""
         kept = self._kept
-        encoded = [
-            known[1] if (known := kept.get(id(tool))) else self._encode_tool(tool) for tool in tools
-        ]
-        end = b',"tools":[%b]}' % b",".join(encoded) if encoded else b"}"
-        return b"".join((self._head, encode_json(messages), end))
+        return b",".join(
+            [
+                known[1] if (known := kept.get(id(tool))) else self._encode_tool(tool)
+                for tool in tools
+            ]
+        )
 
     def _encode_tool(self, definition: dict[str, Any]) -> bytes:
         if len(self._kept) >= MOST_KEPT:
@@ -50,6 +57,16 @@ class RequestEncoder:
         encoded = encode_json({"type": "function", "function": function})
         self._kept[id(definition)] = (definition, encoded)
         return encoded
+
+
+def encode_request(
+    model: str,
+    messages: Sequence[ChatMessage],
+    tools: Sequence[dict[str, Any]],
+    parameters: Mapping[str, Any],
+) -> bytes:
+    """The body of a request, as it is sent to ``model``."""
+    return RequestEncoder(model, parameters).encode(messages, tools)
 
 
 def encode_json(value: Any) -> bytes:

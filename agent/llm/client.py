@@ -1,51 +1,37 @@
-"""The model over HTTP: any OpenAI-compatible endpoint, through the openai library."""
+"""The model over HTTP: one OpenAI-compatible endpoint.
+
+A request is fitted to the model's window and put into the form that the endpoint takes
+(:mod:`agent.llm.request_forms`). When it is refused for its form or its length, it is changed and
+asked again at once.
+"""
 
 import asyncio
-import json
-import math
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
-
-import httpx2
-from openai import (
-    APIConnectionError,
-    APIStatusError,
-    APITimeoutError,
-    AsyncOpenAI,
-    DefaultAioHttpClient,
-    OpenAIError,
-)
+from dataclasses import replace
+from typing import Any, NoReturn
 
 from agent.domain.endpoint import Endpoint
-from agent.domain.errors import LLMError, LLMTimeout
+from agent.domain.errors import LLMError
+from agent.llm.adapting import ANY_LENGTH, LEARNABLE
 from agent.llm.base import LLMRequest, LLMResponse
-from agent.llm.bodies import RequestEncoder
-from agent.llm.bounds import limit_response
 from agent.llm.completion import parse_completion
+from agent.llm.costs import compute_cost_nano
 from agent.llm.images import PictureLoader, encode_with_pictures, has_kept_pictures
-from agent.llm.meter import estimate_tokens, meter, reported_tokens
+from agent.llm.meter import CallCost, estimate_tokens, meter
 from agent.llm.notices import EndpointNotices
-from agent.llm.retrying import RetryPause, compute_retry_pause
-from tools.text.storable import make_storable
+from agent.llm.refusals import RefusalKind
+from agent.llm.request_forms import FormedRequest, RequestFormer
+from agent.llm.transport import EndpointTransport, Patience
+from agent.llm.usage import Usage, read_usage
 
-#: Tries after the first one, on 408, 409, 429, 5xx and lost connections, as long after each
-#: other as Retry-After says or with exponential back-off (:mod:`agent.llm.retrying`).
-MAX_RETRIES = 3
-#: Connections to one endpoint, so that thousands of runs can wait for it at once.
-CONNECTIONS = httpx2.Limits(max_connections=5_000, max_keepalive_connections=500)
-ERROR_EXCERPT = 500
-#: Bytes of an answer from which on it is parsed in a thread, so that the event loop is not blocked.
-LARGE_ANSWER = 256 * 2**10
-#: Values in an answer, at most: each takes memory, however few bytes it is written in.
-VALUES_LIMIT = 1_000_000
+CHAT_PATH = "/chat/completions"
+MOST_CUTS = 6
+"""Times that a request is made shorter because the endpoint says it is too long."""
 
 
 class OpenAIClient:
     """A chat-completions model behind ``endpoint``.
 
-    The library's typed ``chat.completions.create`` costs 3 to 4 ms of CPU a call, most
-    of it on rebuilding the request and the answer as typed objects; its documented
-    ``post`` with aiohttp as transport costs 0.6 ms and keeps retries and errors.
+    ``notices`` is told what is learnt of it.
     """
 
     def __init__(
@@ -57,179 +43,151 @@ class OpenAIClient:
     ) -> None:
         self.endpoint = endpoint
         self.name = endpoint.model
-        self._notices = notices
-        self._bodies = RequestEncoder(endpoint.model)
         self._album = album
-        self._api_key = api_key = endpoint.keys[0] if endpoint.keys else ""
-        self._timeout_seconds = timeout_seconds = endpoint.timeout_seconds
-        self._base_url, query = split_endpoint(endpoint.url)
-        self._client = AsyncOpenAI(
-            base_url=self._base_url,
-            api_key=api_key or "none",
-            default_query=query,
-            default_headers=None if api_key else {"Authorization": ""},
-            # the library would wait too long, and drop the errors of earlier tries
-            max_retries=0,
-            timeout=timeout_seconds,
-            http_client=DefaultAioHttpClient(
-                limits=CONNECTIONS,
-                timeout=timeout_seconds,
-                event_hooks={"response": [limit_response]},
-            ),
-        )
+        self._notices = notices
+        self._former = RequestFormer(endpoint, notices)
+        self._transport = EndpointTransport(endpoint, notices)
 
     async def complete(self, request: LLMRequest, *, is_last: bool = True) -> LLMResponse:
         """As :meth:`agent.llm.base.LLMClient.complete`. With ``is_last`` false another endpoint
         can be asked, so that it is not worth while to wait for this one."""
+        patience = self._patience(is_last)
+        call = _Call(request, self._former.refuses)
         try:
-            answer = await self._asked(request)
+            answer, formed = await self._settle(call, patience)
         except (LLMError, asyncio.CancelledError) as error:
             if not (isinstance(error, LLMError) and error.is_free):
-                meter.count(estimate_tokens(request, ""))
+                self._count(Usage(input=estimate_tokens(request, "")))
             raise
-        return _read(answer, request)
+        return self._read(answer, formed)
 
-    async def _asked(self, request: LLMRequest) -> object:
-        if self._album is not None and has_kept_pictures(request.messages):
-            content = await encode_with_pictures(
-                request.messages,
-                self._album,
-                lambda messages: self._bodies.encode(messages, request.tools),
-            )
-            options = {"headers": {"Content-Length": str(content.size)}}
-            return await self.post("/chat/completions", content=content, options=options)
-        return await self.post(
-            "/chat/completions", content=self._bodies.encode(request.messages, request.tools)
+    async def _settle(self, call: "_Call", patience: Patience) -> tuple[object, FormedRequest]:
+        """The answer to ``call``, asked again in other forms as long as that may help, and the form
+        that was answered."""
+        formed = self._former.form(call.request, call.refuses)
+        while True:
+            try:
+                answer = await self._ask(formed, patience)
+            except LLMError as error:
+                following = self._change(call, formed, error)
+                if following is None:
+                    raise
+                formed = following
+            else:
+                break
+        for kind, words in call.learnt.items():
+            self._former.learn(kind, words)
+        return answer, formed
+
+    def _change(
+        self, call: "_Call", formed: FormedRequest, error: LLMError
+    ) -> FormedRequest | None:
+        """``call`` as it may be taken where the one ``formed`` was refused with ``error``; None
+        where there is no other way."""
+        if error.kind == RefusalKind.TOO_LONG:
+            return self._shorten(call, formed, str(error))
+        if error.kind not in LEARNABLE or error.kind in call.refuses:
+            return None
+        call.refuses |= {error.kind}
+        call.learnt[error.kind] = str(error)
+        following = self._former.form(call.request, call.refuses)
+        return None if following.is_same(formed) else following
+
+    def _shorten(self, call: "_Call", formed: FormedRequest, words: str) -> FormedRequest | None:
+        """``call`` in fewer tokens: fitted to the window that the endpoint names in ``words``, else
+        with half of the history, less with each time, and at last with no wish for a long
+        answer."""
+        call.cuts += 1
+        if call.cuts > MOST_CUTS:
+            return None
+        if self._former.learn_window(words):
+            following = self._former.form(call.request, call.refuses)
+            if not following.is_same(formed):
+                return following
+        shorter = self._former.shorten(call.request, 2 ** (call.cuts - 1))
+        if shorter is call.request or call.cuts == MOST_CUTS // 2:
+            call.refuses |= {ANY_LENGTH}
+        call.request = shorter
+        following = self._former.form(shorter, call.refuses)
+        return None if following.is_same(formed) else following
+
+    async def _ask(self, formed: FormedRequest, patience: Patience) -> object:
+        content: dict[str, Any] = {}
+        if self._album is not None and has_kept_pictures(formed.messages):
+            body = await encode_with_pictures(formed.messages, self._album, formed.encode)
+            content = {"content": body, "headers": {"Content-Length": str(body.size)}}
+        else:
+            content = {"content": formed.body}
+        return await self._transport.ask(
+            CHAT_PATH, content, patience, is_streamed=formed.is_streamed
         )
 
-    async def post(self, path: str, **request: Any) -> object:
-        """The JSON that the endpoint answers to ``request``, which is the library's: ``body``,
-        ``content``, ``files``, ``options``.
+    def _read(self, answer: object, formed: FormedRequest) -> LLMResponse:
+        """The completion in ``answer``. Its tokens are estimated if the endpoint does not report
+        them."""
+        endpoint = self.endpoint
+        usage, text = read_usage(answer), ""
+        try:
+            response = parse_completion(
+                answer,
+                speaker=endpoint.speaker,
+                offered=formed.tool_names,
+                text_calls=endpoint.text_calls,
+            )
+            text = response.text + response.reasoning
+        except LLMError as error:
+            self._hide(error)
+        finally:
+            if usage is None:
+                usage = formed.estimate_usage(text)
+            else:
+                self._former.correct(formed, usage)
+            cost = self._count(usage)
+        return replace(
+            response,
+            input_tokens=usage.input,
+            cached_tokens=usage.cached,
+            output_tokens=usage.output,
+            reasoning_tokens=usage.reasoning,
+            cost_nano=cost,
+            sent=formed.sent,
+        )
+
+    def _hide(self, error: LLMError) -> NoReturn:
+        error.args = (self._transport.hide(str(error)),)
+        raise error
+
+    async def post(self, path: str, **content: Any) -> object:
+        """The JSON that the endpoint answers at ``path`` to ``content``, the arguments of
+        ``httpx2.AsyncClient.build_request`` that hold it: ``json``, or ``data`` and ``files``.
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
-        content = (await self._response(path, request)).content
-        try:
-            answer = (
-                await asyncio.to_thread(_parsed, content)
-                if len(content) > LARGE_ANSWER
-                else _parsed(content)
-            )
-        except (ValueError, RecursionError) as error:
-            excerpt = _excerpt(content[: 4 * ERROR_EXCERPT].decode(errors="replace"))
-            raise LLMError(f"the answer is not JSON: {excerpt}") from error
-        meter.count(reported_tokens(answer))
+        answer = await self._transport.ask(path, content, self._patience())
+        self._count(read_usage(answer) or Usage())
         return answer
 
-    async def _response(self, path: str, request: dict[str, Any]) -> httpx2.Response:
-        """The first answer that is no failure, whole."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_seconds
-        failure, tries = None, 0
-        while True:
-            tries += 1
-            try:
-                async with asyncio.timeout_at(deadline):
-                    # The whole address: to join it with the base costs the library as much as to
-                    # send a short request.
-                    answer: httpx2.Response = await self._client.post(
-                        f"{self._base_url}{path}", cast_to=httpx2.Response, **request
-                    )
-                    return answer
-            except TimeoutError as error:
-                raise self._timeout(
-                    f"; the try before: {self._in_words(failure)}" if failure else ""
-                ) from error
-            except OpenAIError as error:
-                failure = error
-            pause = compute_retry_pause(failure, tries) if tries <= MAX_RETRIES else None
-            if pause is None or pause.seconds > deadline - loop.time():
-                raise self._given_up(failure, pause) from failure
-            await asyncio.sleep(pause.seconds)
-
     async def close(self) -> None:
-        await self._client.close()
+        await self._transport.close()
 
-    def _timeout(self, rest: str = "") -> LLMTimeout:
-        return LLMTimeout(f"no answer from the model within {self._timeout_seconds:g} s{rest}")
+    def _patience(self, is_last: bool = True) -> Patience:
+        now = asyncio.get_running_loop().time()
+        return Patience(now + self.endpoint.timeout_seconds, is_last)
 
-    def _given_up(self, failure: OpenAIError, pause: RetryPause | None) -> LLMError:
-        """Why it is not asked again: that is of no use, or ``pause`` is longer than the time
-        left."""
-        if _is_late(failure):
-            return self._timeout()
-        words = self._in_words(failure)
-        error = LLMError(words)
-        if pause is not None and pause.is_wished:
-            error = LLMTimeout(
-                f"{words}; it wants to be asked again in {pause.seconds:g} s, "
-                "longer than the time left"
-            )
-        elif pause is not None:
-            error = LLMTimeout(f"{words}; there was no time left to ask again")
-        error.is_free = True
-        return error
-
-    def _in_words(self, failure: OpenAIError) -> str:
-        """``failure`` without the key, which some endpoints repeat when they refuse it."""
-        words = _in_words(failure)
-        return words.replace(self._api_key, "***") if self._api_key else words
+    def _count(self, usage: Usage) -> int | None:
+        """Put ``usage`` down as spent; what it cost."""
+        endpoint = self.endpoint
+        cost = compute_cost_nano(endpoint.prices, usage)
+        currency = "" if cost is None else endpoint.prices.currency
+        meter.count_call(CallCost(endpoint.pk, endpoint.label, *usage, cost or 0, currency))
+        return cost
 
 
-def _read(answer: object, request: LLMRequest) -> LLMResponse:
-    """The completion in ``answer``. Its tokens are estimated if the endpoint does not report
-    them."""
-    text = ""
-    try:
-        response = parse_completion(answer)
-        text = response.text
-    finally:
-        if not reported_tokens(answer):
-            meter.count(estimate_tokens(request, text))
-    return response
+class _Call:
+    """What became of a request so far: how it has to be asked, and why."""
 
-
-def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:
-    """The base address and the query of ``endpoint``, with or without a trailing
-    ``/chat/completions``."""
-    parts = urlsplit(endpoint)
-    path = parts.path.rstrip("/").removesuffix("/chat/completions")
-    return urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query))
-
-
-def _is_late(error: OpenAIError) -> bool:
-    # A refused connection comes as a time-out too: the transport calls every failure to connect so.
-    return isinstance(error, APITimeoutError) and not isinstance(
-        error.__cause__, httpx2.ConnectTimeout
-    )
-
-
-def _in_words(error: OpenAIError) -> str:
-    match error:
-        case APIStatusError():
-            return f"the endpoint answered {error.status_code}: {_excerpt(error.response.text)}"
-        case APIConnectionError():
-            return f"the endpoint cannot be reached: {_excerpt(str(error.__cause__ or error))}"
-        case _:
-            return _excerpt(str(error))
-
-
-def _excerpt(text: str) -> str:
-    return " ".join(text.split())[:ERROR_EXCERPT]
-
-
-def _parsed(content: bytes) -> object:
-    """The JSON in ``content``, as a database can hold it. Raises ValueError, RecursionError or
-    :class:`LLMError`."""
-    if sum(map(content.count, (b",", b"[", b"{"))) > VALUES_LIMIT:
-        raise LLMError(f"the answer holds more than {VALUES_LIMIT:,} values")
-    return make_storable(json.loads(content, parse_constant=_no_number, parse_float=_finite))
-
-
-def _no_number(_word: str) -> None:
-    """NaN and the like, which some endpoints write where they are asked for nothing, and no
-    database takes as JSON."""
-
-
-def _finite(text: str) -> float | None:
-    return number if math.isfinite(number := float(text)) else None
+    def __init__(self, request: LLMRequest, refuses: frozenset[str]) -> None:
+        self.request = request
+        self.refuses = refuses
+        self.learnt: dict[str, str] = {}
+        self.cuts = 0

@@ -56,7 +56,7 @@ class Embedder:
             "input": [text[:TEXT_LIMIT] for text in texts],
             "encoding_format": "float",
         }
-        return _vectors(await self._client.post("/embeddings", body=body), len(texts))
+        return _vectors(await self._client.post("/embeddings", json=body), len(texts))
 
     async def close(self) -> None:
         await self._client.close()

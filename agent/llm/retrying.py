@@ -11,13 +11,16 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from openai import APIConnectionError, APIStatusError, OpenAIError
+from agent.llm.failures import FailedTry
+from agent.llm.refusals import RefusalKind
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """Seconds between tries if the endpoint names none: doubled with each try, and up to a quarter
 less."""
 PASSING = (408, 409, 429)
 """Statuses that may pass on the next try, apart from 500 and above."""
+PASSING_KINDS = (RefusalKind.LIMITED, RefusalKind.DOWN, RefusalKind.OTHER)
+"""What such a status may mean then: some endpoints say "no money" with the same one."""
 
 
 class RetryPause(NamedTuple):
@@ -27,16 +30,19 @@ class RetryPause(NamedTuple):
     is_wished: bool = False
 
 
-def compute_retry_pause(error: OpenAIError, tries: int) -> RetryPause | None:
-    """How long to wait after ``tries`` of which the last ended in ``error``; None where another is
-    of no use."""
-    if isinstance(error, APIStatusError):
-        headers = error.response.headers
-        if not _may_pass(error.status_code, headers):
+QUICK_PAUSE = 1.0
+"""Seconds that are waited at most where another endpoint can be asked instead."""
+
+
+def compute_retry_pause(failure: FailedTry, tries: int) -> RetryPause | None:
+    """How long to wait after ``tries`` of which the last was ``failure``; None where another is of
+    no use."""
+    if failure.status:
+        if not _may_pass(failure):
             return None
-        if wish := parse_retry_after(headers):
+        if wish := parse_retry_after(failure.headers):
             return RetryPause(wish, is_wished=True)
-    elif not isinstance(error, APIConnectionError):
+    elif failure.is_late:
         return None
     return RetryPause(
         min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random())  # noqa: S311 - jitter
@@ -61,11 +67,12 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     return seconds if seconds > 0 and math.isfinite(seconds) else None
 
 
-def _may_pass(status: int, headers: Mapping[str, str]) -> bool:
-    match headers.get("x-should-retry"):
+def _may_pass(failure: FailedTry) -> bool:
+    match failure.headers.get("x-should-retry"):
         case "true":
             return True
         case "false":
             return False
         case _:
-            return status in PASSING or status >= 500
+            is_passing = failure.status in PASSING or failure.status >= 500
+            return is_passing and failure.kind in PASSING_KINDS

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from agent.domain.errors import LLMError
 from agent.llm.endpoint_pool import EndpointClient
 
-MULTIPART = {"headers": {"Content-Type": "multipart/form-data"}}
-
 
 class SoundTranscriber(Protocol):
     """What turns sounds into words: a :class:`Transcriber`, or several, one after the other."""
@@ -42,10 +40,10 @@ class Transcriber:
         The endpoint goes by ``ending``, without a dot. Raises :class:`LLMError`, whose
         text is for the record. After cancellation the endpoint may still finish its work.
         """
-        file = (f"voice.{ending}", sound, mime_type)
-        body = {"model": self.name, "response_format": "json"}
         answer: Any = await self._client.post(
-            "/audio/transcriptions", body=body, files=[("file", file)], options=MULTIPART
+            "/audio/transcriptions",
+            data={"model": self.name, "response_format": "json"},
+            files={"file": (f"voice.{ending}", sound, mime_type)},
         )
         if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
             raise LLMError("the answer holds no text")

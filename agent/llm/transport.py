@@ -65,7 +65,12 @@ class EndpointTransport:
         self._urls: dict[str, httpx2.URL] = {}
 
     async def ask(
-        self, path: str, content: Mapping[str, Any], patience: Patience, *, is_streamed: bool = False
+        self,
+        path: str,
+        content: Mapping[str, Any],
+        patience: Patience,
+        *,
+        is_streamed: bool = False,
     ) -> object:
         """The JSON that the endpoint answers at ``path``; ``content`` are the arguments of
         ``httpx2.AsyncClient.build_request`` that hold it.
@@ -190,9 +195,7 @@ class _Asking:
     def _set_aside(self, failure: FailedTry) -> None:
         self._transport.keys.set_aside(self._place)
         if notices := self._transport.notices:
-            notices.key_refused(
-                self._endpoint, self._place, self._transport.hide(failure.words)
-            )
+            notices.key_refused(self._endpoint, self._place, self._transport.hide(failure.words))
 
     def _take_next_key(self) -> bool:
         following = next(self._keys, None)

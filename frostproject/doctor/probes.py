@@ -19,8 +19,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from agent.domain.errors import LLMError
-from agent.llm.client import split_endpoint
 from agent.llm.completion import parse_completion
+from agent.llm.transport import split_endpoint
 from frostproject.doctor.diagnosis import (
     Finding,
     FindingLevel,

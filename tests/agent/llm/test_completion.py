@@ -169,11 +169,11 @@ def test_the_reasoning_behind_calls_goes_back_with_them_as_some_endpoints_demand
     assert parse_recorded(message, ["c1"]).message == response.message
 
 
-@pytest.mark.parametrize(
-    "message", [{"reasoning_content": None, "tool_calls": [call()]}, {"reasoning_content": "hm"}]
-)
-def test_reasoning_that_nobody_asks_for_is_not_sent(message):
-    assert "reasoning_content" not in parse_completion({"choices": [{"message": message}]}).message
+@pytest.mark.parametrize("nothing", [None, [], {}])
+def test_what_says_nothing_does_not_go_back(nothing):
+    message = {"reasoning_content": nothing, "annotations": nothing, "tool_calls": [call()]}
+    response = parse_completion({"choices": [{"message": message}]}, speaker="a")
+    assert response.message.keys() == {"role", "content", "tool_calls"}
 
 
 def test_the_answer_is_kept_for_the_record_as_it_came():

@@ -8,15 +8,15 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import httpx2
 import pytest
-from openai import APIConnectionError
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest
-from agent.llm.client import OpenAIClient, split_endpoint
+from agent.llm.client import OpenAIClient
+from agent.llm.failures import FailedTry
 from agent.llm.retrying import compute_retry_pause, parse_retry_after
+from agent.llm.transport import split_endpoint
 from tests.live_server import free_port
 from tests.scripted_model import call, drops, fails, hangs, held, returns, says
 
@@ -178,7 +178,7 @@ def test_the_wish_is_read_in_every_form(monkeypatch, headers, seconds):
 
 
 def test_without_a_wish_the_pauses_grow():
-    lost = APIConnectionError(request=httpx2.Request("POST", "http://h"))
+    lost = FailedTry("no connection")
     pauses = [compute_retry_pause(lost, tries) for tries in range(1, 8)]
     longest = [0.5, 1, 2, 4, 8, 8, 8]
     assert all(
@@ -213,7 +213,7 @@ async def test_an_error_page_is_quoted_in_part(model, connect):
 async def test_an_endpoint_that_nobody_listens_at_is_named_as_such_and_not_as_slow(
     connect, monkeypatch
 ):
-    monkeypatch.setattr("agent.llm.client.MAX_RETRIES", 0)
+    monkeypatch.setattr("agent.llm.transport.MAX_RETRIES", 0)
     client = connect(f"http://127.0.0.1:{free_port()}/v1", timeout_seconds=10)
     with pytest.raises(LLMError, match="cannot be reached"):
         await client.complete(HELLO)
