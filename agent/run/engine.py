@@ -9,25 +9,28 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
-from django.utils.translation import gettext_noop
-
-from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase, ToolCallState
-from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
-from agent.llm.completion import calling_message, describe_empty_response, is_empty_response
+from agent.llm.base import LLMClient, ToolCallRequest
+from agent.llm.completion import calling_message
 from agent.llm.messages import ChatMessage
 from agent.llm.meter import spending_for
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
-from agent.record.steps import NewStep
+from agent.run.answers import find_fault
+from agent.run.endings import (
+    OUT_OF_CALLS,
+    end_with_answer,
+    end_with_last_words,
+    end_with_recorded,
+)
 from agent.run.flow import CONTINUE, get_end_reason
 from agent.run.gate import TimingGate
 from agent.run.model_call import (
     RequestedCall,
     call_model,
     elapsed_ms,
+    find_begin,
     recorded_response,
     requested_calls,
 )
@@ -47,9 +50,7 @@ from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvoca
 from tools.processes import crash_points
 from tools.registry.registry import ToolRegistry
 
-OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
 RUN_ENDED = "本轮已经结束，这次调用没有执行。"
-CUT_SHORT = gettext_noop("The answer was cut short at the model's own limit.")
 
 
 class Engine:
@@ -69,12 +70,13 @@ class Engine:
         """Continue until the model answers without a tool call, a tool ends the run, or
         ``task.model_calls`` are used up.
 
-        The last of these calls offers no tools. An empty answer is retried once. Raises
+        The last of these calls offers no tools. A faulty answer is asked for once more. Raises
         :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing to say.
         When cancelled, the journal holds every step and call that was completed.
         """
-        progress = RunProgress(list(task.messages), list(task.messages))
-        progress.begin = len(task.messages) - 1
+        progress = RunProgress(
+            list(task.messages), list(task.messages), begin=find_begin(task.messages)
+        )
         if end := await self._begun(task, journal, progress):
             return end
         model = task.model or self.model
@@ -90,19 +92,20 @@ class Engine:
                     progress.messages[0] = progress.unrecorded[0] = system
             response, step = await call_model(model, task, journal, progress, definitions)
             if is_last:
-                return _last_words(task, progress, response, step)
+                return end_with_last_words(task, progress, response, step)
             if not response.tool_calls:
-                if end := await _final(task, journal, progress, response, step):
+                if end := await end_with_answer(task, journal, progress, response, step):
                     return end
                 continue
-            progress.empty = 0
+            progress.faults.append(None)
             pks = await journal.record_step(step)
             progress.unrecorded = []
             progress.add(response.message)
             calls = [
                 PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)
             ]
-            if ended_by := await self.call_tools(task, journal, progress, response.text, calls):
+            thoughts = response.reasoning or response.text
+            if ended_by := await self.call_tools(task, journal, progress, thoughts, calls):
                 return progress.end("", None, ended_by=ended_by)
         return progress.end(OUT_OF_CALLS, None, out_of_calls=True)
 
@@ -246,7 +249,12 @@ class Engine:
         if call.is_to_be_made:
             await journal.start_call(call.pk)
             return await self.call_tools(
-                task, journal, progress, "", [PendingCall(call.pk, request)], approved=True
+                task,
+                journal,
+                progress,
+                call.reasoning or "",
+                [PendingCall(call.pk, request)],
+                approved=True,
             )
         progress.add({"role": "tool", "tool_call_id": call.call_id, "content": call.text})
         for message in drop_repeated_messages(call.following, progress.following_ids):
@@ -267,18 +275,15 @@ class Engine:
             return await self._take_up_gate(task, journal, progress)
         progress.messages = [message for step in steps for message in step.request]
         progress.unrecorded = []
+        progress.begin = find_begin(progress.messages)
+        answers = [recorded_response(step) for step in steps if step.response is not None]
         if steps[-1].response is None:  # the model call failed: repeat it
+            progress.faults = [find_fault(answer) for answer in answers]
             return None
-        response = recorded_response(steps[-1])
-        if is_empty_response(response) and not task.has_spoken():
-            answers = (
-                recorded_response(step) for step in reversed(steps) if step.response is not None
-            )
-            progress.empty = len(list(takewhile(is_empty_response, answers)))
-            _allow_another(progress, response)
-            return None
+        response = answers.pop()
+        progress.faults = [find_fault(answer) for answer in answers]
         if not response.tool_calls:
-            return progress.end(response.text, None, notes=_notes(response))
+            return end_with_recorded(task, progress, response)
         asked = requested_calls(steps[-1])
         if ended_by := await self._ended_by(task, asked):
             return progress.end("", None, ended_by=ended_by)
@@ -286,7 +291,8 @@ class Engine:
         waiting = [PendingCall(*one) async for one in self._to_be_made(task, asked, progress)]
         if waiting:
             await journal.start_call(waiting[0].pk)
-            ended_by = await self.call_tools(task, journal, progress, response.text, waiting)
+            thoughts = response.reasoning or response.text
+            ended_by = await self.call_tools(task, journal, progress, thoughts, waiting)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def _take_up_gate(
@@ -299,6 +305,7 @@ class Engine:
         """
         progress.messages = [task.messages[0], *task.steps[0].request[1:]]
         progress.unrecorded = list(progress.messages)
+        progress.begin = find_begin(progress.messages)
         asked = requested_calls(task.steps[-1])
         has_opened = any(
             one.state == ToolCallState.SUCCEEDED and call.name == CONTINUE for one, call in asked
@@ -334,58 +341,6 @@ class Engine:
             ):
                 return call.name
         return ""
-
-
-def _last_words(
-    task: RunRequest, progress: RunProgress, response: LLMResponse, step: NewStep
-) -> RunResult:
-    """The end of a run by its last model call, which offered no tools: of calls in its answer none
-    is made."""
-    step, notes = replace(step, calls=()), _notes(response)
-    if response.text.strip() or (
-        is_empty_response(response) and (task.accepts_nothing or task.has_spoken())
-    ):
-        return progress.end(response.text, step, notes=notes)
-    return progress.end(
-        OUT_OF_CALLS, replace(step, error=describe_empty_response(response)), out_of_calls=True
-    )
-
-
-async def _final(
-    task: RunRequest,
-    journal: StepJournal,
-    progress: RunProgress,
-    response: LLMResponse,
-    step: NewStep,
-) -> RunResult | None:
-    """The end of a run by an answer without tool calls; None where that is nothing, and the model
-    is asked once more.
-
-    Raises :class:`agent.domain.errors.LLMError` where it was before, unless the task takes nothing
-    for an answer.
-    """
-    if (
-        not is_empty_response(response)
-        or task.has_spoken()
-        or (task.accepts_nothing and progress.empty)
-    ):
-        return progress.end(response.text, step, notes=_notes(response))
-    await journal.record_step(replace(step, error=describe_empty_response(response)))
-    progress.unrecorded = []
-    progress.empty += 1
-    _allow_another(progress, response)
-    return None
-
-
-def _allow_another(progress: RunProgress, response: LLMResponse) -> None:
-    """Raise :class:`agent.domain.errors.LLMError` unless ``response`` is the first of nothing in a
-    row."""
-    if progress.empty > 1:
-        raise LLMError(describe_empty_response(response, " twice"))
-
-
-def _notes(response: LLMResponse) -> tuple[str, ...]:
-    return (CUT_SHORT,) if response.finish_reason == "length" and response.text.strip() else ()
 
 
 def _is(trait: str, spec: ToolSpec | None) -> bool:

@@ -113,6 +113,7 @@ class TimingGate:
             call_id=call.call_id,
             session_id=context.session_id,
             stream_id=context.stream_id,
+            reasoning=call.reasoning or "",
             call_pk=pk,
             begun_at=begun_at,
         )

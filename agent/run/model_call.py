@@ -1,6 +1,7 @@
 """One model call of a run, measured and made ready for the record, and read back from there."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase
 from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
 from agent.llm.completion import parse_recorded
+from agent.llm.messages import ChatMessage
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewCall, NewStep
 from agent.run.task import RunProgress, RunRequest, StepJournal
@@ -93,6 +95,13 @@ def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
     except (ValueError, RecursionError):
         arguments = call.arguments
     return NewCall(call.call_id, call.name, arguments, requested_by)
+
+
+def find_begin(messages: Sequence[ChatMessage]) -> int:
+    """Where the current message stands in a run's ``messages``: before the first calls, if there
+    are any, and otherwise last."""
+    calls = next((at for at, one in enumerate(messages) if "tool_calls" in one), len(messages))
+    return max(calls - 1, 0)
 
 
 def elapsed_ms(started: float) -> int:

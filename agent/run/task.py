@@ -10,6 +10,7 @@ from agent.llm.messages import ChatMessage
 from agent.record.deferred_calls import CallSuspension, DeferredCall
 from agent.record.runs import RecordedStep
 from agent.record.steps import CallOutcome, NewStep
+from agent.run.answers import AnswerFault
 from agent.run.toolbox import RunDiscoveries
 from tools.contract import ToolExecutionContext, ToolExecutionResult
 
@@ -97,8 +98,8 @@ class RunProgress:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    empty: int = 0
-    """Answers of nothing at all in a row."""
+    faults: list[AnswerFault | None] = field(default_factory=list)
+    """Of its answers, but for those of the timing gate; None for one without a fault."""
     following_ids: set[str] = field(default_factory=set)
     begin: int = 1
     """Of ``messages`` the current user's; those before may be dropped, but for the first."""

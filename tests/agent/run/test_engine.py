@@ -11,7 +11,9 @@ from agent.models import ToolCall
 from agent.record.deferred_calls import INTERRUPTED, CallSuspension
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import CallOutcome, NewStep
-from agent.run.engine import CUT_SHORT, OUT_OF_CALLS, Engine
+from agent.run.answers import CUT_SHORT
+from agent.run.endings import OUT_OF_CALLS
+from agent.run.engine import Engine
 from agent.run.task import RunRequest, RunResult
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
