@@ -27,6 +27,7 @@ from agent.record.replies import RunCompletion, SendResult
 from agent.record.run_journal import RunJournal
 from agent.record.runs import ActiveRun, RecordedAnswer, RunPlan, StartRun
 from agent.run.allowance import SendAllowance
+from agent.run.answers import only_repeats
 from agent.run.deferred_calls import DeferredCalls
 from agent.run.engine import Engine
 from agent.run.flow import ChatPauses, EndReason
@@ -50,6 +51,7 @@ SILENCE = {
     EndReason.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
     EndReason.FINISH.value: gettext_noop("the model ended its turn without a word"),
 }
+REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
 ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
 ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
@@ -167,7 +169,7 @@ class ConversationHandler:
             temp_group_id=pending.message.temp_group_id,
         )
         sender.has_spoken, sender.has_replied = active.has_spoken, active.has_replied
-        sender.allowance = SendAllowance(*active.said)
+        sender.allowance, sender.said = SendAllowance(*active.said), list(active.spoken)
         return sender
 
     async def _decide_approval(self, run: MessageRun) -> RunResult | None:
@@ -266,7 +268,9 @@ class ConversationHandler:
         """Send what the loop came to, and record the end."""
         pending, sender, text = run.pending, run.sender, result.text.strip()
         sent = None
-        if text and not sender.has_replied:
+        if only_repeats(text, sender.said):
+            run.notes.append(REPEATED)
+        elif text and not sender.has_replied:
             if (fitted := sender.allowance.cut_to_fit(text)) != text:
                 text = fitted
                 run.notes.append(ANSWER_CUT)

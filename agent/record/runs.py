@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
@@ -140,6 +140,8 @@ class ActiveRun:
     said: tuple[int, int] = (0, 0)
     """Messages that tools of it put on record before, but for questions to the owners, and their
     characters."""
+    spoken: tuple[str, ...] = ()
+    """The texts of those that were, or may have been, delivered."""
     has_notes: bool = True
     """Whether there is any note at all: without one no search is needed."""
     account: AccountSettings = DEFAULT_ACCOUNT
@@ -275,6 +277,9 @@ class RunStarter:
             has_spoken=heard.exists(),
             has_replied=heard.filter(tool_call__tool_name="reply").exists(),
             said=_said(broken),
+            spoken=tuple(
+                heard.exclude(_asks_owners(broken)).order_by("pk").values_list("text", flat=True)
+            ),
         )
 
     def _build_run(self, wish: StartRun, run_pk: int, persona: Persona) -> ActiveRun:
@@ -348,11 +353,15 @@ def _heard(run: Run) -> "QuerySet[Message]":
     )
 
 
+def _asks_owners(run: Run) -> Q:
+    """An approved call is made by a later run: in the run of the call itself only the question was
+    sent."""
+    return Q(tool_call__approval__isnull=False, tool_call__run=run)
+
+
 def _said(run: Run) -> tuple[int, int]:
     said = Message.objects.filter(run=run, direction=Direction.OUT).exclude(tool_call=None)
-    # An approved call is made by a later run: in the run of the call itself only the question was
-    # sent.
-    said = said.exclude(tool_call__approval__isnull=False, tool_call__run=run)
+    said = said.exclude(_asks_owners(run))
     found = said.aggregate(messages=Count("pk"), characters=Sum(Length("text"), default=0))
     return found["messages"], found["characters"]
 

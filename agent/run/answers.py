@@ -93,7 +93,8 @@ def was_asked_again(fault: AnswerFault, faults: Sequence[AnswerFault | None]) ->
 def mend(response: LLMResponse) -> FinalAnswer:
     """``response`` as it may be said in a chat: without marks of calls and repetition, and ended at
     a sentence where it was cut. The text may be empty then."""
-    text, notes = response.text, []
+    text = response.text
+    notes: list[str] = []
     if looks_like_calls(text):
         text = _drop_marks(text)
         notes.append(MARKS_DROPPED)
@@ -103,7 +104,7 @@ def mend(response: LLMResponse) -> FinalAnswer:
     elif response.finish_reason == "length" and text.strip():
         whole = text.rstrip()
         text = end_at_sentence(text)
-        notes.append(CUT_SHORT if text == whole else ENDED)
+        notes.append(ENDED if len(text) < len(whole) else CUT_SHORT)
     elif response.finish_reason == "content_filter" and text.strip():
         notes.append(FILTERED)
     return FinalAnswer(text, tuple(notes))
@@ -128,6 +129,8 @@ def only_repeats(text: str, said: Collection[str]) -> bool:
 
     Letters and digits are compared, line by line and as a whole.
     """
+    if not said:
+        return False
     lines = _normal_lines([text])
     whole, spoken = _normal(text), [_normal(one) for one in said]
     return bool(lines) and (lines <= _normal_lines(said) or whole == "".join(spoken))

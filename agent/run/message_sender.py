@@ -67,6 +67,8 @@ class MessageSender:
         self.has_replied = False
         """Whether the ``reply`` tool sent something: then the final text is not sent."""
         self.allowance = SendAllowance()
+        self.said: list[str] = []
+        """What tools of the run have sent, but for questions to the owners."""
         self.journal = journal
         self._outbox = outbox
         self._temp_group_id = temp_group_id
@@ -82,6 +84,8 @@ class MessageSender:
             return Delivery(State.FAILED, error=refusal)
         outcome = await self._send(parts, text, tool_call_pk=tool_call_pk)
         self.journal.settle(outcome)
+        if is_counted and outcome.delivery.state != State.FAILED:
+            self.said.append(text)
         return outcome.delivery
 
     async def send_final(
