@@ -9,7 +9,7 @@ from agent.record.record import Record
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
 from agent.record.runs import RunPlan, StartRun
-from agent.run.engine import Engine
+from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest
@@ -20,9 +20,9 @@ from tools.text.fences import neutralize_content
 class StatelessQueries:
     """Answers lists of messages with all tools that make sense without a chat."""
 
-    def __init__(self, record: Record, engine: Engine) -> None:
+    def __init__(self, record: Record, engines: PersonaEngines) -> None:
         self._record = record
-        self._engine = engine
+        self._engines = engines
 
     async def answer(self, messages: list[ChatMessage]) -> tuple[int, str]:
         """The key of the run and its final text. Raises :class:`agent.domain.errors.AgentError`.
@@ -30,13 +30,14 @@ class StatelessQueries:
         The persona's prompt goes first unless ``messages`` begin with a system message.
         """
         begun = await self._record.begin_run(
-            StartRun(RunPlan(RunOrigin.HTTP, self._engine.model.name))
+            StartRun(RunPlan(RunOrigin.HTTP, self._engines.default.model.name))
         )
+        engine = self._engines.find(begun.persona)
         journal = RunJournal(self._record, begun.claim)
-        context = ToolExecutionContext(services=RunServices())
+        context = ToolExecutionContext(services=RunServices(persona=begun.persona))
         noted: list[str] = []
         if messages[0]["role"] != "system":
-            prompt = await render_chat_prompt(begun.persona, context, self._engine.registry)
+            prompt = await render_chat_prompt(begun.persona, context, engine.registry)
             messages, noted = [system_message(prompt.text), *messages], prompt_notes(prompt)
         messages = [
             one
@@ -47,7 +48,7 @@ class StatelessQueries:
         task = RunRequest(begun.run_pk, messages, context, begun.persona.model_calls)
         try:
             async with asyncio.timeout(begun.persona.run_seconds):
-                result = await self._engine.run(task, journal)
+                result = await engine.run(task, journal)
         except TimeoutError as error:
             failure = RunTimeout(f"the run took longer than {begun.persona.run_seconds:g} s")
             await journal.finish(RunCompletion(begun.run_pk, RunState.FAILED, error=str(failure)))

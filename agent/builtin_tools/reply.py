@@ -16,6 +16,7 @@ from agent.record.chat_record import ReplyTarget, find_targets
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender, get_services
+from agent.subagents.roster import speak_as
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
@@ -140,7 +141,8 @@ class ReplyHandler:
             raise InvalidArguments(["text 和 reply_reference 不能都为空"])
         if self._replyer is None:
             raise ToolFailed("没有可用的回复撰写模型，请直接在 text 中给出回复原文")
-        text = await self._runner.ask(self._replyer, request, invocation, context)
+        replyer = speak_as(self._replyer, get_services(context).persona)
+        text = await self._runner.ask(replyer, request, invocation, context)
         if not text:
             raise ToolFailed("代为撰写的回复是空的，请直接在 text 中给出回复原文")
         return text

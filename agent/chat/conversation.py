@@ -29,10 +29,10 @@ from agent.record.runs import ActiveRun, RecordedAnswer, RunPlan, StartRun
 from agent.run.allowance import SendAllowance
 from agent.run.answers import only_repeats
 from agent.run.deferred_calls import DeferredCalls
-from agent.run.engine import Engine
 from agent.run.flow import ChatPauses, EndReason
 from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
+from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
@@ -84,7 +84,7 @@ class ConversationHandler:
     """Answers messages; holds nothing that belongs to one of them."""
 
     record: Record
-    engine: Engine
+    engines: PersonaEngines
     outbox: Outbox
     jobs: BackgroundCalls
     origin: RunOrigin = RunOrigin.CHAT
@@ -95,7 +95,9 @@ class ConversationHandler:
 
     def build_run_plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
-        return RunPlan(self.origin, self.engine.model.name, message.chat, message.sender_id)
+        engines = self.engines
+        model = engines.default.model.name
+        return RunPlan(self.origin, model, message.chat, message.sender_id, engines.name_model)
 
     def prefetch_media(self, pending: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a new message holds; None where that is nothing."""
@@ -213,7 +215,8 @@ class ConversationHandler:
                         has_notes=run.active.has_notes,
                     )
                 request = await self._build_request(run, media, memory)
-                return await self.engine.run(request, run.sender.journal)
+                engine = self.engines.find(run.active.persona)
+                return await engine.run(request, run.sender.journal)
         except TimeoutError as error:
             if limit.expired():
                 raise RunTimeout(f"the run took longer than {seconds:g} s") from error
@@ -243,9 +246,11 @@ class ConversationHandler:
                 chat_state=ChatState(pending.session_pk, active.state),
                 deferred_calls=later,
                 notes=self.memory.notebook if self.memory else None,
+                persona=persona,
             ),
         )
-        prompt = await render_chat_prompt(persona, context, self.engine.registry)
+        registry = self.engines.find(persona).registry
+        prompt = await render_chat_prompt(persona, context, registry)
         run.notes += prompt_notes(prompt)
         is_gated = (
             pending.account.media.timing_gate if active.gate.is_on is None else active.gate.is_on

@@ -85,6 +85,11 @@ class EndpointBook:
         """
         return RoutedModel(RoleRoute(self, role, tuple(choice)), self._demo)
 
+    def name_model(self, role: ModelRole, choice: Sequence[int] = ()) -> str:
+        """The model that is asked first for ``role``. May be called in any thread."""
+        found = self._table.resolve(role, choice)
+        return found[0].model if found else self._demo.name
+
     def find_model(self, role: ModelRole, choice: Sequence[int] = ()) -> LLMClient | None:
         """As :meth:`model`; None where nobody can be asked."""
         return self.model(role, choice) if self.endpoints(role, choice) else None

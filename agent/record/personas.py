@@ -1,7 +1,9 @@
 """The rows of personas and agents, as the transactions of one process see them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+from django.db.models import Max
 
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Example, Persona, PersonaKind, environment_persona
@@ -81,6 +83,13 @@ def load_persona_table() -> PersonaTable:
     )
     where = {(account, kind, peer, user): pk for account, kind, peer, user, pk in places}
     return PersonaTable(default, by_pk, where, tuple(agents))
+
+
+def load_longest_contexts(asked: Sequence[None]) -> list[int]:
+    """The most messages that any persona is shown, also one that is switched off; 0 where none says
+    so itself."""
+    most = PersonaRow.objects.aggregate(most=Max("context_messages"))["most"]
+    return [most or 0 for _ in asked]
 
 
 def build_persona(row: PersonaRow, endpoints: Mapping[ModelRole, tuple[int, ...]]) -> Persona:

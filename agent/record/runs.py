@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
+from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
 from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
@@ -57,16 +58,22 @@ def history_query(limit: int) -> PreparedSelect:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run will be, whatever message it answers."""
+    """What a run will be, whatever message it answers. ``name_model`` tells the model of a persona
+    with endpoints of its own; the others have ``model``."""
 
     origin: Run.Origin
     model: str
     chat: ChatAddress | None = None
     sender_id: str = ""
+    name_model: Callable[[Persona], str] | None = None
 
     @property
     def place(self) -> str:
         return self.chat.place if self.chat else ""
+
+    def model_for(self, persona: Persona) -> str:
+        has_own = self.name_model is not None and ModelRole.CHAT in persona.endpoints
+        return self.name_model(persona) if self.name_model and has_own else self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +208,8 @@ class RunStarter:
     def _obey(self) -> None:
         """After a commit, so that nothing is learnt of rows that never come to be."""
         self._settings.refresh()
+        if self._settings.version is not None:
+            self.personas.refresh(self._settings.version)
         if self._settings.version != self._reloaded:
             self._reload()
             self._reloaded = self._settings.version
@@ -241,7 +250,7 @@ class RunStarter:
                 "session_id": wish.session_pk,
                 "message_id": wish.message_pk,
                 "origin": wish.plan.origin,
-                "model": wish.plan.model,
+                "model": wish.plan.model_for(personas[id(wish)])[:200],
                 "claimed_by": self._process_id,
                 "claim_number": wish.claim_number,
                 "place": wish.plan.place,

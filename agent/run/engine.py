@@ -64,7 +64,7 @@ class Engine:
         self.registry = registry.narrowed(
             lambda spec: spec.metadata.get("builtin_stage") != "timing"
         )
-        self._gate = TimingGate(timing or model, registry)
+        self.gate = TimingGate(timing or model, registry)
 
     async def run(self, task: RunRequest, journal: StepJournal) -> RunResult:
         """Continue until the model answers without a tool call, a tool ends the run, or
@@ -119,7 +119,7 @@ class Engine:
         if task.later is not None:
             ended_by = await self._conclude(task.later, task, journal, progress)
         else:
-            ended_by = await self._gate.decide(task, journal, progress) if task.is_gated else ""
+            ended_by = await self.gate.decide(task, journal, progress) if task.is_gated else ""
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def call_tools(
@@ -314,7 +314,7 @@ class Engine:
             left = [
                 PendingCall(one.pk, call, one.begun_at) for one, call in asked if not one.result
             ]
-            ended_by = await self._gate.decide(task, journal, progress, left)
+            ended_by = await self.gate.decide(task, journal, progress, left)
         return progress.end("", None, ended_by=ended_by) if ended_by else None
 
     async def _to_be_made(

@@ -5,6 +5,7 @@ first of them in an answer decides; an answer without one is asked for again, wi
 hint, and after three tries nothing is done.
 """
 
+import copy
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +39,12 @@ class TimingGate:
     def __init__(self, model: LLMClient, registry: ToolRegistry) -> None:
         self._model = model
         self._registry = registry.narrowed(is_timing_tool)
+
+    def asking(self, model: LLMClient) -> "TimingGate":
+        """This gate with another model."""
+        gate = copy.copy(self)
+        gate._model = model
+        return gate
 
     async def decide(
         self,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agent.domain.persona import Persona
 from agent.domain.state import ChatState
 from agent.memory.note_service import NoteService
 from agent.run.deferred_calls import DeferredCalls
@@ -29,6 +30,8 @@ class RunServices:
     """The tools of the run; there during a call alone."""
     subagents: tuple[str, ...] = ()
     """The names of the subagents at work, the outermost first."""
+    persona: Persona | None = None
+    """Who answers; also in the runs of its subagents."""
 
 
 def get_services(context: ToolExecutionContext) -> RunServices:

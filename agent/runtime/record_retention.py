@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from agent.record import expiry, spendings, tallies
 from agent.record.expiry import EraseRequest, EraseResult
+from agent.record.personas import load_longest_contexts
 from agent.record.record import Record
 from tools.error_boundary import log_errors
 from tools.time_limits import TIME_LIMITS
@@ -48,11 +49,11 @@ def retention_rules() -> list[RetentionRule]:
     ]
 
 
-def kept_history_limit() -> int:
-    """The newest messages of a chat that stay whatever their age: what the model is shown, and what
-    is still to be read."""
+def kept_history_limit(longest_context: int) -> int:
+    """The newest messages of a chat that stay whatever their age: what the model is shown, by
+    whatever persona, and what is still to be read."""
     unread = max(settings.SUMMARY_AFTER_MESSAGES, 2 * settings.MEMORY_EXTRACT_TURNS)
-    return int(settings.MAX_CONTEXT_MESSAGES + unread)
+    return int(max(settings.MAX_CONTEXT_MESSAGES, longest_context) + unread)
 
 
 async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> None:
@@ -71,7 +72,8 @@ async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> N
 async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
     """Erase all rows of ``kind`` that are too old, in batches; how many there were. After
     cancellation the next call continues."""
-    wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept_history_limit())
+    kept = kept_history_limit(await record.submit(load_longest_contexts, None))
+    wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept)
     count, after = 0, 0
     while True:
         erased = await record.submit(kind.erase, replace(wish, after=after))

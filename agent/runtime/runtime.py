@@ -27,6 +27,7 @@ from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
 from agent.runtime import record_retention, serving, wiring
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
@@ -67,17 +68,20 @@ class Runtime:
             self.registry.register_provider(provider)
         self.files = wiring.build_file_store()
         """The copies of what messages hold; also those that came inside a frame."""
-        self.engine = Engine(
-            self.book.model(ModelRole.CHAT), self.registry, self.book.model(ModelRole.TIMING)
+        engine = Engine(
+            self.book.model(ModelRole.CHAT),
+            self.registry,
+            self.book.model(ModelRole.TIMING),
         )
-        self.queries = StatelessQueries(self.record, self.engine)
+        self.engines = PersonaEngines(engine, self.book)
+        self.queries = StatelessQueries(self.record, self.engines)
         self.jobs = BackgroundCalls(self.record, self._wake)
         self._media = (
             wiring.build_media_pipeline(self.record, source, self.book) if source else None
         )
         self.memory = wiring.build_memory(self.record, self.book)
         conversations = ConversationHandler(
-            self.record, self.engine, outbox, self.jobs, media=self._media, memory=self.memory
+            self.record, self.engines, outbox, self.jobs, media=self._media, memory=self.memory
         )
         self._inbox = Inbox(self.record, conversations, wiring.build_trigger_rules())
         self.shares_database = False

@@ -114,7 +114,7 @@ class TerminalChat:
         self._record = self._runtime.record
         self._conversations = ConversationHandler(
             self._record,
-            self._runtime.engine,
+            self._runtime.engines,
             outbox,
             self._runtime.jobs,
             RunOrigin.TERMINAL,
@@ -125,7 +125,7 @@ class TerminalChat:
 
     @property
     def model_name(self) -> str:
-        return self._runtime.engine.model.name
+        return self._runtime.engines.default.model.name
 
     async def say(self, text: str) -> int:
         """Put ``text`` on record and answer it; the key of its row. When cancelled, it ends as cut

@@ -48,6 +48,7 @@ from agent.record.record import Record
 from agent.runtime.plugin_services import PluginServices
 from agent.stickers.choosing import StickerChooser
 from agent.subagents.provider import SubagentTool, SubagentToolProvider
+from agent.subagents.roster import AgentRoster
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
 from tools.contract import ToolSpec
@@ -152,8 +153,19 @@ def build_chat_tools(
     )
 
 
+def build_roster(record: Record | None = None) -> AgentRoster:
+    """All agents: those named here, and those that operators have made."""
+    if record is None:
+        return AgentRoster(SUBAGENTS, AGENTS)
+    personas = record.run_starter.personas
+    return AgentRoster(SUBAGENTS, AGENTS, lambda: personas.current.agents)
+
+
 def build_builtin_tools(
-    runner: SubagentRunner, record: Record | None, chat: ChatTools
+    runner: SubagentRunner,
+    record: Record | None,
+    chat: ChatTools,
+    roster: AgentRoster | None = None,
 ) -> list[FunctionTool]:
     """The reasoning engine's own tools, in the order in which they are offered."""
     replyer = Subagent(
@@ -165,7 +177,7 @@ def build_builtin_tools(
     return [
         send_message.send_message,
         reply.build_reply_tool(record, runner, replyer, chat.attachments),
-        use_subagent.build_subagent_tool(SUBAGENTS, runner),
+        use_subagent.build_subagent_tool(roster or build_roster(), runner),
         wait.wait_for_message,
         course.continue_turn,
         course.take_no_action,
@@ -193,11 +205,12 @@ def build_tool_registry(
     runner = SubagentRunner(registry, record, book.model)
     chat = chat or build_chat_tools(record, book=book)
     chat.attach(registry)
+    roster = build_roster(record)
     registry.register_provider(
-        MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat))
+        MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat, roster))
     )
-    registry.register_provider(SubagentToolProvider(AGENTS, runner))
     registry.register_provider(FunctionProvider(SAMPLES, BUILTIN, SAMPLE_TOOLS))
+    registry.register_provider(SubagentToolProvider(roster, runner))
     return registry
 
 
@@ -233,8 +246,7 @@ def build_quotas(accounts: AccountRows) -> AnswerQuotas:
 
 def declared_tools() -> list[ToolSpec]:
     """Every tool that the program brings along, wherever it is offered."""
-    own = MaisakaBuiltinToolProvider(
-        build_builtin_tools(SubagentRunner(ToolRegistry()), None, build_chat_tools(None))
-    )
+    runner = SubagentRunner(ToolRegistry())
+    own = MaisakaBuiltinToolProvider(build_builtin_tools(runner, None, build_chat_tools(None)))
     samples = FunctionProvider(SAMPLES, BUILTIN, SAMPLE_TOOLS)
     return [*own.specs, *(SubagentTool(agent).spec for agent in AGENTS), *samples.specs]

@@ -1,7 +1,8 @@
 """Agents as tools under their own names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from agent.subagents.roster import AgentRoster
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
 from tools.contract import (
@@ -62,34 +63,38 @@ class SubagentTool:
 
 
 class SubagentToolProvider:
-    """Offers each of ``agents`` as a tool, wherever tools are offered.
+    """Offers each of ``agents`` as a tool, wherever tools are offered: those that are declared in
+    code, or all of a roster.
 
-    Raises :class:`tools.errors.InvalidDeclaration` for two agents of one name.
+    Raises :class:`tools.errors.InvalidDeclaration` for two agents of one name in code.
     """
 
     provider_name = PROVIDER_NAME
     provider_type = PROVIDER_TYPE
 
-    def __init__(self, agents: Iterable[Subagent], runner: SubagentRunner) -> None:
+    def __init__(self, agents: Iterable[Subagent] | AgentRoster, runner: SubagentRunner) -> None:
+        self._roster = agents if isinstance(agents, AgentRoster) else AgentRoster(tools=agents)
         self._runner = runner
-        self._tools: dict[str, SubagentTool] = {}
-        for tool in map(SubagentTool, agents):
-            if tool.spec.name in self._tools:
+        self._declared: dict[str, SubagentTool] = {}
+        for tool in map(SubagentTool, self._roster.tools):
+            if tool.spec.name in self._declared:
                 raise InvalidDeclaration(f"duplicate agent: {tool.spec.name}")
-            self._tools[tool.spec.name] = tool
+            self._declared[tool.spec.name] = tool
+        self._rows: Sequence[Subagent] = ()
+        self._tools = self._declared
 
-    def listing_key(self, context: ToolAvailabilityContext | None) -> str:
-        return PROVIDER_NAME
+    def listing_key(self, context: ToolAvailabilityContext | None) -> list[ToolSpec]:
+        return [tool.spec for tool in self._known().values()]
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
-        return [tool.spec for tool in self._tools.values()]
+        return [tool.spec for tool in self._known().values()]
 
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
     ) -> ToolExecutionResult:
         """Have the agent do it. Raises :class:`tools.errors.ToolFailed`, which the registry makes a
         result of."""
-        tool = self._tools.get(invocation.tool_name)
+        tool = self._known().get(invocation.tool_name)
         if tool is None:
             return outcomes.not_found_result(invocation.tool_name)
         request = tool.agent.request(invocation.arguments)
@@ -98,6 +103,15 @@ class SubagentToolProvider:
                 tool.agent, request, invocation, context or ToolExecutionContext()
             )
         )
+
+    def _known(self) -> dict[str, SubagentTool]:
+        """The tools as they are now: the same mapping while no row is changed."""
+        rows = self._roster.from_rows()
+        if rows is not self._rows:
+            made = map(SubagentTool, self._roster.tools_from_rows())
+            self._tools = {tool.spec.name: tool for tool in made} | self._declared
+            self._rows = rows
+        return self._tools
 
     async def close(self) -> None:
         """End what agents hold, also those that are no tools of their own."""

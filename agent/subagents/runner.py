@@ -2,13 +2,13 @@
 call."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from django.utils.translation import gettext_noop
 
 from agent.domain.claims import Claim
-from agent.domain.errors import AgentError
+from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import RunState
 from agent.llm.base import LLMClient
@@ -26,11 +26,12 @@ from agent.record.subagent_runs import (
 from agent.run.engine import Engine
 from agent.run.services import get_services
 from agent.run.system_prompt import prompt_notes, render_prompt
-from agent.run.task import RunRequest
+from agent.run.task import RunRequest, RunResult, StepJournal
 from agent.subagents.subagent import Subagent
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.registry.registry import ToolRegistry
+from tools.registry.time_limits import time_limit
 
 #: Agents at work for each other at a time, each for the one before.
 MAX_DEPTH = 3
@@ -51,7 +52,7 @@ class NullJournal:
     async def suspend(self, suspension: CallSuspension) -> None: ...
 
 
-def no_model(role: ModelRole) -> LLMClient:
+def no_model(role: ModelRole, choice: Sequence[int] = ()) -> LLMClient:
     """For a runner that only describes its agents."""
     raise LookupError(f"nobody is asked for {role}")
 
@@ -61,7 +62,8 @@ class SubagentRunner:
 
     Every call that an agent makes is decided by the registry as its caller's are: for the
     sender of the same message, in the same chat. Without a ``record``, and for calls that
-    are not on record themselves, nothing is put down. ``models`` tells who is asked for a role.
+    are not on record themselves, nothing is put down. ``models`` tells who is asked for a role,
+    by the keys of endpoints.
     Used from one event loop.
     """
 
@@ -69,7 +71,7 @@ class SubagentRunner:
         self,
         registry: ToolRegistry,
         record: Record | None = None,
-        models: Callable[[ModelRole], LLMClient] = no_model,
+        models: Callable[[ModelRole, Sequence[int]], LLMClient] = no_model,
     ) -> None:
         self._registry = registry
         self._record = record
@@ -99,7 +101,7 @@ class SubagentRunner:
         )
         try:
             journal = self._journal(run_pk) or NullJournal()
-            result = await Engine(model, tools).run(task, journal)
+            result = await _run_within(agent.run_seconds, Engine(model, tools), task, journal)
         except AgentError as error:
             await self._end(
                 RunCompletion(run_pk, RunState.FAILED, error=str(error), notes=prompt_notes(prompt))
@@ -135,7 +137,7 @@ class SubagentRunner:
 
     def _model(self, agent: Subagent) -> LLMClient:
         if isinstance(agent.model, ModelRole):
-            return self._roles(agent.model)
+            return self._roles(agent.model, agent.endpoints)
         if agent.model not in self._models:
             self._models[agent.model] = agent.model()
         return self._models[agent.model]
@@ -171,6 +173,19 @@ class SubagentRunner:
                 else f"{type(error).__name__}: {error}"
             )
             await self._record.submit(break_off_runs, RunBreakOff(run_pk, reason))
+
+
+async def _run_within(
+    seconds: float | None, engine: Engine, task: RunRequest, journal: StepJournal
+) -> RunResult:
+    """The result of the loop. Raises :class:`agent.domain.errors.RunTimeout` after ``seconds``."""
+    try:
+        async with time_limit(seconds) as limit:
+            return await engine.run(task, journal)
+    except TimeoutError as error:
+        if limit.expired():
+            raise RunTimeout(f"the run took longer than {seconds:g} s") from error
+        raise
 
 
 def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> ToolExecutionContext:

@@ -47,9 +47,15 @@ class Subagent:
     tools: Collection[str] | Callable[[ToolSpec], bool] = ()
     """The tools it may use, by name or as a predicate; the person who started it must be permitted
     them too."""
+    endpoints: tuple[int, ...] = ()
+    """Keys of the rows that are asked in this order; without them, those of the role."""
+    examples: str = ""
+    """Follows the prompt as it is."""
     model_calls: int = 10
     seconds: int = 180
     """The initial time limit in its tool's row."""
+    run_seconds: float | None = None
+    """A time limit of its own, besides that of the tool's row."""
     input_schema: JsonSchema | None = None
     """Of the arguments, an object; an agent without one takes ``request``, a text."""
     output_schema: JsonSchema | None = None
@@ -79,6 +85,8 @@ class Subagent:
     def opening(self, prompt: str, request: str) -> list[ChatMessage]:
         """The first messages of a conversation that holds nothing else; ``prompt`` is its own,
         filled in for the chat."""
+        if self.examples:
+            prompt = f"{prompt}\n\n{self.examples}"
         if self.output_schema is not None:
             prompt = (
                 f"{prompt}\n\n{ANSWER_FORM}{json.dumps(self.output_schema, ensure_ascii=False)}"

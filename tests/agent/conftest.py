@@ -11,6 +11,7 @@ from agent.record.offers import tool_offers
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
@@ -37,7 +38,7 @@ def say(record: Record, registry: ToolRegistry) -> Say:
     it returns."""
     engine = Engine(Script(), registry)
     conversations = ConversationHandler(
-        record, engine, Mailbox(), BackgroundCalls(record, lambda account: None)
+        record, PersonaEngines(engine), Mailbox(), BackgroundCalls(record, lambda account: None)
     )
 
     async def say(model: Script, chat: Any = PRIVATE) -> Script:

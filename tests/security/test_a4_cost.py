@@ -20,6 +20,7 @@ from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
@@ -90,7 +91,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
     try:
         conversations = ConversationHandler(
             limited,
-            Engine(client, ToolRegistry()),
+            PersonaEngines(Engine(client, ToolRegistry())),
             Mailbox(),
             BackgroundCalls(limited, lambda account: None),
         )

@@ -103,6 +103,9 @@ class ToolOptions(TypedDict, total=False):
     arguments."""
     hooks: Hooks
     """What is asked before and after the calls of this tool, after the registry's own hooks."""
+    describe_now: Callable[[ToolSpec], ToolSpec]
+    """Makes of the declaration the one that counts at this moment: the same object while nothing
+    is different. Asked before each listing, without I/O."""
 
 
 class FunctionTool:
@@ -141,6 +144,16 @@ class FunctionTool:
     def is_conditional(self) -> bool:
         """Whether more than a chat to speak in decides where the tool is offered."""
         return "is_on" in self._options or "available" in self._options
+
+    def describe_now(self, spec: ToolSpec) -> ToolSpec:
+        """``spec``, which is the tool's as its provider offers it, as it is at this moment."""
+        describe = self._options.get("describe_now")
+        return describe(spec) if describe else spec
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what is declared may change."""
+        return "describe_now" in self._options
 
     def is_available(self, context: ToolAvailabilityContext | None) -> bool:
         """Whether the tool is offered in ``context`` (None: anywhere at all)."""

@@ -33,6 +33,7 @@ class FunctionProvider:
                 raise InvalidDeclaration(f"duplicate tool: {spec.name}")
             self._offers[spec.name] = (tool, spec)
         self._conditional = [tool for tool, _ in self._offers.values() if tool.is_conditional]
+        self._live = [offer for offer in self._offers.values() if offer[0].is_live]
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -41,10 +42,18 @@ class FunctionProvider:
 
     def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, ...]:
         has_chat = context is None or bool(context.session_id)
-        return has_chat, *(tool.is_available(context) for tool in self._conditional)
+        return (
+            has_chat,
+            *(tool.is_available(context) for tool in self._conditional),
+            *(tool.describe_now(spec) for tool, spec in self._live),
+        )
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
-        return [spec for tool, spec in self._offers.values() if tool.is_available(context)]
+        return [
+            tool.describe_now(spec)
+            for tool, spec in self._offers.values()
+            if tool.is_available(context)
+        ]
 
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None

@@ -26,9 +26,9 @@ class _Limit:
 
 
 @asynccontextmanager
-async def time_limit(seconds: float) -> AsyncIterator[asyncio.Timeout]:
+async def time_limit(seconds: float | None) -> AsyncIterator[asyncio.Timeout]:
     """``asyncio.timeout(seconds)`` that :func:`pause_timeouts` holds. Raises ``TimeoutError`` when
-    it is over."""
+    it is over; None is no limit."""
     async with asyncio.timeout(seconds) as timeout:
         limit = _Limit(timeout)
         token = _around.set((*_around.get(), limit))

@@ -17,6 +17,7 @@ from agent.models import Message, ToolCall
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
 from tools.contract import (
@@ -300,7 +301,10 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     said = message("hi")
     accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
     await ConversationHandler(
-        record, Engine(model, registry()), mailbox, BackgroundCalls(record, lambda _account: None)
+        record,
+        PersonaEngines(Engine(model, registry())),
+        mailbox,
+        BackgroundCalls(record, lambda _account: None),
     ).answer_message(accepted.to_pending(said))
     return model
 

@@ -19,6 +19,7 @@ from agent.models import Message, Run
 from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, message
 from tools.registry.registry import ToolRegistry
 
@@ -43,7 +44,7 @@ async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
                 record,
                 ConversationHandler(
                     record,
-                    Engine(model, ToolRegistry()),
+                    PersonaEngines(Engine(model, ToolRegistry())),
                     mailbox,
                     BackgroundCalls(record, lambda _account: None),
                 ),

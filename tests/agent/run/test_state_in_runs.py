@@ -12,6 +12,7 @@ from agent.models import ChatSession, Run
 from agent.record.record import Record
 from agent.run import deferred_calls
 from agent.run.engine import Engine
+from agent.run.persona_engines import PersonaEngines
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, PRIVATE, Script, calling
 from tools.contract import ToolExecutionContext
@@ -124,7 +125,7 @@ async def test_the_run_notes_what_had_no_value_and_goes_on(say: Say, answer: Any
 
 async def test_without_a_chat_a_state_lasts_for_one_run(record: Record, registry: ToolRegistry):
     model = Script(REMEMBER, REMEMBER, "ok")
-    await StatelessQueries(record, Engine(model, registry)).answer(
+    await StatelessQueries(record, PersonaEngines(Engine(model, registry))).answer(
         [{"role": "user", "content": "hi"}]
     )
     assert shown(model) == "Topic: //"

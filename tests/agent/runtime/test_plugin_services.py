@@ -16,6 +16,7 @@ from agent.record.record import Record
 from agent.run.engine import Engine
 from agent.run.flow import PAUSE
 from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
 from agent.runtime.plugin_services import NO_CHAT, PluginServices
 from agent.subagents.runner import STOPPED
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, arrival, calling, message
@@ -59,7 +60,10 @@ async def served(
     said = arrival(message("current", chat, mentions_bot=True))
     accepted = await record.submit(record.arrivals.accept_messages, said)
     conversations = ConversationHandler(
-        record, Engine(Script(CALL), registry), mailbox, BackgroundCalls(record, lambda _: None)
+        record,
+        PersonaEngines(Engine(Script(CALL), registry)),
+        mailbox,
+        BackgroundCalls(record, lambda _: None),
     )
     await conversations.answer_message(accepted.to_pending(said.message))
     await services.close()
