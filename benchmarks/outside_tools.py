@@ -64,7 +64,7 @@ async def measured(record: Record) -> dict[str, float]:
     they are there."""
     registry = wiring.build_tool_registry(SettingsCache(), record)
     without = await _least_ms(registry)
-    providers = wiring.build_live_providers(record)
+    providers = wiring.build_live_providers(record, wiring.build_endpoint_book())
     for provider in providers:
         registry.register_provider(provider)
         await asyncio.to_thread(provider.reload)

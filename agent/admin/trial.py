@@ -89,11 +89,15 @@ def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
     if serving_now := serving.get_serving():
         return serving_now.run(lambda registry: work(registry.under(lambda: settings.current)))
 
+    book = wiring.build_endpoint_book()
+    book.reload()
+
     async def worked() -> T:
-        registry = wiring.build_tool_registry(settings)
+        registry = wiring.build_tool_registry(settings, None, None, book)
         try:
             return await work(registry)
         finally:
             await registry.close()
+            await book.close()
 
     return async_to_sync(worked)()

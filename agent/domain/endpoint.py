@@ -78,8 +78,9 @@ class Endpoint:
     max_tools: int = 0
     text_calls: str = TextCallMode.AUTO
     refuses: frozenset[str] = frozenset()
-    token_factor: float = 1.0
-    """Tokens that were reported for each that was estimated."""
+    token_factor: float = field(default=1.0, compare=False)
+    """Tokens that were reported for each that was estimated, when this was read: a client that
+    goes on corrects it for itself."""
     environment: str = ""
     """What it is called in the environment (``UPSTREAM``); "" for a row of the operator's."""
 

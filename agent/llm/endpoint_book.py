@@ -116,9 +116,9 @@ class EndpointBook:
         if table is self._seen:
             return
         self._lists.clear()
-        self._seen = table
+        known, self._seen = self._seen.faults, table
         self.pool.keep_only(lambda one: table.find(endpoint_key(one)) == one)
-        for pk, words in table.faults.items():
+        for pk, words in table.faults.items() - known.items():
             self._tell(EndpointNews(Endpoint("", pk=pk), error=words))
 
 

@@ -25,7 +25,7 @@ from agent.llm.notices import EndpointNotices
 from agent.llm.pacing import Pacer
 from agent.llm.reading import read_json, read_streamed
 from agent.llm.refusals import RefusalKind
-from agent.llm.retrying import QUICK_PAUSE, RetryPause, compute_retry_pause
+from agent.llm.retrying import QUICK_PAUSE, RetryPause, compute_retry_pause, parse_retry_after
 
 #: Tries after the first one.
 MAX_RETRIES = 3
@@ -235,6 +235,7 @@ class _Asking:
         elif pause is not None:
             error = LLMTimeout(f"{words}; there was no time left to ask again")
         error.kind = failure.kind
+        error.retry_seconds = parse_retry_after(failure.headers) or 0
         error.is_free = failure.status != 200
         return error
 

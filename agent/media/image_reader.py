@@ -12,7 +12,7 @@ both are the key under which it is kept, with the model that gave it:
   as a sticker, is described once for all. A picture with a question is described again when it
   comes with another question.
 
-After a change of ``VISUAL_MODEL_NAME`` pictures are described again. While a question is being
+When another model is asked for them, pictures are described again. While a question is being
 asked, other tasks with the same question wait for its answer
 (:class:`agent.media.description_cache.DescriptionCache`).
 """
@@ -47,11 +47,12 @@ DEFAULT_PROMPT = "请详细描述这张图片的内容"
 INSTRUCTION = "请用中文描述图片："
 DEFAULT = "default"
 
-NO_MODEL = gettext_noop("The pictures were not described: VISUAL_MODEL_NAME is empty.")
+NO_MODEL = gettext_noop(
+    "The pictures were not described: VISUAL_MODEL_NAME is empty, and no endpoint sees pictures."
+)
 SOME_MISSING = gettext_noop(
     "Some pictures could not be had; their placeholders stay, and the page of the message says why."
 )
-NO_ENDPOINT = gettext_noop("The pictures were not described: UPSTREAM_ENDPOINT is empty.")
 NO_ANSWER = gettext_noop("The pictures were not described: the vision model could not be asked.")
 NO_WORDS = gettext_noop("The pictures were not described: the vision model had nothing to say.")
 
@@ -96,7 +97,7 @@ class ImageReader:
         text, mode = "", pending.persona.vision_mode
         model = self._model(pending.persona) if mode != "native" else None
         if mode != "native" and model is None and has_pictures:
-            notes.append(NO_ENDPOINT if settings.VISUAL_MODEL_NAME else NO_MODEL)
+            notes.append(NO_MODEL)
         elif model is not None and pictures:
             text = await self._described(model, pending, pictures, notes)
         shown = pictures if mode != "describe" else ()

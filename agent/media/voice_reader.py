@@ -46,7 +46,9 @@ CONVERT_SECONDS = 15.0
 MOST_BYTES = 25 * 2**20
 PROMPT_KIND = "voice"
 
-NO_MODEL = gettext_noop("The voice was not transcribed: TRANSCRIBE_MODEL_NAME is empty.")
+NO_MODEL = gettext_noop(
+    "The voice was not transcribed: TRANSCRIBE_MODEL_NAME is empty, and no endpoint transcribes."
+)
 NOT_ALLOWED = gettext_noop(
     "The voice was not transcribed: the bot's settings do not allow it for this sender."
 )

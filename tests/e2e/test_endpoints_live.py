@@ -22,7 +22,7 @@ def add_row(server: LiveServer, name: str, model: ScriptedModel, position: int) 
     """Put an endpoint into the server's database, as another process would."""
     row = ModelEndpoint(name=name, base_url=model.url, model=name, position=position)
     fields = [field for field in row._meta.concrete_fields if not field.primary_key]
-    names = ", ".join(field.column for field in fields)
+    names = ", ".join(str(field.column) for field in fields)
     values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields]
     places = ", ".join("?" * len(fields))
     with closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as database:

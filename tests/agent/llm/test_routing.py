@@ -103,6 +103,17 @@ async def test_the_next_one_is_asked_whatever_the_first_refuses_with(
     assert str(status) in response.attempts[0].reason
 
 
+async def test_a_limited_one_rests_as_long_as_it_wishes(
+    model: ScriptedModel, second: ScriptedModel, books: Books, clock: Clock
+):
+    model.script([fails(429, retry_after=40), "again"])
+    second.script(["two", "three"])
+    book = books(endpoint(1, model), endpoint(2, second))
+    assert [(await ask(book)).text for _ in range(2)] == ["two", "three"]
+    clock.now += 41
+    assert (await ask(book)).text == "again"
+
+
 async def test_a_filtered_answer_moves_on_but_leaves_the_endpoint_in_use(
     model: ScriptedModel, second: ScriptedModel, books: Books
 ):

@@ -49,7 +49,8 @@ def test_a_row_is_read_with_its_keys_its_parameters_and_prices():
     assert endpoint.parameters == {"temperature": 0.1, "top_k": 3}
     assert (endpoint.prices.input, endpoint.prices.output) == (1.5, None)
     assert endpoint.abilities == {Ability.CHAT, Ability.TOOLS, Ability.SEE}
-    assert (endpoint.refuses, endpoint.timeout_seconds) == ({"no_tools"}, 120)
+    assert endpoint.refuses == {"no_tools"}
+    assert endpoint.timeout_seconds == 120
 
 
 def test_disabled_rows_are_left_out_and_the_default_persona_chooses():
