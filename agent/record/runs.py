@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from django.db import transaction
@@ -16,10 +15,11 @@ from agent.domain.errors import ClaimLost
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
-from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
+from agent.llm.messages import ChatMessage
 from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record import deferred_calls
 from agent.record.accounts import AccountRows
+from agent.record.chat_history import load_history
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
 from agent.record.personas import PersonaRows
@@ -36,24 +36,6 @@ insert_runs = PreparedInsert(Run)
 note_query = PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
 version_query = PreparedSelect(ConfigVersion.objects.filter(pk=1).values_list("number"))
 take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
-
-
-@cache
-def history_query(limit: int) -> PreparedSelect:
-    """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the
-    session."""
-    said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
-    return PreparedSelect(
-        said.values_list(
-            "direction",
-            "text",
-            "sender_id",
-            "sender_name",
-            "message_id",
-            "happened_at",
-            "media_text",
-        )[:limit]
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +283,9 @@ class RunStarter:
         chat = wish.plan.chat
         return ActiveRun(
             Claim(run_pk, wish.claim_number, wish.plan.place),
-            _history(wish, persona.context_messages - OTHERS),
+            load_history(wish.session_pk, chat.key, persona.context_messages - OTHERS)
+            if wish.session_pk is not None and chat is not None
+            else [],
             later=call,
             state=kept.state,
             gate=kept.gate,
@@ -373,30 +357,6 @@ def _said(run: Run) -> tuple[int, int]:
     said = said.exclude(_asks_owners(run))
     found = said.aggregate(messages=Count("pk"), characters=Sum(Length("text"), default=0))
     return found["messages"], found["characters"]
-
-
-def _history(wish: StartRun, count: int) -> list[ChatMessage]:
-    """The newest exchanges of the session, oldest first, at most ``count`` messages of them."""
-    if wish.session_pk is None or wish.plan.chat is None or count <= 0:
-        return []
-    rows = history_query(count)(wish.session_pk)
-    chat_key = wish.plan.chat.key
-    return [
-        user_message(
-            SpokenMessage(
-                text.strip(),
-                sender_id,
-                sender_name,
-                chat_key,
-                message_id,
-                happened_at,
-                seen,
-            )
-        )
-        if direction == Direction.IN
-        else assistant_message(text)
-        for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)
-    ]
 
 
 def has_any_note() -> bool:
