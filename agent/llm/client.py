@@ -104,8 +104,8 @@ class OpenAIClient:
             following = self._former.form(call.request, call.refuses)
             if not following.is_same(formed):
                 return following
-        shorter = self._former.shorten(call.request, 2 ** (call.cuts - 1))
-        if shorter is call.request or call.cuts == MOST_CUTS // 2:
+        shorter = self._former.shorten(formed.fitted, 2 ** (call.cuts - 1))
+        if shorter is formed.fitted or call.cuts == MOST_CUTS // 2:
             call.refuses |= {ANY_LENGTH}
         call.request = shorter
         following = self._former.form(shorter, call.refuses)

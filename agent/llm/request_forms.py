@@ -9,6 +9,7 @@ from agent.domain.endpoint import Endpoint
 from agent.llm.adapting import adapt, build_parameters
 from agent.llm.base import LLMRequest, SentRequest
 from agent.llm.bodies import RequestEncoder
+from agent.llm.images import has_kept_pictures
 from agent.llm.messages import ChatMessage
 from agent.llm.meter import estimate_tokens
 from agent.llm.notices import EndpointNotices
@@ -32,6 +33,8 @@ class FormedRequest:
     """A request in the form in which it is sent to ``endpoint``."""
 
     messages: list[ChatMessage]
+    fitted: LLMRequest
+    """What it was made of: no more than the window holds."""
     sent: SentRequest
     body: bytes
     encoder: RequestEncoder
@@ -82,18 +85,20 @@ class RequestFormer:
         parameters, encoder = self._encoder(refuses, bool(tools))
         body = encoder.encode(messages, tools)
         estimated = 0.0
-        if self._window and not self._surely_fits(len(body), parameters):
+        if self._window and not self._surely_fits(messages, len(body), parameters):
             tools_tokens = estimate_tools_tokens(encoder.encode_tools(tools))
             estimated = tools_tokens + sum(map(estimate_message_tokens, messages))
             room = self._room(parameters) - self._scale.tokens(tools_tokens)
             if self._scale.tokens(estimated - tools_tokens) > room:
                 own = self._fit(own, request.begin, room)
+                begin = request.begin - len(plain) + len(own)
+                request = replace(request, messages=own, begin=begin)
                 messages, tools = adapt(own, offered, refuses)
                 body = encoder.encode(messages, tools)
                 estimated = tools_tokens + sum(map(estimate_message_tokens, messages))
         changed = None if messages is plain else messages
         sent = SentRequest(endpoint, tools, parameters, changed)
-        return FormedRequest(messages, sent, body, encoder, estimated)
+        return FormedRequest(messages, request, sent, body, encoder, estimated)
 
     def learn_window(self, words: str) -> bool:
         """Whether ``words``, in which a request was refused as too long, say that the window is
@@ -153,9 +158,13 @@ class RequestFormer:
         answer = wanted if isinstance(wanted, int) else ANSWER_ROOM
         return self._window - min(answer, self._window // 2)
 
-    def _surely_fits(self, size: int, parameters: dict[str, Any]) -> bool:
-        """Whether a body of ``size`` bytes fits by far, so that nothing has to be estimated."""
-        return size * MOST_PER_BYTE * self._scale.factor < self._room(parameters) / 2
+    def _surely_fits(
+        self, messages: list[ChatMessage], size: int, parameters: dict[str, Any]
+    ) -> bool:
+        """Whether ``messages`` in a body of ``size`` bytes fit by far, so that nothing has to be
+        estimated."""
+        is_small = size * MOST_PER_BYTE * self._scale.factor < self._room(parameters) / 2
+        return is_small and not has_kept_pictures(messages)
 
     def _fit(self, messages: list[ChatMessage], begin: int, room: int) -> list[ChatMessage]:
         scale = self._scale.factor

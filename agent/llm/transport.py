@@ -3,7 +3,7 @@
 What is tried again: 408, 409, 429, 5xx and lost connections, as long after each other as
 Retry-After says or with exponential back-off (:mod:`agent.llm.retrying`). A key that is refused is
 set aside and the next one is used. A 404 at an address without a version is tried once more with
-``/v1``, which is kept if it helps.
+``/v1``, and one that has moved on its host where it is now; what helps is kept.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class EndpointTransport:
         self.http = DefaultAioHttpClient(
             limits=CONNECTIONS,
             timeout=endpoint.timeout_seconds,
-            # A redirect would turn the question into a GET, or take keys elsewhere.
+            # It would turn the question into a GET, or take keys elsewhere; see _moved_base.
             follow_redirects=False,
             event_hooks={"response": [limit_response]},
             headers={"User-Agent": AGENT},
@@ -186,11 +186,31 @@ class _Asking:
             return self._take_next_key()
         if failure.kind is RefusalKind.LIMITED:
             return self._take_next_key()
+        if moved := self._moved_base(failure):
+            self._base = moved
+            return True
         is_other = failure.kind is RefusalKind.WRONG_ADDRESS and self._base == self._transport.base
         if is_other and not _VERSION.search(self._base):
             self._base += "/v1"
             return True
         return False
+
+    def _moved_base(self, failure: FailedTry) -> str:
+        """Where else on the same host the endpoint is, as the answer to the first try says."""
+        target = failure.headers.get("location", "")
+        if not (target and 300 < failure.status < 400 and self._base == self._transport.base):
+            return ""
+        here = self._transport.url(self._base, self._path)
+        try:
+            there = here.join(target).copy_with(query=None, fragment=None)
+        except httpx2.InvalidURL:
+            return ""
+        is_here = there.host == here.host and there.scheme in (here.scheme, "https")
+        return (
+            str(there).removesuffix(self._path)
+            if is_here and there.path.endswith(self._path)
+            else ""
+        )
 
     def _set_aside(self, failure: FailedTry) -> None:
         self._transport.keys.set_aside(self._place)

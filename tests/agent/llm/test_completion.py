@@ -181,6 +181,98 @@ def test_the_answer_is_kept_for_the_record_as_it_came():
     assert parse_completion({"choices": [{"message": message}]}).recorded_message is message
 
 
+TEXT_CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+
+
+def read_text(text: str, mode: str = "auto", offered: tuple[str, ...] = ("f",)) -> LLMResponse:
+    return parse_completion(body(text), offered=offered, text_calls=mode)
+
+
+def test_text_that_is_nothing_but_calls_of_offered_tools_is_calls():
+    response = read_text(TEXT_CALL)
+    (one,) = response.tool_calls
+    assert (one.name, json.loads(one.arguments), response.text) == ("f", {"a": 1}, "")
+    assert response.message["tool_calls"][0]["function"]["name"] == "f"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "offered"),
+    [
+        (TEXT_CALL, "auto", ()),
+        (TEXT_CALL, "auto", ("g",)),
+        (TEXT_CALL, "off", ("f",)),
+        (f"Let me look.\n{TEXT_CALL}", "auto", ("f",)),
+        (f"{TEXT_CALL}\nThat is how it is written.", "on", ("f",)),
+    ],
+)
+def test_other_text_stays_text(text, mode, offered):
+    response = read_text(text, mode, offered)
+    assert (response.tool_calls, response.text) == ((), text)
+
+
+def test_words_before_a_call_in_the_text_are_said_where_the_row_says_so():
+    response = read_text(f"Let me look.\n\n{TEXT_CALL}", "on")
+    assert (response.text, [one.name for one in response.tool_calls]) == ("Let me look.", ["f"])
+
+
+@pytest.mark.parametrize("text", [TEXT_CALL, f"Let me look.\n{TEXT_CALL}"])
+def test_a_call_in_a_recorded_text_is_one_again(text):
+    fresh = read_text(text, "on")
+    recorded = parse_recorded({"content": text}, [one.call_id for one in fresh.tool_calls])
+    assert (recorded.tool_calls, recorded.message) == (fresh.tool_calls, fresh.message)
+    assert parse_recorded({"content": text}, []).tool_calls == ()
+
+
+def test_a_call_in_the_form_of_2023_is_one():
+    legacy = {"content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    (one,) = parse_completion({"choices": [{"message": legacy}]}).tool_calls
+    assert (one.name, one.arguments) == ("f", "{}")
+
+
+@pytest.mark.parametrize("arguments", [None, "null", " null\n"])
+def test_null_is_no_arguments(arguments):
+    assert asking(call(arguments=arguments)).tool_calls[0].arguments == ""
+
+
+def test_half_an_object_goes_to_the_tool_as_it_is():
+    assert asking(call(arguments='{"a": ')).tool_calls[0].arguments == '{"a": '
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "hi", "reasoning_content": "hm"},
+        {"content": "hi", "reasoning": "hm"},
+        {"content": "hi", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]},
+        {"content": "hi", "reasoning": "hm", "reasoning_details": [{"summary": "hm"}]},
+        {"content": "<think>hm</think>hi"},
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                {"type": "text", "text": "hi"},
+            ]
+        },
+    ],
+)
+def test_thoughts_are_told_apart_wherever_they_stand(message):
+    response = parse_completion({"choices": [{"message": message}]})
+    assert (response.text, response.reasoning, response.message["content"]) == ("hi", "hm", "hi")
+
+
+def test_the_thoughts_behind_a_call_are_handed_to_its_tool():
+    message = {"content": "<think>hm</think>", "tool_calls": [call()]}
+    (one,) = parse_completion({"choices": [{"message": message}]}).tool_calls
+    assert one.reasoning == "hm"
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter", None])
+def test_why_an_answer_ended_is_kept(reason):
+    choice = {"message": {"content": "hi"}, "finish_reason": reason}
+    response = parse_completion({"id": "x", "choices": [choice]})
+    assert response.finish_reason == (reason or "")
+    assert response.rest == {"id": "x", "choices": [{"finish_reason": reason}]}
+
+
 @pytest.mark.parametrize("count", [None, "7", -1, 1.5, 2**31])
 def test_counts_that_are_none_are_zero(count):
     response = parse_completion(
