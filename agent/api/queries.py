@@ -5,6 +5,7 @@ import asyncio
 from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.states import RunOrigin, RunState
 from agent.llm.messages import ChatMessage, system_message
+from agent.llm.meter import spending_for
 from agent.record.record import Record
 from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
@@ -47,8 +48,9 @@ class StatelessQueries:
         ]
         task = RunRequest(begun.run_pk, messages, context, begun.persona.model_calls)
         try:
-            async with asyncio.timeout(begun.persona.run_seconds):
-                result = await engine.run(task, journal)
+            with spending_for(persona=begun.persona.name):
+                async with asyncio.timeout(begun.persona.run_seconds):
+                    result = await engine.run(task, journal)
         except TimeoutError as error:
             failure = RunTimeout(f"the run took longer than {begun.persona.run_seconds:g} s")
             await journal.finish(RunCompletion(begun.run_pk, RunState.FAILED, error=str(failure)))

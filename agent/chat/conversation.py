@@ -3,20 +3,21 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from django.utils.translation import gettext_noop
 
+from agent.chat.answer_outcome import answer_outcome
 from agent.chat.final_answer import approval_outcome_text, build_final_parts
 from agent.chat.history import build_first_request
 from agent.chat.run_context import build_spenders, build_tool_context
-from agent.domain.errors import AgentError, ClaimLost, RunTimeout, build_apology
+from agent.domain import notices
+from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, build_apology
 from agent.domain.notices import NOTICES, notice_text
 from agent.domain.state import ChatState
-from agent.domain.states import MessageState, RunOrigin, RunState
+from agent.domain.states import MessageReason, MessageState, RunOrigin, RunState
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
-from agent.llm.meter import spending_for
+from agent.llm.meter import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.service import MemoryService
@@ -26,6 +27,7 @@ from agent.record.recovery import PendingMessage
 from agent.record.replies import RunCompletion, SendResult
 from agent.record.run_journal import RunJournal
 from agent.record.runs import ActiveRun, RecordedAnswer, RunPlan, StartRun
+from agent.record.tallies import chat_subject, take_notice_of_day
 from agent.run.allowance import SendAllowance
 from agent.run.answers import only_repeats
 from agent.run.deferred_calls import DeferredCalls
@@ -45,12 +47,6 @@ logger = logging.getLogger(__name__)
 LogLimit(logger)
 State = MessageState
 
-#: Why no answer was sent, if a tool decided that.
-SILENCE = {
-    EndReason.STAY_SILENT.value: gettext_noop("the model chose to stay silent"),
-    EndReason.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
-    EndReason.FINISH.value: gettext_noop("the model ended its turn without a word"),
-}
 REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
 ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
 ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
@@ -69,14 +65,6 @@ class MessageRun:
     @property
     def message(self) -> IncomingMessage:
         return self.pending.message
-
-
-class AnswerOutcome(NamedTuple):
-    """How an answered message ends on record."""
-
-    state: MessageState
-    detail: str
-    in_history: bool
 
 
 @dataclass(slots=True)
@@ -152,6 +140,8 @@ class ConversationHandler:
                 )
         except ClaimLost:
             raise
+        except BudgetSpent as spent:
+            await self._stop(run, spent)
         except AgentError as error:
             await self._fail(run, str(error))
         except (
@@ -247,6 +237,7 @@ class ConversationHandler:
                 deferred_calls=later,
                 notes=self.memory.notebook if self.memory else None,
                 persona=persona,
+                spend_scope=scope.get(),
             ),
         )
         registry = self.engines.find(persona).registry
@@ -281,7 +272,7 @@ class ConversationHandler:
                 run.notes.append(ANSWER_CUT)
             parts = build_final_parts(run.message, text, run.active.persona)
             sent = await sender.send_final(parts, text, result.last_step)
-        outcome = _answer_outcome(sent, sender, result)
+        outcome = answer_outcome(sent, sender, result)
         continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
         if continues != run.active.gate.is_continuing:
             await sender.journal.set_continuing(pending.session_pk, continues)
@@ -344,6 +335,30 @@ class ConversationHandler:
             )
         )
 
+    async def _stop(self, run: MessageRun, spent: BudgetSpent) -> None:
+        """End a message for which a budget has nothing left. Once a day the chat is told so; what
+        nobody asks for ends silently."""
+        pending, persona, text, sent = run.pending, run.active.persona, "", None
+        has_spoken = run.sender.has_spoken
+        subject = chat_subject(run.message.chat, run.message.sender_id)
+        if not pending.is_later_result and await self.record.submit(take_notice_of_day, subject):
+            text = notice_text(notices.BUDGET, run.message.text, persona.language)
+            sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=pending.pk,
+                message_state=State.ANSWERED if has_spoken else State.SILENT,
+                reason="" if has_spoken else MessageReason.BUDGET,
+                detail=str(spent),
+                final_text=text,
+                notes=[*run.notes, str(spent)],
+                outcome=SendResult(sent.pk, sent.delivery, is_speech=False) if sent else None,
+                in_history=has_spoken and not pending.is_later_result,
+            )
+        )
+
     async def _finish_recorded(self, run: MessageRun, answer: RecordedAnswer) -> None:
         """Finish a run whose final message an earlier process had put on record."""
         sent, state, notice = None, answer.state, run.pending.notice
@@ -365,14 +380,3 @@ class ConversationHandler:
                 in_history=not (failed or run.pending.is_later_result or notice),
             )
         )
-
-
-def _answer_outcome(
-    sent: SendResult | None, sender: MessageSender, result: RunResult
-) -> AnswerOutcome:
-    """How the message answered ends, from what came of the answer."""
-    if sent is not None and sent.delivery.state == State.FAILED:
-        return AnswerOutcome(State.FAILED, sent.delivery.error, sender.has_spoken)
-    state = State.ANSWERED if sent is not None or sender.has_spoken else State.SILENT
-    detail = SILENCE.get(result.ended_by, "") if state == State.SILENT else ""
-    return AnswerOutcome(state, detail, state == State.ANSWERED)

@@ -60,14 +60,26 @@ class BudgetTerms(NamedTuple):
         return period_start(self.period, day)
 
     def amount(self, prices: TokenPrices, input_tokens: int, output_tokens: int) -> int:
-        """What so many tokens count against this budget at most; 0 where it is in another
-        currency, or no price is known."""
+        """What a call of so many tokens counts against this budget at most, and at least 1; 0
+        where it surely costs nothing of it, for it is free or in another currency."""
         if self.unit == TOKENS:
-            return input_tokens + output_tokens
-        return most_cost(prices, input_tokens, output_tokens) if prices.currency == self.unit else 0
+            return max(1, input_tokens + output_tokens)
+        if prices.currency != self.unit or not any(prices[:4]):
+            return 0
+        return max(1, most_cost(prices, input_tokens, output_tokens))
 
     def used_percent(self, spent: int) -> int:
-        return 100 if not self.limit else spent * 100 // self.limit
+        return spent * 100 // self.limit if self.limit else 100
+
+    def in_words(self, amount: int) -> str:
+        """``amount`` as people read it."""
+        return f"{amount:,} {TOKENS}" if self.unit == TOKENS else cost_words(amount, self.unit)
+
+
+def cost_words(nano: int, currency: str) -> str:
+    """An amount of money as people read it: two digits, more where it is small."""
+    digits = 2 if nano >= NANO or not nano else 4 if nano >= NANO // 10**3 else 6
+    return f"{nano / NANO:,.{digits}f} {currency}".strip()
 
 
 def period_start(period: BudgetPeriod, day: str) -> str:

@@ -41,7 +41,14 @@ scope: ContextVar[SpendScope] = ContextVar("scope", default=SpendScope())  # noq
 def spending_for(**changes: Any) -> Iterator[None]:
     """Have the model calls inside, also those of tasks begun there, count for a scope with
     ``changes``, the fields of :class:`SpendScope`."""
-    token = scope.set(replace(scope.get(), **changes))
+    with spending_in(replace(scope.get(), **changes)):
+        yield
+
+
+@contextmanager
+def spending_in(whole: SpendScope) -> Iterator[None]:
+    """As :func:`spending_for`, for another scope altogether."""
+    token = scope.set(whole)
     try:
         yield
     finally:

@@ -20,6 +20,7 @@ settle_replies = PreparedUpdate(
     Message, "state", "message_id", "detail", "in_history", "settled_at"
 )
 answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
+explain_messages = PreparedUpdate(Message, "reason")
 finish_runs = PreparedUpdate(
     Run,
     *("state", "final_text", "error", "notes", "finished_at"),
@@ -68,6 +69,8 @@ class RunCompletion:
     run_state: Run.State
     message_pk: int | None = None
     message_state: Message.State | None = None
+    reason: str = ""
+    """Why the message has no answer, where that is another reason than it came with."""
     detail: str = ""
     final_text: str = ""
     error: str = ""
@@ -186,4 +189,5 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
             if e.message_pk is not None
         ]
     )
+    explain_messages([(e.reason, e.message_pk) for e in endings if e.reason and e.message_pk])
     return [None] * len(endings)

@@ -55,7 +55,7 @@ class SpentAmount(NamedTuple):
 class SumRange(NamedTuple):
     """Which sums are asked for: of one subject from one day on."""
 
-    kind: str
+    kind: SpendKind
     subject: str
     first_day: str
 

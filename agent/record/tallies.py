@@ -5,6 +5,7 @@ from functools import cache
 
 from django.db import connection
 from django.db.models import Q
+from django.utils import timezone
 
 from agent.domain.answer_limits import LOOP_SILENCE, AnswerCount
 from agent.domain.types import ChatAddress
@@ -110,6 +111,19 @@ def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
             if count.is_changed
         ]
     )
+
+
+@for_each
+def take_notice_of_day(subject: str) -> bool:
+    """Whether the chat that ``subject`` counts was not told anything of the day's limits yet; it
+    is from now on."""
+    now = timezone.localtime()
+    [count] = load_counts([subject]).values()
+    if count.told_on == now.date().isoformat():
+        return False
+    count.told_on, count.is_changed = now.date().isoformat(), True
+    save_counts({subject: count}, int(now.timestamp()))
+    return True
 
 
 def _parsed(recent: str) -> dict[int, int]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from agent.domain.persona import Persona
 from agent.domain.state import ChatState
+from agent.llm.meter import SpendScope
 from agent.memory.note_service import NoteService
 from agent.run.deferred_calls import DeferredCalls
 from agent.run.flow import ChatPauses, RunFlow
@@ -28,6 +29,8 @@ class RunServices:
     notes: NoteService | None = None
     toolset: RunToolset | None = None
     """The tools of the run; there during a call alone."""
+    spend_scope: SpendScope = field(default_factory=SpendScope)
+    """Who its model calls count for, for tools that are served from other tasks."""
     subagents: tuple[str, ...] = ()
     """The names of the subagents at work, the outermost first."""
     persona: Persona | None = None

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agent.builtin_tools.fetch_history import describe_message, fit_messages_on_page
 from agent.builtin_tools.send_message import CONFIRMED, delivery_result
 from agent.domain.types import MessagePart
 from agent.llm.base import LLMClient
+from agent.llm.meter import spending_in
 from agent.record.chat_record import PageRequest, load_message_pages
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
@@ -78,8 +80,12 @@ class PluginServices:
         as interrupted.
         """
         try:
-            async with asyncio.timeout(self._seconds):
-                return await self._runner.ask(self._agent, prompt, call.invocation, call.context)
+            scope = get_services(call.context).spend_scope
+            with spending_in(replace(scope, tool=call.invocation.tool_name)):
+                async with asyncio.timeout(self._seconds):
+                    return await self._runner.ask(
+                        self._agent, prompt, call.invocation, call.context
+                    )
         except TimeoutError as error:
             raise ToolFailed(f"模型在 {self._seconds:g} 秒内没有给出结果") from error
 

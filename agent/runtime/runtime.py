@@ -22,6 +22,7 @@ from agent.domain.types import IncomingMessage, MediaSource, Outbox
 from agent.llm.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
 from agent.record.accounts import AccountRows
+from agent.record.budgets import BudgetAlarms
 from agent.record.endpoint_reports import log_failure
 from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
@@ -29,6 +30,7 @@ from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines
 from agent.runtime import record_retention, serving, wiring
+from agent.runtime.budget_ledger import BudgetLedger
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
 from tools.error_boundary import log_errors
@@ -58,8 +60,9 @@ class Runtime:
         accounts = AccountRows(outbox)
         quotas = wiring.build_quotas(accounts)
         self.record = Record(self.process_id, cache, self._reload, quotas, accounts)
-        meter.set_receiver(self.record.spend)
-        self.book = wiring.build_endpoint_book(self.record)
+        self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
+        meter.set_receiver(self._budgets.spend)
+        self.book = wiring.build_endpoint_book(self.record, self._budgets)
         """Whom this process asks for what."""
         self._chat_tools = wiring.build_chat_tools(self.record, source, self.book)
         self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools, self.book)
@@ -101,6 +104,7 @@ class Runtime:
         loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self._inbox.shares_database = not alone
+        self._budgets.shares_database = not alone
         self.book.start()
         self.record.submit(mirror_environment, None).add_done_callback(log_failure)
         first = self.record.renew_lease(
@@ -173,6 +177,7 @@ class Runtime:
     def _reload(self) -> None:
         """What the operator has changed. Runs in the database thread."""
         self.book.reload()
+        self._budgets.reload()
         self._outbox.reload()
         self._chat_tools.reload()
         for provider in self._live:

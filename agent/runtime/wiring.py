@@ -27,6 +27,7 @@ from agent.llm.client import OpenAIClient
 from agent.llm.endpoint_book import EndpointBook
 from agent.llm.endpoint_pool import EndpointClient, EndpointPool, ignore_news
 from agent.llm.environment_endpoints import environment_table
+from agent.llm.spend_gate import SpendGate
 from agent.media.daily_budget import DailyQuotas
 from agent.media.description_cache import DescriptionCache
 from agent.media.document_reader import DocumentReader
@@ -73,9 +74,12 @@ SAMPLES, BUILTIN = "samples", "builtin"
 SAMPLE_TOOLS = (get_weather, get_game_version)
 
 
-def build_endpoint_book(record: Record | None = None) -> EndpointBook:
+def build_endpoint_book(
+    record: Record | None = None, gate: SpendGate | None = None
+) -> EndpointBook:
     """The endpoints of this process: what the environment names, until the rows are read. Without
-    a ``record``, nothing is written down of what is learnt of them."""
+    a ``record``, nothing is written down of what is learnt of them; without a ``gate``, no budget
+    bounds what they cost."""
     reports = EndpointReports(record) if record is not None else None
     album = build_file_store().shown
 
@@ -84,7 +88,7 @@ def build_endpoint_book(record: Record | None = None) -> EndpointBook:
 
     tell = reports.fared if reports is not None else ignore_news
     pool = EndpointPool(connect, tell)
-    return EndpointBook(pool, environment_table(), load_endpoint_table, tell=tell)
+    return EndpointBook(pool, environment_table(), load_endpoint_table, gate, tell)
 
 
 def build_file_store() -> FileStore:

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from agent.domain.errors import AgentError, ClaimLost
+from agent.domain.errors import AgentError, BudgetSpent, ClaimLost
 from onebot.connections.handshake import (
     Handshake,
     is_trusted_loopback,
@@ -59,6 +59,12 @@ class AgentQueryEndpoint:
             run_pk, text = await self._gateway.runtime.queries.answer(messages)
         except HttpRefusal as refusal:
             await send_json(send, refusal.status, {"result": "", "error": str(refusal)})
+        except BudgetSpent:
+            await send_json(
+                send,
+                429,
+                {"result": "", "error": "a budget for models is used up; try again later"},
+            )
         except (AgentError, ClaimLost):
             await send_json(
                 send,

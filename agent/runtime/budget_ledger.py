@@ -1,0 +1,294 @@
+"""What may still be spent, as one process knows it: the record's sums, its own calls since, and
+what calls under way may cost."""
+
+import asyncio
+import logging
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent.domain.budgets import (
+    TOKENS,
+    BudgetAction,
+    BudgetPeriod,
+    BudgetTerms,
+    SpendKind,
+    period_start,
+)
+from agent.domain.endpoint import Endpoint
+from agent.domain.errors import BudgetSpent
+from agent.domain.notices import ALL
+from agent.llm.meter import CallCost, Spend, SpendScope, scope
+from agent.llm.spend_gate import SpendHold
+from agent.record.budgets import BudgetAlarm, BudgetAlarms, load_budgets
+from agent.record.record import Record
+from agent.record.spend_book import Posting, SpentAnswer
+from agent.record.spendings import SumRange, current_day, spend_subjects
+
+logger = logging.getLogger(__name__)
+
+#: Sums that are remembered.
+REMEMBERED_SUMS = 10_000
+#: After how long a sum is read again where other processes may add to it, in seconds.
+REFRESH_SECONDS = 5.0
+#: Percent of a budget at which owners are told.
+TOLD_PERCENTS = (80, ALL)
+#: Budgets and periods of which is remembered that owners were told.
+REMEMBERED_ALARMS = 10_000
+#: Which budget stops a call where several do: the strictest.
+STRICTEST = (BudgetAction.SENTENCE, BudgetAction.OWNERS, BudgetAction.CHEAPER)
+
+
+class _Checked(NamedTuple):
+    """A budget that a call counts against, the sum that it bounds, and by how much."""
+
+    terms: BudgetTerms
+    range: SumRange
+    amount: int
+
+
+@dataclass(slots=True, eq=False)
+class _Sum:
+    """What one subject spent from a day on, and what calls under way may cost it: by unit, which is
+    a currency or tokens."""
+
+    spent: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    read_at: float | None = None
+    reading: "asyncio.Future[SpentAnswer | None] | None" = None
+
+    def add(self, cost: CallCost) -> None:
+        self.spent[TOKENS] += cost.tokens
+        if cost.cost_nano:
+            self.spent[cost.currency] += cost.cost_nano
+
+
+class _Hold:
+    """What one call may cost, in the sums of all budgets that it counts against."""
+
+    def __init__(self, held: "list[tuple[_Sum, str, int]]") -> None:
+        self._held = held
+
+    def release(self) -> None:
+        held, self._held = self._held, []
+        for total, unit, amount in held:
+            total.held[unit] -= amount
+
+
+class BudgetLedger:
+    """The :class:`agent.llm.spend_gate.SpendGate` of one process. Used on one event loop, but for
+    :meth:`reload`.
+
+    A sum is read from the record when a budget first asks for it. ``shares_database``: other
+    processes may add to it, so it is read again every few seconds.
+    """
+
+    def __init__(
+        self, record: Record, alarms: BudgetAlarms, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.shares_database = False
+        self._record = record
+        self._alarms = alarms
+        self._clock = clock
+        self._loaded: tuple[BudgetTerms, ...] = ()
+        self._budgets: tuple[BudgetTerms, ...] = ()
+        self._bounded: frozenset[tuple[SpendKind, BudgetPeriod]] = frozenset()
+        """Of which kinds and periods sums are kept."""
+        self._sums: OrderedDict[SumRange, _Sum] = OrderedDict()
+        self._readers = 0
+        self._posted = 0
+        self._settled = 0
+        self._latest: deque[Posting] = deque()
+        """Own postings, in order, that an answer from the record may not hold yet."""
+        self._told: OrderedDict[tuple[int, str, int], None] = OrderedDict()
+        self._day = ""
+
+    def reload(self) -> None:
+        """Obey the rows as they are. Runs in the database thread."""
+        self._loaded = load_budgets()
+
+    def spend(self, spend: Spend) -> None:
+        """Count what a call cost, here and on record. Returns at once."""
+        if self._record.is_closed:
+            return
+        self._posted += 1
+        posting = Posting(self._today(), spend, self._posted)
+        self._latest.append(posting)
+        self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
+        self._obey()
+        subjects = dict(_subjects(posting))
+        for kind, period in self._bounded if self._sums else ():
+            if (subject := subjects.get(kind)) is None:
+                continue
+            total = self._sums.get(SumRange(kind, subject, period_start(period, posting.day)))
+            if total is not None and total.read_at is not None:
+                total.add(spend.cost)
+        for one in self._checked(spend.cost.endpoint_pk, spend.cost.endpoint_name, spend.scope):
+            self._watch(*one, spend.scope)
+
+    async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
+        """As :meth:`agent.llm.spend_gate.SpendGate.hold`."""
+        who = scope.get()
+        checked = [
+            _Checked(terms, wanted, amount)
+            for terms, wanted in self._checked(endpoint.pk, endpoint.name, who)
+            if (amount := terms.amount(endpoint.prices, input_tokens, output_tokens))
+        ]
+        while stale := {one.range for one in checked if not self._is_known(one.range)}:
+            done, _ = await asyncio.wait([self._read(wanted) for wanted in stale])
+            for reading in done:
+                reading.result()
+        for one in checked:
+            self._watch(one.terms, one.range, who)
+        if stopped := [one for one in checked if self._is_over(one, endpoint, who)]:
+            raise self._refuse(stopped, who)
+        held = [(self._sums[one.range], one.terms.unit, one.amount) for one in checked]
+        for total, unit, amount in dict.fromkeys(held):  # two budgets may bound one sum
+            total.held[unit] += amount
+        return _Hold(list(dict.fromkeys(held)))
+
+    def _checked(
+        self, endpoint_pk: int | None, endpoint_name: str, who: SpendScope
+    ) -> Iterator[tuple[BudgetTerms, SumRange]]:
+        """The budgets that a call counts against, each with the sum that it bounds."""
+        self._obey()
+        if not self._budgets:
+            return
+        day, subjects = self._today(), dict(spend_subjects(endpoint_pk, endpoint_name, who))
+        for terms in self._budgets:
+            subject = subjects.get(terms.kind)
+            if subject is not None and terms.subject in ("", subject):
+                yield terms, SumRange(terms.kind, subject, terms.period_start(day))
+
+    def _is_over(self, one: _Checked, endpoint: Endpoint, who: SpendScope) -> bool:
+        """Whether a call may not be made because of one budget."""
+        terms, total = one.terms, self._sums[one.range]
+        if terms.action is BudgetAction.OWNERS and who.is_owner:
+            return False
+        if terms.action is BudgetAction.CHEAPER and terms.cheaper == endpoint.pk:
+            return False
+        return total.spent[terms.unit] + total.held[terms.unit] + one.amount > terms.limit
+
+    def _refuse(self, stopped: list[_Checked], who: SpendScope) -> BudgetSpent:
+        for one in stopped:
+            if self._sums[one.range].spent[one.terms.unit] + one.amount > one.terms.limit:
+                self._tell(one.terms, one.range, ALL, who)
+        terms = min((one.terms for one in stopped), key=lambda terms: STRICTEST.index(terms.action))
+        cheaper = terms.cheaper if terms.action is BudgetAction.CHEAPER else None
+        return BudgetSpent(terms.name, terms.action, cheaper)
+
+    # --- Telling owners -----------------------------------------------------------------
+
+    def _watch(self, terms: BudgetTerms, wanted: SumRange, who: SpendScope) -> None:
+        total = self._sums.get(wanted)
+        if total is None or total.read_at is None:
+            return
+        used = terms.used_percent(total.spent[terms.unit])
+        if reached := [percent for percent in TOLD_PERCENTS if used >= percent]:
+            self._tell(terms, wanted, max(reached), who)
+
+    def _tell(self, terms: BudgetTerms, wanted: SumRange, percent: int, who: SpendScope) -> None:
+        key = (terms.pk, wanted.first_day, percent)
+        if key in self._told or self._record.is_closed:
+            return
+        self._told[key] = None
+        if len(self._told) > REMEMBERED_ALARMS:
+            self._told.popitem(last=False)
+        spent = self._sums[wanted].spent[terms.unit]
+        alarm = BudgetAlarm(terms, wanted.subject, wanted.first_day, percent, spent, who.account)
+
+        def on_told(done: "asyncio.Future[bool]") -> None:
+            if not done.cancelled() and (error := done.exception()):
+                self._told.pop(key, None)
+                logger.warning("Owners could not be told of the budget %s: %s", terms.name, error)
+
+        self._record.submit(self._alarms.tell, alarm).add_done_callback(on_told)
+
+    # --- What the record says ---------------------------------------------------------
+
+    def _obey(self) -> None:
+        """Follow the rows that were read last. What is known of sums may be of kinds that were not
+        kept."""
+        loaded = self._loaded
+        if loaded is self._budgets:
+            return
+        if loaded != self._budgets:
+            for total in self._sums.values():
+                total.read_at = None
+            self._told.clear()
+        self._budgets = loaded
+        self._bounded = frozenset((terms.kind, terms.period) for terms in loaded)
+
+    def _today(self) -> str:
+        day = current_day()
+        if day != self._day:  # sums of periods that are over are of no use
+            self._day = day
+            starts = {period_start(period, day) for period in BudgetPeriod}
+            self._sums = OrderedDict(
+                (wanted, total)
+                for wanted, total in self._sums.items()
+                if wanted.first_day in starts
+            )
+        return day
+
+    def _is_known(self, wanted: SumRange) -> bool:
+        total = self._sums.get(wanted)
+        if total is None or total.read_at is None:
+            return False
+        self._sums.move_to_end(wanted)
+        return not self.shares_database or self._clock() - total.read_at < REFRESH_SECONDS
+
+    def _read(self, wanted: SumRange) -> "asyncio.Future[SpentAnswer | None]":
+        """The reading of a sum that is under way, or begins. Waiting for it must not cancel it."""
+        total = self._sums.get(wanted)
+        if total is None:
+            total = self._sums[wanted] = _Sum()
+            self._make_room()
+        if total.reading is None:
+            total.reading = self._record.submit(self._record.spend_book.post, wanted)
+            self._readers += 1
+            total.reading.add_done_callback(lambda done: self._on_read(wanted, total, done))
+        return total.reading
+
+    def _make_room(self) -> None:
+        """Forget the sum that was needed longest ago, unless a call holds some of it."""
+        if len(self._sums) > REMEMBERED_SUMS:
+            wanted, total = self._sums.popitem(last=False)
+            if total.reading is not None or any(total.held.values()):
+                self._sums[wanted] = total
+
+    def _on_read(
+        self, wanted: SumRange, total: _Sum, done: "asyncio.Future[SpentAnswer | None]"
+    ) -> None:
+        self._readers -= 1
+        total.reading = None
+        if not done.cancelled() and done.exception() is None and (answer := done.result()):
+            total.spent = Counter({TOKENS: answer.spent.tokens}) + Counter(answer.spent.costs)
+            for posting in self._latest:
+                if posting.number > answer.number and _is_in(wanted, posting):
+                    total.add(posting.spend.cost)
+            total.read_at = self._clock()
+        self._forget_settled()
+
+    def _on_posted(self, posting: Posting, done: "asyncio.Future[SpentAnswer | None]") -> None:
+        self._settled = posting.number
+        if done.cancelled() or done.exception() is not None:
+            for total in self._sums.values():  # it was counted here, and is not on record
+                total.read_at = None
+        self._forget_settled()
+
+    def _forget_settled(self) -> None:
+        while not self._readers and self._latest and self._latest[0].number <= self._settled:
+            self._latest.popleft()
+
+
+def _subjects(posting: Posting) -> Iterator[tuple[SpendKind, str]]:
+    cost, who = posting.spend
+    return spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
+
+
+def _is_in(wanted: SumRange, posting: Posting) -> bool:
+    """Whether a sum from a day on holds a posting."""
+    return posting.day >= wanted.first_day and (wanted.kind, wanted.subject) in _subjects(posting)
