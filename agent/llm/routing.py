@@ -92,7 +92,7 @@ async def _ask_each(
 
 
 async def _ask_one(route: Route, slot: EndpointSlot, call: Call[R], *, is_last: bool) -> R:
-    if route.gate is None:
+    if route.gate is None or route.gate.is_idle:
         with route.pool.lend(slot) as client:
             return await call.ask(client, is_last)
     hold = await route.gate.hold(slot.endpoint, *call.count_tokens(slot.endpoint))
@@ -169,8 +169,9 @@ class RoutedModel:
             return response
 
         def count_tokens(endpoint: Endpoint) -> tuple[int, int]:
-            most = endpoint.parameters.get("max_tokens")
-            return estimate_tokens(request, ""), most if type(most) is int else USUAL_OUTPUT
+            wanted = map(endpoint.parameters.get, ("max_completion_tokens", "max_tokens"))
+            most = next((one for one in wanted if type(one) is int), USUAL_OUTPUT)
+            return estimate_tokens(request, ""), most
 
         call = Call(ask, count_tokens, may_be_cheaper=True)
         response, attempts = await ask_in_order(self._route, endpoints, call)

@@ -17,6 +17,11 @@ class SpendGate(Protocol):
     """Whether a call may be paid for. Who and what for is the scope of the task that asks
     (:data:`agent.llm.meter.scope`)."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no budget bounds any call: then the tokens of a call need not be estimated."""
+        ...
+
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
         """Count what a call of so many tokens would cost at most.
 

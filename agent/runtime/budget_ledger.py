@@ -128,6 +128,11 @@ class BudgetLedger:
         for one in self._checked(spend.cost.endpoint_pk, spend.cost.endpoint_name, spend.scope):
             self._watch(*one, spend.scope)
 
+    @property
+    def is_idle(self) -> bool:
+        """As :attr:`agent.llm.spend_gate.SpendGate.is_idle`."""
+        return not self._loaded
+
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
         """As :meth:`agent.llm.spend_gate.SpendGate.hold`."""
         who = scope.get()

@@ -185,6 +185,7 @@ class Gate:
     def __init__(self, cheaper: int | None) -> None:
         self.cheaper = cheaper
         self.held = 0
+        self.is_idle = False
 
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> "Gate":
         if endpoint.pk != self.cheaper:
@@ -205,9 +206,12 @@ async def test_where_a_budget_is_used_up_the_cheaper_one_answers(
     response = await ask(book)
     assert (response.text, gate.held) == ("cheap", 0)
     assert "month" in response.attempts[0].reason
-    book.gate = Gate(cheaper=None)
+    book.gate = strict = Gate(cheaper=None)
     with pytest.raises(BudgetSpent):
         await ask(book)
+    strict.is_idle = True
+    model.script(["no budget"])
+    assert (await ask(book)).text == "no budget"
 
 
 async def test_vectors_of_different_models_are_not_mixed(
