@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 
 from tests import prepared, zygote
 from tests.environment import PATIENCE, clean_environment
+from tests.rebuilt_requests import find_differing
 
 ADMIN = "admin"
 ADMIN_PASSWORD = "a long password for tests"
@@ -87,9 +88,13 @@ class LiveServer:
         self.remove()
 
     def remove(self) -> None:
-        """End the process and delete everything it left."""
+        """End the process and delete everything it left. Raises where its record does not make
+        the requests again that it sent."""
         self.kill()
+        differing = find_differing(self.data_dir)
         shutil.rmtree(self.folder, ignore_errors=True)
+        if differing:
+            raise AssertionError("the record makes other requests:\n" + "\n".join(differing[:3]))
 
     # --- Life -------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from aiohttp import web
 
 from tests.cast import PROBE, PROBE_ANSWER
 from tests.environment import PATIENCE
+from tests.rebuilt_requests import note_received
 from tests.streamed_answers import events_of
 
 Fate = Literal["sent", "held", "hangs", "dropped"]
@@ -296,6 +297,7 @@ class ScriptedModel:
 
     async def _handle(self, incoming: web.Request) -> web.StreamResponse:
         raw = await incoming.read()
+        note_received(raw)
         headers = {name.lower(): value for name, value in incoming.headers.items()}
         request = Request(incoming.path, headers, _parsed(raw))
         answer = says(PROBE_ANSWER) if PROBE in request.last_text else self._choose(request)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.adapting import ANY_LENGTH, LEARNABLE
-from agent.llm.base import LLMRequest, LLMResponse
+from agent.llm.base import LLMRequest, LLMResponse, SentRequest
 from agent.llm.completion import parse_completion
 from agent.llm.costs import compute_cost_nano
 from agent.llm.images import PictureLoader, encode_with_pictures, has_kept_pictures
@@ -59,7 +59,7 @@ class OpenAIClient:
             if not (isinstance(error, LLMError) and error.is_free):
                 self._count(Usage(input=estimate_tokens(request, "")))
             raise
-        return self._read(answer, formed)
+        return replace(self._read(answer, formed), sent=call.describe_sent(formed))
 
     async def _settle(self, call: "_Call", patience: Patience) -> tuple[object, FormedRequest]:
         """The answer to ``call``, asked again in other forms as long as that may help, and the form
@@ -69,6 +69,7 @@ class OpenAIClient:
             try:
                 answer = await self._ask(formed, patience)
             except LLMError as error:
+                error.sent = call.describe_sent(formed)
                 following = self._change(call, formed, error)
                 if following is None:
                     raise
@@ -150,7 +151,6 @@ class OpenAIClient:
             output_tokens=usage.output,
             reasoning_tokens=usage.reasoning,
             cost_nano=cost,
-            sent=formed.sent,
         )
 
     def _hide(self, error: LLMError) -> NoReturn:
@@ -187,7 +187,13 @@ class _Call:
     """What became of a request so far: how it has to be asked, and why."""
 
     def __init__(self, request: LLMRequest, refuses: frozenset[str]) -> None:
-        self.request = request
+        self.request = self.wanted = request
         self.refuses = refuses
         self.learnt: dict[str, str] = {}
         self.cuts = 0
+
+    def describe_sent(self, formed: FormedRequest) -> SentRequest:
+        """What was sent, with its messages where they are not those that were wanted."""
+        if self.request is self.wanted:
+            return formed.sent
+        return replace(formed.sent, messages=formed.messages)

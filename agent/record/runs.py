@@ -16,6 +16,7 @@ from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
 from agent.llm.messages import ChatMessage
+from agent.llm.speakers import SPEAKER
 from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record import deferred_calls
 from agent.record.accounts import AccountRows
@@ -92,6 +93,8 @@ class RecordedStep:
     calls: list[RecordedCall]
     phase: Step.Phase = Step.Phase.ACTION
     finish_reason: str = ""
+    speaker: str = ""
+    """Who said what the answer holds beside words and calls (:mod:`agent.llm.speakers`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +323,7 @@ def _recorded_steps(run: Run) -> list[RecordedStep]:
             calls.get(step.pk, []),
             Step.Phase(step.phase),
             step.finish_reason,
+            (step.response_rest or {}).get(SPEAKER, ""),
         )
         for step in steps
     ]

@@ -7,9 +7,10 @@ from typing import Any
 
 from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase
-from agent.llm.base import LLMClient, LLMRequest, LLMResponse, ToolCallRequest
+from agent.llm.base import LLMClient, LLMRequest, LLMResponse, SentRequest, ToolCallRequest
 from agent.llm.completion import parse_recorded
 from agent.llm.messages import ChatMessage
+from agent.llm.speakers import SPEAKER, messages_for
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewCall, NewStep
 from agent.run.task import RunProgress, RunRequest, StepJournal
@@ -48,22 +49,36 @@ async def call_model(
     try:
         response = await model.complete(request)
     except LLMError as error:
-        await journal.record_step(_failed(step, error, elapsed_ms(started)))
+        await journal.record_step(_failed(step, error, progress.messages, elapsed_ms(started)))
         raise
     crash_points.hit_crash_point("model_called")
     progress.input_tokens += response.input_tokens
     progress.output_tokens += response.output_tokens
-    return response, _answered(step, response, task.context.user_id, elapsed_ms(started))
+    answered = _answered(step, response, task.context.user_id, elapsed_ms(started))
+    return response, replace(answered, sent=_recorded_sent(response.sent, progress.messages))
 
 
-def _failed(step: NewStep, error: LLMError, latency_ms: int) -> NewStep:
+def _failed(
+    step: NewStep, error: LLMError, messages: list[ChatMessage], latency_ms: int
+) -> NewStep:
     return replace(
         step,
         error=str(error),
         latency_ms=latency_ms,
         attempts=tuple(error.attempts),
-        sent=error.sent,
+        sent=_recorded_sent(error.sent, messages),
     )
+
+
+def _recorded_sent(sent: SentRequest | None, messages: list[ChatMessage]) -> SentRequest | None:
+    """``sent`` with all its messages where they differ from those of the run in more than the name
+    of the speaker: another endpoint's thoughts were left out."""
+    if sent is None or sent.messages is not None:
+        return sent
+    speaker = sent.endpoint.speaker
+    if all(message.get(SPEAKER, speaker) == speaker for message in messages):
+        return sent
+    return replace(sent, messages=messages_for(sent.endpoint, messages))
 
 
 def _answered(step: NewStep, response: LLMResponse, requested_by: str, latency_ms: int) -> NewStep:
@@ -75,13 +90,19 @@ def _answered(step: NewStep, response: LLMResponse, requested_by: str, latency_m
         output_tokens=response.output_tokens,
         latency_ms=latency_ms,
         calls=tuple(_new_call(call, requested_by) for call in response.tool_calls),
-        sent=response.sent,
         cached_tokens=response.cached_tokens,
         reasoning_tokens=response.reasoning_tokens,
         cost_nano=response.cost_nano,
         attempts=response.attempts,
-        rest=response.rest,
+        rest=_recorded_rest(response),
     )
+
+
+def _recorded_rest(response: LLMResponse) -> dict[str, Any] | None:
+    """The rest of the answer, with who said it where that has to be known after a resume."""
+    if SPEAKER not in response.message:
+        return response.rest
+    return {**(response.rest or {}), SPEAKER: response.message[SPEAKER]}
 
 
 def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
@@ -120,5 +141,7 @@ def requested_calls(step: RecordedStep) -> list[RequestedCall]:
 
 def recorded_response(step: RecordedStep) -> LLMResponse:
     """The recorded answer, under the call ids that were given out for it."""
-    response = parse_recorded(step.response or {}, [recorded.call_id for recorded in step.calls])
+    response = parse_recorded(
+        step.response or {}, [recorded.call_id for recorded in step.calls], speaker=step.speaker
+    )
     return replace(response, finish_reason=step.finish_reason)
