@@ -80,18 +80,34 @@ class LiveModel(models.Model):
 
 
 @dataclass(frozen=True, slots=True)
+class TrackedRows:
+    """Rows that belong to another one and are edited on its page: what they are called, and their
+    fields that people edit."""
+
+    label: Any
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tracked:
     """What is on record when operators change rows of a model: its attribute ``tracked``.
 
     ``fields`` are kept as they are, and taken back one by one. ``sealed`` are fields that may
     hold keys: kept encrypted and shown by their function. They are kept and taken back together,
     so that no old key goes to a new place. Of ``masked``, each an attribute with a label, only
-    what its function shows is kept: it cannot be taken back.
+    what its function shows is kept: it cannot be taken back. ``related`` are lists of rows that
+    belong to it, by the name of the relation: each list is kept, and taken back, as a whole.
     """
 
     fields: tuple[str, ...] = ()
     sealed: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     masked: Mapping[str, tuple[Any, Callable[[Any], Any]]] = field(default_factory=dict)
+    related: Mapping[str, TrackedRows] = field(default_factory=dict)
+
+    @property
+    def revertible(self) -> frozenset[str]:
+        """The names of what can be taken back."""
+        return frozenset((*self.fields, *self.sealed, *self.related))
 
 
 def tracked_fields(model: type[models.Model]) -> Tracked:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.persona import FixedLanguage, PersonaKind, ToolChoice
 from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveModel, Tracked, TrackedRows
 
 MOST_CALLS, MOST_MESSAGES, MOST_CHARS, MOST_SECONDS = 1_000, 10_000, 10_000_000, 86_400
 
@@ -114,7 +114,13 @@ class Persona(LiveModel):
             *("name", "enabled", "kind", "description", "as_tool", "prompt", "examples"),
             *("tool_choice", "tools", "model_calls", "context_messages", "context_chars"),
             *("run_seconds", "mention", "quote", "vision_mode", "language"),
-        )
+        ),
+        related={
+            "choices": TrackedRows(_("endpoints by role"), ("role", "position", "endpoint")),
+            "places": TrackedRows(
+                _("where it answers"), ("account", "chat_kind", "peer_id", "user_id")
+            ),
+        },
     )
 
     class Meta:

@@ -20,13 +20,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from onebot.admin.bot_form import BotForm
 from onebot.models import Bot, ClientEvent
 from tools.admin.changes import HistoryAdmin
+from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import ModelAdmin, RecordAdmin, format_moment, parse_row_number
 from tools.text.readable import json_block
 
 
 @admin.register(Bot)
-class BotAdmin(HistoryAdmin, RecordAdmin):
+class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
     form = BotForm
     list_display = ("self_id", "online", "account_online", "heartbeat", "implementation", "chats")
     list_filter = ("online",)

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext
@@ -28,6 +29,7 @@ from tools.admin.record_pages import (
     parse_row_number,
     record_link,
 )
+from tools.admin.related_rows import format_entries
 from tools.admin.row_history import (
     SEALED,
     SHOWN,
@@ -73,12 +75,22 @@ def list_differences(change: ToolConfigChange, model: type[Model]) -> list[Field
 
 def field_label(model: type[Model], name: str) -> str:
     """What people call a field; a field that is no more keeps its name."""
-    masked = tracked_fields(model).masked
+    known = tracked_fields(model)
+    if name in known.related:
+        return str(capfirst(known.related[name].label))
+    if name in known.masked:
+        return str(capfirst(known.masked[name][0]))
     try:
-        field: Any = None if name in masked else model._meta.get_field(name)
+        field: Any = model._meta.get_field(name)
     except FieldDoesNotExist:
         return name
-    return str(capfirst(field.verbose_name if field else masked[name][0]))
+    return str(capfirst(field.verbose_name))
+
+
+def format_moment_and_author(change: ToolConfigChange) -> str:
+    """When a change was made, and by whom, in one line of text."""
+    at = timezone.localtime(change.at).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{at} {change.author or gettext('the program')}"
 
 
 def problem_lines(error: ValidationError, model: type[Model]) -> list[str]:
@@ -98,6 +110,9 @@ def format_field_value(model: type[Model], name: str, value: Any) -> str:
         return gettext("yes") if value else gettext("no")
     if value in (None, "", {}, []):
         return "-"
+    if name in tracked_fields(model).related:
+        related: Any = model._meta.get_field(name)
+        return shorten_text(format_entries(related.related_model, value), VALUE_LIMIT)
     if name == "looked_at":
         return str(value)[:12]
     if isinstance(value, dict) and all(one == MASK for one in value.values()):
@@ -120,8 +135,22 @@ class HistoryAdmin(PageAdmin):
     """
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        with record_changes(cast("User", request.user), *([obj] if change else [])):
+        is_alone = change and not tracked_fields(self.model).related
+        with record_changes(cast("User", request.user), *([obj] if is_alone else [])):
             super().save_model(request, obj, form, change)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """One change for the row and all that belongs to it."""
+        has_more = bool(tracked_fields(self.model).related) and request.method == "POST"
+        row = self.get_object(request, object_id) if has_more and object_id else None
+        with record_changes(cast("User", request.user), *([row] if row is not None else [])):
+            return super().changeform_view(request, object_id, form_url, extra_context)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.revert_view)
@@ -176,7 +205,7 @@ class HistoryAdmin(PageAdmin):
         row = options.get("obj")
         if row is not None and request.user.has_perm("tools.view_toolconfigchange"):
             rows = find_changes(row).select_related("author")[:CHANGES_SHOWN]
-            known = {*tracked_fields(self.model).fields, *tracked_fields(self.model).sealed}
+            known = tracked_fields(self.model).revertible
             context["changes"] = [
                 (change, list_differences(change, self.model), bool(known & change.before.keys()))
                 for change in rows

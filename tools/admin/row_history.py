@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import DateField, Model, Q, QuerySet
 from django.utils.translation import gettext
 
+from tools.admin.related_rows import read_related, restore_related
 from tools.live_rows import ConfigVersion, Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
 from tools.models.change import row_subject
@@ -40,10 +41,12 @@ def record_changes(author: User | None, *rows: Model) -> Iterator[list[ToolConfi
     """
     made: list[ToolConfigChange] = []
     with transaction.atomic():
-        before = [(row, _values(row)) for row in rows]
+        before = [(row, read_tracked_values(row)) for row in rows]
         yield made
         made += [
-            change for row, was in before if (change := _change(row, author, was, _values(row)))
+            change
+            for row, was in before
+            if (change := _change(row, author, was, read_tracked_values(row)))
         ]
 
 
@@ -75,6 +78,7 @@ def revert_change(
     """
     known = tracked_fields(type(row))
     names = sorted(change.before.keys() & {*known.fields, *known.sealed})
+    lists = sorted(change.before.keys() & known.related.keys())
     with record_changes(author, row) as made:
         stored = type(row)._base_manager.select_for_update().get(pk=row.pk)
         columns = stored._meta.concrete_fields
@@ -87,21 +91,27 @@ def revert_change(
             stored.looked_declaration = None  # type: ignore[attr-defined] # only the newest is kept
         stored.full_clean(exclude={one.name for one in columns} - {*known.fields, *known.sealed})
         stamps = [one.name for one in columns if isinstance(one, DateField) and one.auto_now]
-        if names:
+        if names or lists:
             stored.save(update_fields=[*names, *stamps])
+            for name in lists:
+                restore_related(stored, name, known.related[name], change.before[name])
             ConfigVersion.bump()
     return made[0] if made else None
 
 
-def _values(row: Model) -> dict[str, Any]:
-    """What is tracked of the stored row, by name; nothing of a row that is not there."""
+def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, Any]:
+    """What is tracked of the stored row, by name; nothing of a row that is not there.
+
+    ``for_update``: in a transaction, others wait with their changes until it ends.
+    """
     known = tracked_fields(type(row))
-    stored = type(row)._base_manager.filter(pk=row.pk).first()
-    return (
-        {name: _read(stored, name) for name in (*known.fields, *known.sealed, *known.masked)}
-        if stored
-        else {}
-    )
+    rows = type(row)._base_manager.filter(pk=row.pk)
+    in_transaction = transaction.get_connection(rows.db).in_atomic_block
+    stored = (rows.select_for_update() if for_update and in_transaction else rows).first()
+    if stored is None:
+        return {}
+    values = {name: _read(stored, name) for name in (*known.fields, *known.sealed, *known.masked)}
+    return values | {name: read_related(stored, name, of) for name, of in known.related.items()}
 
 
 def _read(row: Model, name: str) -> Any:
@@ -138,7 +148,7 @@ def _change(
 
 def _kept(known: Tracked, name: str, values: dict[str, Any], others: dict[str, Any]) -> Any:
     value, other = values[name], others[name]
-    if name in known.fields:
+    if name in known.fields or name in known.related:
         return value
     show = known.sealed[name] if name in known.sealed else known.masked[name][1]
     is_object = isinstance(value, dict) and isinstance(other, dict)
