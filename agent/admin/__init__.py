@@ -1,6 +1,7 @@
 """The read-only pages of the record, and the pages of the tools and their use."""
 
 from agent.admin.approvals import ApprovalAdmin
+from agent.admin.budgets import BudgetAdmin, SpendSumAdmin
 from agent.admin.calls import ToolCallAdmin
 from agent.admin.descriptions import DescriptionAdmin
 from agent.admin.kept_files import KeptFileAdmin
@@ -16,6 +17,7 @@ from agent.admin.tools import ToolPageAdmin
 
 __all__ = [
     "ApprovalAdmin",
+    "BudgetAdmin",
     "ChatSessionAdmin",
     "DescriptionAdmin",
     "DigestAdmin",
@@ -25,6 +27,7 @@ __all__ = [
     "NoteAdmin",
     "NoteProposalAdmin",
     "RunAdmin",
+    "SpendSumAdmin",
     "StepAdmin",
     "StickerAdmin",
     "ToolCallAdmin",

@@ -97,9 +97,6 @@ class SpendMeter:
         if (cost.input or cost.output or cost.cost_nano) and self._spend is not None:
             self._spend(Spend(cost, scope.get()))
 
-    def count(self, tokens: int) -> None:
-        self.count_call(CallCost(input=tokens))
-
 
 meter = SpendMeter()
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from django.db import transaction
+from django.db.models import F, Sum
 from django.utils import timezone
 
 from agent.domain.budgets import (
@@ -18,9 +19,10 @@ from agent.domain.budgets import (
 )
 from agent.domain.notices import budget_note
 from agent.domain.types import ChatAddress
-from agent.models import Budget, BudgetNotice
+from agent.models import Budget, BudgetNotice, ModelEndpoint, Persona, SpendSum
 from agent.record.accounts import AccountRows
 from agent.record.quotas import tell_owners
+from agent.record.spendings import current_day
 
 logger = logging.getLogger(__name__)
 
@@ -96,3 +98,28 @@ class BudgetAlarms:
             tell_owners(ChatAddress(account, "private", "", platform), owners, text, timezone.now())
         transaction.on_commit(partial(logger.warning, "%s", text), robust=True)
         return True
+
+
+def most_spent(terms: BudgetTerms) -> tuple[str, int]:
+    """Who spent most of the budget in the present period, and how much; ("", 0) for nobody."""
+    rows = SpendSum.objects.filter(kind=terms.kind, day__gte=terms.period_start(current_day()))
+    if terms.subject:
+        rows = rows.filter(subject=terms.subject)
+    if terms.unit != TOKENS:
+        rows = rows.filter(currency=terms.unit)
+    amount = F("input_tokens") + F("output_tokens") if terms.unit == TOKENS else F("cost_nano")
+    found = rows.order_by().values_list("subject").annotate(spent=Sum(amount)).order_by("-spent")
+    return next(((subject, int(spent)) for subject, spent in found[:1]), ("", 0))
+
+
+def knows_subject(kind: str, subject: str) -> bool:
+    """Whether there is, or was, such a one: something was spent on it, or it has a row."""
+    if SpendSum.objects.filter(kind=kind, subject=subject).exists():
+        return True
+    match kind:
+        case SpendKind.ENDPOINT:
+            return subject.isdecimal() and ModelEndpoint.objects.filter(pk=subject).exists()
+        case SpendKind.PERSONA:
+            return Persona.objects.filter(name=subject).exists()
+        case _:
+            return False

@@ -11,9 +11,10 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.states import ApprovalState, MessageState, RunState
 from agent.models import UNSETTLED, Approval, Message, Run
-from agent.record.spendings import current_day, load_spent_tokens
+from agent.record.spendings import SumRange, current_day, load_spent
 from agent.runtime import serving
 from frostproject.models import FailedSignIns, SignInRecord
 from frostproject.signin import plain_http
@@ -86,11 +87,13 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
         .select_related("session")
         .defer("segments", "raw")
     )
+    spent = load_spent(SumRange(SpendKind.TOTAL, "", current_day()))
     return {
         "sees_messages": True,
         "waiting": _bounded(waiting),
-        "tokens": load_spent_tokens([current_day()])[0],
+        "tokens": spent.tokens,
         "most_tokens": settings.TOKENS_PER_DAY,
+        "costs": [cost_words(cost, currency) for currency, cost in sorted(spent.costs.items())],
         "failed_messages": list(failed.order_by("-pk")[:FAILURE_LIMIT]),
     }
 

@@ -1,0 +1,160 @@
+"""Budgets, with what is spent of them now, and the sums that they bound."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Q
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.domain.budgets import TOKENS, BudgetAction, SpendKind, cost_words
+from agent.models import Budget, BudgetNotice, ModelEndpoint, SpendSum
+from agent.record.budgets import budget_terms, knows_subject, most_spent
+from tools.admin.changes import HistoryAdmin
+from tools.admin.record_pages import RecordAdmin, clamp_text, render_badge
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Budget]
+else:
+    _Form = forms.ModelForm
+
+#: Fields that say what is bounded: with others, owners are told anew.
+BOUNDS = frozenset({"kind", "subject", "period", "limit", "unit"})
+
+
+class BudgetForm(_Form):
+    """A budget, with what is wrong at its field."""
+
+    class Meta:
+        model = Budget
+        fields = (
+            *("name", "enabled", "kind", "subject", "period", "limit", "unit"),
+            *("at_limit", "cheaper"),
+        )
+
+    def clean_subject(self) -> str:
+        return str(self.cleaned_data["subject"]).strip()
+
+    def clean_unit(self) -> str:
+        """A currency in which nothing has a price would bound nothing."""
+        unit = str(self.cleaned_data["unit"])
+        if unit == TOKENS or ModelEndpoint.objects.filter(currency=unit).exists():
+            return unit
+        raise forms.ValidationError(
+            gettext(
+                "No endpoint has prices in %(unit)s, so nothing would be counted. Write the "
+                "currency of an endpoint’s prices, or tokens."
+            )
+            % {"unit": unit}
+        )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("at_limit") == BudgetAction.CHEAPER and not cleaned.get("cheaper"):
+            self.add_error("cheaper", gettext("Choose the endpoint that answers then."))
+        if cleaned.get("kind") == SpendKind.TOTAL and cleaned.get("subject"):
+            self.add_error("subject", gettext("A budget on everything is on nobody in particular."))
+        return cleaned
+
+
+@admin.register(Budget)
+class BudgetAdmin(HistoryAdmin):
+    form = BudgetForm
+    list_display = ("name", "enabled", "bounded", "most", "spent_now", "at_limit")
+    list_select_related = ("cheaper",)
+    readonly_fields = ("spent_now",)
+    search_fields = ("name", "subject")
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    fieldsets = (
+        (None, {"fields": ("name", "enabled")}),
+        (_("What it bounds"), {"fields": ("kind", "subject", "period", "limit", "unit")}),
+        (_("When it is used up"), {"fields": ("at_limit", "cheaper")}),
+        (_("Now"), {"fields": ("spent_now",)}),
+    )
+
+    def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and BOUNDS & set(form.changed_data):
+            BudgetNotice.objects.filter(budget=obj).delete()
+        if obj.subject and not knows_subject(obj.kind, obj.subject):
+            self.message_user(
+                request,
+                gettext("Nothing was ever spent on “%(subject)s”: is it spelt as in the sums?")
+                % {"subject": obj.subject},
+                messages.WARNING,
+            )
+
+    @admin.display(description=_("on"))
+    def bounded(self, budget: Budget) -> str:
+        whom = budget.subject
+        if not whom and budget.kind != SpendKind.TOTAL:
+            whom = gettext("each one for itself")
+        return format_html('{} <div class="quiet">{}</div>', budget.get_kind_display(), whom)
+
+    @admin.display(description=_("limit"))
+    def most(self, budget: Budget) -> str:
+        terms = budget_terms(budget)
+        return f"{terms.in_words(terms.limit)} / {budget.get_period_display()}"
+
+    @admin.display(description=_("spent now"))
+    def spent_now(self, budget: Budget) -> str:
+        """Of those who have it each for themselves: by the one who spent most."""
+        if not budget.pk:
+            return "-"
+        terms = budget_terms(budget)
+        subject, spent = most_spent(terms)
+        percent = terms.used_percent(spent)
+        return format_html(
+            '{} ({}) <div class="quiet">{}</div>',
+            terms.in_words(spent),
+            f"{percent}%" if percent < 100 else render_badge("failed", f"{percent}%"),
+            subject,
+        )
+
+
+@admin.register(SpendSum)
+class SpendSumAdmin(RecordAdmin):
+    list_display = ("day", "what", "whom", "calls", "tokens", "cost")
+    list_filter = ("kind",)
+    free_lookups = RecordAdmin.free_lookups | {"day", "subject"}
+    search_help_text: ClassVar = _(
+        "A day such as 2026-01-31, or a subject as the list shows it, exactly."
+    )
+
+    def exact_matches(self, term: str) -> Iterable[Q]:
+        yield Q(day=term)
+        yield Q(kind__in=SpendKind.values, subject=term)
+
+    @admin.display(description=_("kind"))
+    def what(self, row: SpendSum) -> str:
+        return str(row.get_kind_display())
+
+    @admin.display(description=_("subject"))
+    def whom(self, row: SpendSum) -> str:
+        if not row.subject:
+            return "-"
+        page = reverse("admin:agent_spendsum_changelist")
+        return format_html(
+            '<a href="{}?{}">{}</a>', page, urlencode({"q": row.subject}), clamp_text(row.subject)
+        )
+
+    @admin.display(description=_("tokens"))
+    def tokens(self, row: SpendSum) -> str:
+        return format_html(
+            '{} + {} <div class="quiet">{}</div>',
+            f"{row.input_tokens:,}",
+            f"{row.output_tokens:,}",
+            gettext("%(cached)s cached, %(thoughts)s reasoning")
+            % {"cached": f"{row.cached_tokens:,}", "thoughts": f"{row.reasoning_tokens:,}"},
+        )
+
+    @admin.display(description=_("cost"))
+    def cost(self, row: SpendSum) -> str:
+        return cost_words(row.cost_nano, row.currency) if row.currency else "-"

@@ -1,0 +1,87 @@
+"""The pages of budgets and of what was spent."""
+
+import pytest
+from django.test import Client
+
+from agent.llm.meter import CallCost, Spend, SpendScope
+from agent.models import Budget, BudgetNotice, ModelEndpoint, SpendSum
+from agent.record.spendings import DatedSpend, add_spending, current_day
+from tests.admin.record import ENGLISH
+
+pytestmark = pytest.mark.django_db
+
+ADD = "/admin/agent/budget/add/"
+FORM = {
+    "name": "ann",
+    "enabled": "on",
+    "kind": "person",
+    "subject": "onebot:1/2",
+    "period": "day",
+    "limit": "10",
+    "unit": "CNY",
+    "at_limit": "owners",
+    "cheaper": "",
+}
+
+
+@pytest.fixture
+def admin(admin_client: Client) -> Client:
+    Budget.objects.all().delete()
+    ModelEndpoint.objects.create(name="one", currency="CNY", price_input=1)
+    cost = CallCost(1, "one", 3_000, 0, 200, 0, 9_500_000_000, "CNY")
+    add_spending([DatedSpend(current_day(), Spend(cost, SpendScope(person="onebot:1/2")))])
+    return admin_client
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unit": "XYZ"}, "No endpoint has prices in XYZ"),
+        ({"unit": "money"}, "A currency such as CNY, or tokens."),
+        ({"at_limit": "cheaper"}, "Choose the endpoint that answers then."),
+        ({"kind": "total"}, "on nobody in particular"),
+        ({"limit": "much"}, "Enter a number."),
+        ({"limit": "-1"}, "greater than or equal to 0"),
+    ],
+)
+def test_what_cannot_be_a_budget_is_said_at_its_field(admin, change, words):
+    answer = admin.post(ADD, FORM | change, headers=ENGLISH)
+    assert words in answer.content.decode()
+    assert not Budget.objects.exists()
+
+
+def test_the_list_shows_how_much_is_spent_now(admin):
+    assert admin.post(ADD, FORM).status_code == 302
+    text = admin.get("/admin/agent/budget/", headers=ENGLISH).content.decode()
+    assert "9.50 CNY (95%)" in text
+    assert "10.00 CNY / day" in text
+
+
+def test_a_subject_that_nobody_knows_is_saved_with_a_warning(admin):
+    answer = admin.post(ADD, FORM | {"subject": "onebot:1/3"}, headers=ENGLISH, follow=True)
+    assert "Nothing was ever spent on" in answer.content.decode()
+    assert Budget.objects.count() == 1
+
+
+def test_owners_are_told_anew_of_another_limit(admin):
+    admin.post(ADD, FORM)
+    budget = Budget.objects.get()
+    BudgetNotice.objects.create(budget=budget, period_start=current_day(), percent=80)
+    page = f"/admin/agent/budget/{budget.pk}/change/"
+    assert admin.post(page, FORM | {"name": "Ann"}).status_code == 302
+    assert BudgetNotice.objects.exists()
+    assert admin.post(page, FORM | {"limit": "20"}).status_code == 302
+    assert not BudgetNotice.objects.exists()
+
+
+def test_sums_are_listed_with_their_cost_and_found_by_subject(admin):
+    for address in ("", "?kind__exact=person", "?q=onebot:1/2", f"?q={current_day()}"):
+        text = admin.get(f"/admin/agent/spendsum/{address}", headers=ENGLISH).content.decode()
+        assert "9.50 CNY" in text, address
+        assert "onebot:1/2" in text
+    row = SpendSum.objects.earliest("pk")
+    assert admin.get(f"/admin/agent/spendsum/{row.pk}/change/").status_code == 200
+
+
+def test_the_first_page_shows_what_today_costs(admin):
+    assert "9.50 CNY" in admin.get("/admin/", headers=ENGLISH).content.decode()
