@@ -153,8 +153,9 @@ class ConversationHandler:
             await self._finish(run, result)
 
     def _sender(self, pending: PendingMessage, active: ActiveRun) -> MessageSender:
+        is_demo = self.engines.find(active.persona).model.is_demo
         sender = MessageSender(
-            RunJournal(self.record, active.claim),
+            RunJournal(self.record, active.claim, is_history=not is_demo),
             self.outbox,
             pending.message.chat,
             session_pk=pending.session_pk,

@@ -34,6 +34,8 @@ class OpenAIClient:
     ``notices`` is told what is learnt of it.
     """
 
+    is_demo = False
+
     def __init__(
         self,
         endpoint: Endpoint,

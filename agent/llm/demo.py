@@ -62,6 +62,7 @@ class DemoModel:
     """Answers from rules. Asks for a tool when it is offered and the words call for it."""
 
     name = "demo"
+    is_demo = True
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
         last = request.messages[-1]

@@ -148,6 +148,11 @@ class RoutedModel:
         return _order(self._route.pool, endpoints, [])[0].endpoint.model
 
     @property
+    def is_demo(self) -> bool:
+        """Whether nobody is to be asked, and the demo model answers."""
+        return not self._route.endpoints() and self._stand_in.is_demo
+
+    @property
     def can_see(self) -> bool:
         """Whether one of the endpoints sees pictures."""
         return any(Ability.SEE in one.abilities for one in self._route.endpoints())

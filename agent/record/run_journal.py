@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.domain.claims import Claim
 from agent.record import approvals, deferred_calls, replies, sessions, steps
@@ -20,6 +20,9 @@ class RunJournal:
 
     record: Record
     claim: Claim
+    is_history: bool = True
+    """Whether what is said belongs to the conversation that later model calls are shown. What the
+    demo model said does not."""
 
     async def record_step(self, step: steps.NewStep) -> list[int]:
         return await self._put(steps.record_steps, step)
@@ -48,10 +51,16 @@ class RunJournal:
     def settle(self, outcome: replies.SendResult) -> None:
         """Not awaited: the sender may have been cancelled. If it comes too late, it changes
         nothing."""
-        self._put(replies.record_send_results, outcome).add_done_callback(_ignored)
+        self._put(replies.record_send_results, self._marked(outcome)).add_done_callback(_ignored)
 
     async def finish(self, ending: replies.RunCompletion) -> None:
+        if not self.is_history:
+            outcome = self._marked(ending.outcome) if ending.outcome else None
+            ending = replace(ending, in_history=False, outcome=outcome)
         await self._put(replies.complete_runs, ending)
+
+    def _marked(self, outcome: replies.SendResult) -> replies.SendResult:
+        return outcome if self.is_history else replace(outcome, is_speech=False)
 
     def _put(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
         return self.record.submit(operation, item, self.claim)

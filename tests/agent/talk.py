@@ -96,6 +96,7 @@ class Script:
     futures of them."""
 
     name = "script"
+    is_demo = False
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

@@ -21,6 +21,7 @@ class Spent:
     """A model that no budget pays for; it remembers who asked."""
 
     name = "m"
+    is_demo = False
 
     def __init__(self) -> None:
         self.scopes: list[SpendScope] = []
