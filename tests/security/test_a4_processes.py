@@ -9,7 +9,8 @@ from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.brisk import BriskServer
 from tests.e2e.chat import client
-from tests.scripted_model import ScriptedModel
+from tests.fake_onebot import spoken
+from tests.scripted_model import ScriptedModel, returns
 from tests.security.limits import DEFAULTS, answered, override, reasons, settled
 
 pytestmark = pytest.mark.slow
@@ -58,3 +59,23 @@ async def test_one_person_who_talks_to_two_processes_is_counted_once(both, model
         assert answered(await settled(other, late, 1)) == 1
         (day,) = one.rows("SELECT tokens FROM agent_spending")
         assert day["tokens"] == 13 * 18
+
+
+async def test_what_one_process_spent_on_a_person_stops_him_in_another(both, model):
+    """The budget of a person's day that every installation begins with."""
+    answer = {"role": "assistant", "content": "fine"}
+    usage = {"prompt_tokens": 298_000, "completion_tokens": 1_000, "total_tokens": 299_000}
+    model.script([returns({"choices": [{"message": answer}], "usage": usage})])
+    one, other = both
+    account, person, groups = fresh_id(), fresh_id(), (fresh_id(), fresh_id())
+    async with (
+        client(one, account, role="Event") as first,
+        client(other, account, role="Event", greet=False) as second,
+        client(one, account, role="Api", greet=False) as ears,
+    ):
+        await first.say_group(groups[0], person, "hi")
+        assert answered(await settled(one, groups[0], 1)) == 1
+        await second.say_group(groups[1], person, "hi")
+        assert reasons(await settled(one, groups[1], 1)) == {"budget": 1}
+        assert spoken(await ears.next_action()).endswith("fine")
+        assert "额度" in spoken(await ears.next_action())
