@@ -4,6 +4,7 @@ from agent.admin.approvals import ApprovalAdmin
 from agent.admin.budgets import BudgetAdmin, SpendSumAdmin
 from agent.admin.calls import ToolCallAdmin
 from agent.admin.descriptions import DescriptionAdmin
+from agent.admin.endpoints import EndpointAdmin
 from agent.admin.kept_files import KeptFileAdmin
 from agent.admin.media_files import MediaFileAdmin
 from agent.admin.messages import MessageAdmin
@@ -21,6 +22,7 @@ __all__ = [
     "ChatSessionAdmin",
     "DescriptionAdmin",
     "DigestAdmin",
+    "EndpointAdmin",
     "KeptFileAdmin",
     "MediaFileAdmin",
     "MessageAdmin",

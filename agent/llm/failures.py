@@ -11,7 +11,7 @@ from agent.llm.refusals import RefusalKind, classify_refusal
 
 EXCERPT = 500
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
-_FAKE_IP = re.compile(r"\b198\.1[89]\.\d{1,3}\.\d{1,3}\b")
+FAKE_IP = re.compile(r"\b198\.1[89]\.\d{1,3}\.\d{1,3}\b")
 """Addresses for tests of networks (RFC 2544): proxies give them out for names that they take
 over."""
 
@@ -74,7 +74,7 @@ def error_try(error: Any, text: str) -> FailedTry:
 
 def lost_try(error: Exception) -> FailedTry:
     """What it means that no answer came."""
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     said = excerpt(str(error) or type(causes[-1]).__name__)
     words = f"the endpoint cannot be reached: {said}"
     # A refused connection comes as a time-out too: the transport calls every failure to connect so.
@@ -91,7 +91,7 @@ def lost_try(error: Exception) -> FailedTry:
             f"the endpoint cannot be reached: it does not speak TLS (is it http:// and not "
             f"https://?): {said}"
         )
-    elif any(_FAKE_IP.search(str(cause)) for cause in causes):
+    elif any(FAKE_IP.search(str(cause)) for cause in causes):
         words = (
             "the endpoint cannot be reached: a proxy took over its name (fake-ip mode) and refused "
             f"the connection; check the proxy's rules: {said}"
@@ -134,8 +134,8 @@ def _title(page: str) -> str:
     return f" “{excerpt(found[1])}”" if found else ""
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """``error`` and what is behind it."""
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """``error`` and what is behind it, itself first."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen and len(seen) < 20:

@@ -21,6 +21,7 @@ from tests.environment import PROJECT
 from tools.models import ToolConfig
 
 groups = import_module("agent.migrations.0002_groups")
+later = import_module("agent.migrations.0008_group_permissions")
 EDITOR = SimpleNamespace(connection=connection)
 AGENT = (
     *(
@@ -41,6 +42,7 @@ LISTS = (
     *(f"tools/{name}" for name in OUTSIDE),
     "onebot/bot",
     "onebot/clientevent",
+    "agent/modelendpoint",
 )
 
 
@@ -48,6 +50,7 @@ LISTS = (
 def _groups(db: None) -> None:
     """The groups, also after a test that emptied the database."""
     groups.make_groups(apps, EDITOR)
+    later.give(apps, EDITOR)
 
 
 @pytest.mark.parametrize("group", ["operator", "viewer"])
@@ -122,10 +125,11 @@ def test_without_a_group_there_is_nothing_to_see():
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
+    later.give(apps, EDITOR)
     assert (
         before
         == {group.name: group.permissions.count() for group in Group.objects.all()}
-        == {"operator": 50, "viewer": 26}
+        == {"operator": 71, "viewer": 32}
     )
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
@@ -145,5 +149,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 76
+    assert len(rows) == 103
     assert doubled == []
