@@ -10,7 +10,7 @@ def make_rows(apps, schema_editor):
     person may cost a day; and what the demo model said is no history for others."""
     apps.get_model('agent', 'Persona').objects.create(name='default', is_default=True)
     apps.get_model('agent', 'Budget').objects.create(
-        name='each person, a day', kind='person', period='day', limit=1000000, unit='tokens', at_limit='sentence'
+        name='each person, a day', kind='person', period='day', limit=1000000, unit='tokens', at_limit='owners'
     )
     demo = apps.get_model('agent', 'Run').objects.filter(model='demo')
     messages = apps.get_model('agent', 'Message').objects.filter(in_history=True, run__in=demo)
