@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from agent.admin.step_facts import describe_verdict
 from agent.models import Approval, Message, Run, ToolCall
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
@@ -74,6 +75,8 @@ class ToolCallAdmin(StateRecordAdmin):
         "provider_name",
         "outcome",
         "mocked",
+        "decision",
+        "decided_by",
         "requested_by",
         "approval_link",
         "run_link",
@@ -115,6 +118,10 @@ class ToolCallAdmin(StateRecordAdmin):
     @admin.display(description=_("run"))
     def run_link(self, call: ToolCall) -> str:
         return record_link("agent_run", call.run_id, f"#{call.run_id}")
+
+    @admin.display(description=_("verdict"))
+    def decision(self, call: ToolCall) -> str:
+        return describe_verdict(call.verdict) or "-"
 
     @admin.display(description=_("runs of agents"))
     def inner_runs(self, call: ToolCall) -> str:

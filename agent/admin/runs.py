@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.calls import load_outcome_runs
+from agent.admin.step_facts import describe_step, describe_verdict, load_sums
 from agent.admin.turns import parse_transcript
 from agent.models import Approval, Message, Run, Step, ToolCall
 from tools.admin.filters import RecordedSince, Rows
@@ -112,6 +113,7 @@ class RunAdmin(StateRecordAdmin):
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         return {
             "seconds": format_run_duration(obj),
+            "sums": load_sums(obj) if sees("agent.view_step") else None,
             "notes": [_shown_note(drop_surrogates(str(note))) for note in obj.notes],
             "asked": asked if sees("agent.view_message") else None,
             "told": _told(asked) if sees("agent.view_toolcall") else None,
@@ -197,10 +199,12 @@ def _shown_step(
         "offered": drop_surrogates(", ".join(map(str, step.tools))),
         "request": parse_transcript(step.request),
         "answer": parse_transcript(step.response) if step.response is not None else [],
+        **describe_step(step),
         "calls": [
             {
                 "call": call,
                 "arguments": arguments_text(call.arguments),
+                "verdict": describe_verdict(call.verdict),
                 "sent": [message for message in messages if message.tool_call_id == call.pk],
                 "runs": beside.inner.get(call.pk, []),
                 "told": beside.later.get(call.pk, []),

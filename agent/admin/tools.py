@@ -49,7 +49,7 @@ class ToolPageAdmin(ToolConfigAdmin):
         )
         page: dict[str, Any] = {"form": form, "obstacle": explain_obstacle(config)}
         if not page["obstacle"] and form.is_valid():
-            trial = run_trial(config, form.arguments())
+            trial = run_trial(config, form.arguments(), request.user.get_username())
             self.log_change(
                 request, config, gettext("Test run: %(outcome)s.") % {"outcome": _outcome(trial)}
             )

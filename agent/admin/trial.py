@@ -3,11 +3,16 @@
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
+from django.utils import timezone
 from django.utils.translation import gettext
 
+from agent.record.steps import NewCall, NewStep
+from agent.record.test_runs import record_test_run
+from agent.run.tool_results import call_outcome, result_text
 from agent.runtime import serving, wiring
 from tools.contract import (
     ToolAvailabilityContext,
@@ -19,7 +24,9 @@ from tools.models import ToolConfig
 from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
+from tools.text.storable import make_storable
 
+CALL_ID = "trial"
 T = TypeVar("T")
 
 
@@ -66,16 +73,33 @@ def explain_obstacle(config: ToolConfig) -> str:
     )
 
 
-def run_trial(config: ToolConfig, arguments: Any) -> ToolTrial:
+def run_trial(config: ToolConfig, arguments: Any, by: str) -> ToolTrial:
     """Call the tool, without a chat, its state and a sender; every error becomes a failed result.
 
-    A user who may change the row may also approve: the call does not wait for an owner.
+    A user who may change the row may also approve: the call does not wait for an owner. It is on
+    record as a test of the user ``by``.
     """
-    invocation = ToolInvocation(config.name, arguments, call_id="trial")
+    started_at = timezone.now()
+    invocation = ToolInvocation(config.name, arguments, call_id=CALL_ID)
     context = ToolExecutionContext(metadata={"state": {}})
     begin = time.monotonic()
     result = _with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
-    return ToolTrial(arguments, result, round((time.monotonic() - begin) * 1000))
+    trial = ToolTrial(arguments, result, round((time.monotonic() - begin) * 1000))
+    _record(trial, config.name, by, started_at)
+    return trial
+
+
+def _record(trial: ToolTrial, name: str, by: str, started_at: datetime) -> None:
+    result = trial.result
+    call = NewCall(CALL_ID, name, make_storable(trial.arguments), "")
+    text = result_text(CALL_ID, result, can_see=False)
+    decided = replace(result, metadata={**result.metadata, "decided_by": by})
+    record_test_run(
+        [NewStep(0, 1, [], [], None, calls=(call,))],
+        [call_outcome(0, decided, text, trial.duration_ms)],
+        by=by,
+        started_at=started_at,
+    )
 
 
 async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:

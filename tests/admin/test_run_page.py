@@ -6,7 +6,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.models import Approval, Run, ToolCall
+from agent.models import Approval, Run, ToolCall, ToolOffer
 from tests.admin.record import ENGLISH, answered, call_of, chat, page, run_for, said, step_of
 
 CALLS = [
@@ -147,7 +147,7 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         call_of(step_of(run, number))
     page(browser, address(run))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        11
+        12
     ):  # login (3), run, message, calls, runs inside and later, approvals, steps, what it sent
         page(browser, address(run))
 
@@ -263,3 +263,50 @@ def test_an_outcome_that_is_told_later_is_nobodys_words_in_the_chat(browser: Cli
     assert f'href="{call_page(call)}"' in text
     assert "sent by the tool" not in text
     assert "said-by-person" not in text
+
+
+def test_a_step_shows_whom_it_asked_at_what_price_and_what_the_model_thought(browser: Client):
+    run = run_for(persona="Frosty", config_version=7)
+    attempt = {"endpoint": "first", "model": "m0", "reason": "is down", "milliseconds": 9}
+    thought = {"role": "assistant", "content": "42", "reasoning_content": "six times seven"}
+    step_of(
+        run,
+        response=thought,
+        endpoint_name="main",
+        model="m1",
+        attempts=[attempt],
+        cost_nano=1_500_000,
+        currency="CNY",
+        cached_tokens=3,
+        parameters='{"top_p": 0.5}',
+        sent="[{}]",
+    )
+    text = page(browser, address(run))
+    for expected in ("main · m1", "first · m0 · 9 ms", "is down", "six times seven", "0.0015 CNY"):
+        assert expected in text
+    for expected in ("3 cached", "top_p", "Really sent: 1 message", "Frosty", "config version"):
+        assert expected in text
+
+
+def test_a_call_shows_what_was_decided_and_by_whom(browser: Client):
+    run = run_for()
+    call_of(step_of(run), verdict="not_permitted", decided_by="#3 pay")
+    assert "refused: not permitted (#3 pay)" in page(browser, address(run))
+
+
+def test_the_request_of_a_step_can_be_downloaded_as_it_was_sent(browser: Client):
+    offer = ToolOffer.objects.create(digest="d", definitions=['{"name":"f","description":""}'])
+    fields = {"offer": offer, "parameters": '{"n":1}', "model": "m"}
+    step = step_of(run_for(), request=[{"role": "user", "content": "一"}], **fields)
+    answer = browser.get(f"/admin/agent/step/{step.pk}/request/")
+    assert answer.content.decode().startswith('{"model":"m","messages":[{"role":"user"')
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert browser.get(f"/admin/agent/step/{step_of(run_for()).pk}/request/").status_code == 404
+
+
+def test_the_request_of_a_step_is_not_for_those_who_may_not_see_steps(browser: Client):
+    step = step_of(run_for(), parameters="{}")
+    User.objects.create_user("low", password="low", is_staff=True)
+    low = Client()
+    low.force_login(User.objects.get(username="low"))
+    assert low.get(f"/admin/agent/step/{step.pk}/request/").status_code == 403

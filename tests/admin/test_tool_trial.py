@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from agent.models import ToolCall
+from agent.record.test_runs import TESTED_BY
 from agent.runtime import serving, wiring
 from tests.admin.record import logged_in, page
 from tests.tools.fakes import Provider
@@ -108,6 +111,18 @@ def test_a_run_shows_request_and_result(browser: Client, tools: None):
     ):
         assert line in request
     assert "&quot;a&quot;" in text
+
+
+def test_a_run_by_hand_is_on_record_as_a_test_of_its_user(browser: Client, tools: None):
+    run(browser, "measure", name="n", count="1")
+    call = ToolCall.objects.select_related("run").get()
+    assert (call.run.origin, call.run.state, call.state) == ("test", "finished", "succeeded")
+    assert (call.verdict, call.decided_by) == ("approved", User.objects.get().username)
+    assert call.run.notes == [f"{TESTED_BY}\n{call.decided_by}"]
+    assert call.arguments == {"name": "n", "count": 1}
+    assert f"Tested by hand by {call.decided_by}" in page(
+        browser, f"/admin/agent/run/{call.run_id}/change/"
+    )
 
 
 def test_an_argument_left_empty_is_not_given(browser: Client, tools: None):
