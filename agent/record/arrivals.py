@@ -119,6 +119,8 @@ class ArrivalStore:
         ]
         if self._quotas is not None and wanted:
             if self._quotas.has_changed():
+                # Also where the message has to wait: its media are fetched at once.
+                self._run_starter.obey_from(self._quotas.version or 0)
                 self._sessions.forget()  # a chat may have limits of its own now
                 chats = self._sessions.find(received)
             _apply_quotas(self._quotas, arrivals, chats, judged, wanted)

@@ -176,7 +176,7 @@ class RunStarter:
     def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
         """Apply the operator's changes since the last check, once the current transaction is
         committed."""
-        self._obey_from(settings_version())
+        self.obey_from(settings_version())
         return asked
 
     def forget(self) -> None:
@@ -186,7 +186,8 @@ class RunStarter:
         self.personas.forget()
         self._reloaded = None
 
-    def _obey_from(self, version: int) -> None:
+    def obey_from(self, version: int) -> None:
+        """Apply the settings as of ``version``, once the current transaction is committed."""
         if not self._settings.version == self._reloaded == version:
             transaction.on_commit(self._obey, robust=True)
 
@@ -208,7 +209,7 @@ class RunStarter:
         ``version`` is that of the settings, if this transaction has already read it.
         """
         version = settings_version() if version is None else version
-        self._obey_from(version)
+        self.obey_from(version)
         self.accounts.refresh(version)
         self.personas.refresh(version)
         now = timezone.now()

@@ -12,19 +12,24 @@ from django.db import connection
 
 from agent.models import ModelEndpoint
 from tests.cast import fresh_id
-from tests.e2e.chat import client
+from tests.e2e.chat import client, words
+from tests.e2e.seeing import answered, image
 from tests.fake_onebot import FakeOneBot, spoken
+from tests.file_server import FileServer, sends
 from tests.live_server import LiveServer
+from tests.pictures import BLUE, picture
 from tests.scripted_model import ScriptedModel, held
 
 
-def add_row(server: LiveServer, name: str, model: ScriptedModel, position: int) -> None:
+def add_row(
+    server: LiveServer, name: str, model: ScriptedModel, position: int, **fields: Any
+) -> None:
     """Put an endpoint into the server's database, as another process would."""
-    row = ModelEndpoint(name=name, base_url=model.url, model=name, position=position)
-    fields = [field for field in row._meta.concrete_fields if not field.primary_key]
-    names = ", ".join(str(field.column) for field in fields)
-    values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields]
-    places = ", ".join("?" * len(fields))
+    row = ModelEndpoint(name=name, base_url=model.url, model=name, position=position, **fields)
+    columns = [field for field in row._meta.concrete_fields if not field.primary_key]
+    names = ", ".join(str(field.column) for field in columns)
+    values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in columns]
+    places = ", ".join("?" * len(columns))
     with closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as database:
         database.execute(f"INSERT INTO agent_modelendpoint ({names}) VALUES ({places})", values)
         database.execute("UPDATE tools_configversion SET number = number + 1")
@@ -47,6 +52,24 @@ async def test_a_row_that_is_added_answers_the_next_message(
         model.script(["from the row"])
         assert await ask(bot, user) == "from the row"
         assert model.requests[0].model == "added"
+
+
+async def test_an_endpoint_that_begins_to_see_describes_the_next_picture(
+    start_server: Any, model: ScriptedModel, file_server: FileServer
+):
+    server, user = start_server(VISUAL_MODEL_NAME=""), fresh_id()
+    pictures = [
+        image(file_server.serve(path, sends(picture("PNG", BLUE)))) for path in ("/a", "/b")
+    ]
+    async with client(server) as bot:
+        model.script(["unseen"], model="scripted")
+        (asked,) = await answered(bot, model, [pictures[0]], user)
+        assert words(asked) == "[图片]"
+        add_row(server, "eye", model, 100, can_see=True, can_chat=False)
+        model.script(["蓝"], model="eye")
+        model.script(["seen"], model="scripted")
+        *_, asked = await answered(bot, model, [pictures[1]], user)
+    assert words(asked) == "[图片] 【图片内容】: 蓝"
 
 
 @pytest.mark.slow
