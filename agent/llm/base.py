@@ -104,11 +104,11 @@ class LLMClient(Protocol):
     @property
     def name(self) -> str:
         """What the record says answered."""
+        ...
 
     @property
     def is_demo(self) -> bool:
         """Whether the demo model answers: what it says is no history for another model."""
-        ...
         ...
 
     async def complete(self, request: LLMRequest) -> LLMResponse:
