@@ -61,7 +61,7 @@ class OpenAIClient:
             if not (isinstance(error, LLMError) and error.is_free):
                 self._count(Usage(input=estimate_tokens(request, "")))
             raise
-        return replace(self._read(answer, formed), sent=call.describe_sent(formed))
+        return self._read(answer, formed, call.describe_sent(formed))
 
     async def _settle(self, call: "_Call", patience: Patience) -> tuple[object, FormedRequest]:
         """The answer to ``call``, asked again in other forms as long as that may help, and the form
@@ -125,7 +125,7 @@ class OpenAIClient:
             CHAT_PATH, content, patience, is_streamed=formed.is_streamed
         )
 
-    def _read(self, answer: object, formed: FormedRequest) -> LLMResponse:
+    def _read(self, answer: object, formed: FormedRequest, sent: SentRequest) -> LLMResponse:
         """The completion in ``answer``. Its tokens are estimated if the endpoint does not report
         them."""
         endpoint = self.endpoint
@@ -137,8 +137,10 @@ class OpenAIClient:
                 offered=formed.tool_names,
                 text_calls=endpoint.text_calls,
             )
-            text = response.text + response.reasoning
+            made = (call.name + call.arguments for call in response.tool_calls)
+            text = "".join([response.text, response.reasoning, *made])
         except LLMError as error:
+            error.sent = sent
             self._hide(error)
         finally:
             if usage is None:
@@ -153,6 +155,7 @@ class OpenAIClient:
             output_tokens=usage.output,
             reasoning_tokens=usage.reasoning,
             cost_nano=cost,
+            sent=sent,
         )
 
     def _hide(self, error: LLMError) -> NoReturn:

@@ -162,6 +162,9 @@ _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     # pydantic (Mistral, vLLM's 422s): the list names the field, the complaint and what was sent
     (RefusalKind.NO_NULL_CONTENT, r"valid string\s+input: null"),
     (RefusalKind.NO_ARRAY_CONTENT, r"valid string\s+input: a list"),
+    # llama-cpp-python (500) writes that list as Python does
+    (RefusalKind.NO_NULL_CONTENT, r"'content'\), 'msg': '[^']{1,80}', 'input': None"),
+    (RefusalKind.NO_ARRAY_CONTENT, r"'content'\), 'msg': '[^']{1,80}', 'input': \["),
     # DeepSeek: "messages[7]: invalid type: sequence, expected a string at line 1 column ..."
     (RefusalKind.NO_ARRAY_CONTENT, r"invalid type: sequence, expected a string"),
     (RefusalKind.NO_ARRAY_CONTENT, r"untagged enum ChatCompletionRequestContent"),  # older DeepSeek

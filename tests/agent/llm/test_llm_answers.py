@@ -332,10 +332,13 @@ async def test_a_call_is_priced_with_what_is_reported(model, connect):
 
 
 async def test_tokens_are_estimated_where_none_are_reported(model, connect):
-    model.script([returns({"choices": [{"message": {"content": "a word or two"}}]})])
-    response = await connect().complete(HELLO)
-    assert response.input_tokens > 0
-    assert response.output_tokens > 0
+    text = '{"name": "f", "arguments": {"a": "several words"}}'
+    said = [{"content": "a word or two"}, {"content": text}]
+    model.script([returns({"choices": [{"message": message}]}) for message in said])
+    for _ in said:
+        response = await connect().complete(TOOL)
+        assert response.input_tokens > 5
+        assert response.output_tokens > 3
 
 
 async def test_thoughts_are_no_words(model, connect, heard: Heard):

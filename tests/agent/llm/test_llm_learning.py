@@ -132,9 +132,9 @@ async def test_what_helps_nothing_is_not_learnt_and_not_asked_twice(model, conne
 
 async def test_nothing_is_learnt_where_the_other_form_is_refused_too(model, connect, heard):
     model.script([fails(400, message="m does not support tools"), fails(400, message="no")])
-    with pytest.raises(LLMError, match="no"):
+    with pytest.raises(LLMError, match="no") as caught:
         await connect().complete(REQUEST)
-    assert heard.kinds == []
+    assert (heard.kinds, caught.value.sent.tools) == ([], [])
 
 
 async def test_several_refusals_are_met_in_one_call(model, connect, heard):

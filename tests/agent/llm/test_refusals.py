@@ -290,6 +290,24 @@ REFUSALS = [
     (404, error("model 'x' not found", type="not_found_error"), K.UNKNOWN_MODEL),
     (400, '{"error":"the input length exceeds the context length"}', K.TOO_LONG),
     (400, error("prompt too long; exceeded max context length by 5 tokens"), K.TOO_LONG),
+    # llama-cpp-python: what Python writes
+    (
+        500,
+        error(
+            "7 validation errors:\n {'type': 'string_type', 'loc': ('body', 'messages', 1, 'X', "
+            "'content'), 'msg': 'Input should be a valid string', 'input': None}"
+        ),
+        K.NO_NULL_CONTENT,
+    ),
+    # Groq
+    (
+        400,
+        error(
+            "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : "
+            "property 'reasoning' is unsupported)]"
+        ),
+        K.NO_EXTRAS,
+    ),
     # LM Studio
     (
         400,
