@@ -115,10 +115,14 @@ async def test_a_program_is_answered_when_the_tokens_are_used_up(start_server, m
     assert [(await asked(server))["result"] for _ in range(2)] == ["one", "two"]
 
 
+VARIED = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
+"""300 characters that do not repeat themselves."""
+
+
 async def test_what_an_endpoint_does_not_tell_is_estimated(start_server, model):
     server, person = start_server(TOKENS_PER_DAY="1000000"), fresh_id()
     silent: dict[str, Any] = {
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "好" * 300}}]
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": VARIED}}]
     }
     model.script(
         [
