@@ -1,7 +1,9 @@
 """An endpoint as the agent uses it: a frozen copy of a row, or of what the environment names."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.db.models import TextChoices
@@ -91,5 +93,11 @@ class Endpoint:
 
     @property
     def speaker(self) -> str:
-        """Who says what this model says: thoughts go back to the same speaker alone."""
-        return f"{self.url}#{self.model}"
+        """Who says what this model says: thoughts go back to the same speaker alone. A hash, since
+        it goes on record and addresses may hold keys."""
+        return _name_speaker(self.url, self.model)
+
+
+@lru_cache(maxsize=1_000)
+def _name_speaker(url: str, model: str) -> str:
+    return hashlib.sha256(f"{url}#{model}".encode()).hexdigest()[:16]

@@ -79,7 +79,6 @@ class Engine:
         )
         if end := await self._begun(task, journal, progress):
             return end
-        model = task.model or self.model
         while progress.planned < task.model_calls:
             is_last = progress.planned + 1 == task.model_calls
             definitions: list[dict[str, Any]] = []
@@ -90,7 +89,7 @@ class Engine:
                 if offered.deferred and progress.is_opening:  # it names what can be found
                     system = add_tool_reminder(progress.messages[0], offered.deferred)
                     progress.messages[0] = progress.unrecorded[0] = system
-            response, step = await call_model(model, task, journal, progress, definitions)
+            response, step = await call_model(self.model, task, journal, progress, definitions)
             if is_last:
                 return end_with_last_words(task, progress, response, step)
             if not response.tool_calls:

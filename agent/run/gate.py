@@ -103,7 +103,7 @@ class TimingGate:
         """The calls of the model's next answer, which is on record."""
         gate = RunProgress(sent, sent, number=progress.number, begin=progress.begin)
         response, step = await call_model(
-            task.gate_model or self._model, task, journal, gate, definitions, StepPhase.TIMING
+            self._model, task, journal, gate, definitions, StepPhase.TIMING
         )
         progress.add_gate_step(gate)
         pks = await journal.record_step(step)

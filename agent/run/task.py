@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from agent.llm.base import LLMClient, ToolCallRequest
+from agent.llm.base import ToolCallRequest
 from agent.llm.messages import ChatMessage
 from agent.record.deferred_calls import CallSuspension, DeferredCall
 from agent.record.runs import RecordedStep
@@ -58,9 +58,6 @@ class RunRequest:
     """Whether a tool of the run has said something: then the final answer may be empty."""
     accepts_nothing: bool = False
     """Whether an answer that is still empty when it was asked for once more is an answer."""
-    model: LLMClient | None = None
-    """Who is asked instead of the engine's own model; :attr:`gate_model` by the timing gate."""
-    gate_model: LLMClient | None = None
 
 
 @dataclass(slots=True)

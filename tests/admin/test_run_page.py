@@ -1,5 +1,7 @@
 """A run on one page: why, what the model was sent and said, what the tools did, what went out."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -296,7 +298,7 @@ def test_a_call_shows_what_was_decided_and_by_whom(browser: Client):
 
 def test_the_request_of_a_step_can_be_downloaded_as_it_was_sent(browser: Client):
     offer = ToolOffer.objects.create(digest="d", definitions=['{"name":"f","description":""}'])
-    fields = {"offer": offer, "parameters": '{"n":1}', "model": "m"}
+    fields: dict[str, Any] = {"offer": offer, "parameters": '{"n":1}', "model": "m"}
     step = step_of(run_for(), request=[{"role": "user", "content": "一"}], **fields)
     answer = browser.get(f"/admin/agent/step/{step.pk}/request/")
     assert answer.content.decode().startswith('{"model":"m","messages":[{"role":"user"')

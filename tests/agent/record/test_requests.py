@@ -24,13 +24,18 @@ TOOLS = [{"name": "f", "description": "", "parameters_schema": {"z": {}, "a": {}
 def recorded(*steps: dict[str, Any]) -> list[Step]:
     """The steps of a run on record that were sent to ``ME`` with one parameter."""
     run, _ = begun()
-    usual = {"tools": ["f"], "response": {}, "sent": SentRequest(ME, TOOLS, {"top_p": 1.0})}
+    usual: dict[str, Any] = {
+        "tools": ["f"],
+        "response": {},
+        "sent": SentRequest(ME, TOOLS, {"top_p": 1.0}),
+    }
     record_steps([NewStep(run.run_pk, at, **usual | one) for at, one in enumerate(steps, 1)])
     return list(Step.objects.order_by("number"))
 
 
 def rebuilt(step: Step, **options: Any) -> dict[str, Any]:
-    return json.loads(rebuild_request(step, **options) or b"null")
+    found: dict[str, Any] = json.loads(rebuild_request(step, **options) or b"null")
+    return found
 
 
 def test_a_request_holds_the_messages_of_all_steps_so_far_and_what_was_offered():

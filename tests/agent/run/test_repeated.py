@@ -5,8 +5,9 @@ import pytest
 from agent.chat.conversation import REPEATED
 from agent.record.runs import StartRun
 from agent.record.steps import NewCall, NewStep, record_steps
+from tests.agent.builtin_tools.test_send_message import answered
 from tests.agent.record.test_runs import again, begun
-from tests.agent.run.test_allowance import answered, last_run, speaking
+from tests.agent.run.test_allowance import last_run, speaking
 from tests.agent.talk import Mailbox, reply
 
 
