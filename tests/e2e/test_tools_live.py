@@ -323,11 +323,17 @@ async def test_an_unknown_subagent_is_answered_with_the_known_ones(live, model):
     assert "Coder" in results(second)[0]
 
 
+async def test_a_subagent_whose_model_is_missing_is_answered_by_the_next_endpoint(live, model):
+    model.script([fails(400, message="no such model")], model="scripted-coder")
+    handed = call("use_subagent", subagent_name="Coder", content="write f")
+    requests = await asked(live, model, [handed, "def f(): ..."])
+    assert results(requests[-1]) == ["def f(): ..."]
+
+
 async def test_a_subagent_that_fails_costs_the_call_and_not_the_run(live, model):
     model.script([fails(400, message="no such model")], model="scripted-coder")
-    requests = await asked(
-        live, model, [call("use_subagent", subagent_name="Coder", content="write f")]
-    )
+    handed = call("use_subagent", subagent_name="Coder", content="write f")
+    requests = await asked(live, model, [handed, fails(400, message="nor this one")])
     assert results(requests[-1])[0].startswith("工具执行失败: ")
 
 
