@@ -10,6 +10,8 @@ from agent.admin.media_files import MediaFileAdmin
 from agent.admin.messages import MessageAdmin
 from agent.admin.note_proposals import DigestAdmin, NoteProposalAdmin
 from agent.admin.notes import NoteAdmin
+from agent.admin.persona_places import PlaceAdmin
+from agent.admin.personas import PersonaAdmin
 from agent.admin.runs import RunAdmin
 from agent.admin.sessions import ChatSessionAdmin
 from agent.admin.steps import StepAdmin
@@ -28,6 +30,8 @@ __all__ = [
     "MessageAdmin",
     "NoteAdmin",
     "NoteProposalAdmin",
+    "PersonaAdmin",
+    "PlaceAdmin",
     "RunAdmin",
     "SpendSumAdmin",
     "StepAdmin",

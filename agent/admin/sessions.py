@@ -12,8 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
+from agent.admin.persona_places import describe_answering
 from agent.admin.state_form import LIMITS, StateForm
 from agent.admin.thumbnails import load_media_previews
+from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Message
 from agent.record.sessions import save_changes
 from agent.record.tallies import find_silences
@@ -113,6 +115,7 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
             "state": state,
             "state_json": format_readable(state),
             "silences": _silences(obj),
+            **describe_answering(session_address(obj), request),
         }
         if not request.user.has_perm("agent.view_message"):
             return context
@@ -132,6 +135,11 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
             "bubble_limit": BUBBLE_CHARACTERS,
             "bottom": bottom,
         }
+
+
+def session_address(session: ChatSession) -> ChatAddress:
+    kind = cast("ChatKind", session.kind)
+    return ChatAddress(session.account, kind, session.peer_id, session.platform)
 
 
 def _silences(session: ChatSession) -> list[tuple[str, datetime]]:

@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from agent.record.personas import load_persona_table
 from agent.record.steps import NewCall, NewStep
 from agent.record.test_runs import record_test_run
 from agent.run.tool_results import call_outcome, result_text
@@ -112,12 +113,19 @@ def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
     settings = UnscopedSettings()
     if serving_now := serving.get_serving():
         return serving_now.run(lambda registry: work(registry.under(lambda: settings.current)))
+    return run_with_own_registry(settings, work)
 
-    book = wiring.build_endpoint_book()
+
+def run_with_own_registry(
+    settings: SettingsCache, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]
+) -> T:
+    """What ``work`` comes to with a registry that is made for it, of the tools that need no
+    server."""
+    book, table = wiring.build_endpoint_book(), load_persona_table()
     book.reload()
 
     async def worked() -> T:
-        registry = wiring.build_tool_registry(settings, None, None, book)
+        registry = wiring.build_tool_registry(settings, None, None, book, lambda: table)
         try:
             return await work(registry)
         finally:

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 
 from agent.chat.answer_outcome import answer_outcome
 from agent.chat.final_answer import approval_outcome_text, build_final_parts
-from agent.chat.history import build_first_request
+from agent.chat.history import open_conversation
 from agent.chat.run_context import build_spenders, build_tool_context
 from agent.domain import notices
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, build_apology
@@ -36,7 +36,6 @@ from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
 from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices
-from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
 from agent.run.toolbox import RunDiscoveries
 from tools.contract import ToolExecutionResult
@@ -228,28 +227,27 @@ class ConversationHandler:
             owners=owners,
             can_see=can_see,
         )
-        context = build_tool_context(
-            message,
-            owners,
-            RunServices(
-                sender=sender,
-                pauses=self.pauses,
-                chat_state=ChatState(pending.session_pk, active.state),
-                deferred_calls=later,
-                notes=self.memory.notebook if self.memory else None,
-                persona=persona,
-                spend_scope=scope.get(),
-            ),
+        services = RunServices(
+            sender=sender,
+            pauses=self.pauses,
+            chat_state=ChatState(pending.session_pk, active.state),
+            deferred_calls=later,
+            notes=self.memory.notebook if self.memory else None,
+            persona=persona,
+            spend_scope=scope.get(),
         )
+        context = build_tool_context(message, owners, services)
         registry = self.engines.find(persona).registry
-        prompt = await render_chat_prompt(persona, context, registry)
-        run.notes += prompt_notes(prompt)
+        messages, notes = await open_conversation(
+            message, active, context, registry, media=media, memory=memory
+        )
+        run.notes += notes
         is_gated = (
             pending.account.media.timing_gate if active.gate.is_on is None else active.gate.is_on
         )
         return RunRequest(
             run_pk=active.run_pk,
-            messages=build_first_request(message, active, prompt.text, media, memory),
+            messages=messages,
             context=context,
             model_calls=persona.model_calls,
             can_see=can_see,

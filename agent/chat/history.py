@@ -14,6 +14,24 @@ from agent.llm.messages import (
 from agent.media.pipeline import MediaText
 from agent.memory.prompt_block import MemoryContext
 from agent.record.runs import ActiveRun
+from agent.run.system_prompt import prompt_notes, render_chat_prompt
+from tools.contract import ToolExecutionContext
+from tools.registry.registry import ToolRegistry
+
+
+async def open_conversation(
+    message: IncomingMessage,
+    active: ActiveRun,
+    context: ToolExecutionContext,
+    registry: ToolRegistry,
+    *,
+    media: MediaText,
+    memory: MemoryContext,
+) -> tuple[list[ChatMessage], list[str]]:
+    """The messages that a run begins with, and the notes about its prompt. Nothing is asked or
+    recorded."""
+    prompt = await render_chat_prompt(active.persona, context, registry)
+    return build_first_request(message, active, prompt.text, media, memory), prompt_notes(prompt)
 
 
 def build_first_request(

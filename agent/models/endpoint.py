@@ -229,8 +229,6 @@ class EndpointChoice(LiveModel):
         ModelEndpoint, models.CASCADE, related_name="choices", verbose_name=_("model endpoint")
     )
 
-    tracked = Tracked(fields=("role", "position"))
-
     class Meta:
         verbose_name = _("choice of an endpoint")
         verbose_name_plural = _("endpoints by role")

@@ -167,8 +167,6 @@ class PersonaChoice(LiveModel):
         help_text=_("The number of the person who is answered."),
     )
 
-    tracked = Tracked(fields=("account", "chat_kind", "peer_id", "user_id"))
-
     class Meta:
         verbose_name = _("place of a persona")
         verbose_name_plural = _("where personas answer")

@@ -85,6 +85,27 @@ def load_persona_table() -> PersonaTable:
     return PersonaTable(default, by_pk, where, tuple(agents))
 
 
+def load_persona(row: PersonaRow) -> Persona:
+    """``row`` as runs have it that begin now."""
+    return build_persona(row, {} if row.is_default else _load_choices().get(row.pk, {}))
+
+
+def find_answering_row(chat: ChatAddress) -> PersonaRow | None:
+    """The persona that answers in ``chat`` those for whom nobody is chosen; the default one where
+    no other is."""
+    choices = PersonaChoice.objects.select_related("persona").filter(
+        account__in=(chat.account, ""),
+        peer_id__in=(chat.peer_id, ""),
+        user_id="",
+        persona__enabled=True,
+        persona__kind=PersonaKind.PERSONA,
+    )
+    found = {(one.account, one.chat_kind, one.peer_id, ""): one.persona for one in choices}
+    known = (found[place] for place in list_places(chat, "") if place in found)
+    row: PersonaRow | None = next(known, None)
+    return row or PersonaRow.objects.filter(is_default=True).first()
+
+
 def load_longest_contexts(asked: Sequence[None]) -> list[int]:
     """The most messages that any persona is shown, also one that is switched off; 0 where none says
     so itself."""

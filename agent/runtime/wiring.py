@@ -1,5 +1,6 @@
 """Building the agent from the settings: the one place that knows all its parts."""
 
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -44,6 +45,7 @@ from agent.memory.summary_store import HistoryWindow
 from agent.record.accounts import AccountRows
 from agent.record.endpoint_reports import EndpointReports
 from agent.record.endpoints import load_endpoint_table
+from agent.record.personas import PersonaTable
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
 from agent.runtime.plugin_services import PluginServices
@@ -157,12 +159,9 @@ def build_chat_tools(
     )
 
 
-def build_roster(record: Record | None = None) -> AgentRoster:
-    """All agents: those named here, and those that operators have made."""
-    if record is None:
-        return AgentRoster(SUBAGENTS, AGENTS)
-    personas = record.run_starter.personas
-    return AgentRoster(SUBAGENTS, AGENTS, lambda: personas.current.agents)
+def build_roster(table: Callable[[], PersonaTable] = PersonaTable) -> AgentRoster:
+    """All agents: those named here, and those of the ``table`` of personas."""
+    return AgentRoster(SUBAGENTS, AGENTS, lambda: table().agents)
 
 
 def build_builtin_tools(
@@ -201,15 +200,17 @@ def build_tool_registry(
     record: Record | None = None,
     chat: ChatTools | None = None,
     book: EndpointBook | None = None,
+    table: Callable[[], PersonaTable] = PersonaTable,
 ) -> ToolRegistry:
     """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put
-    down."""
+    down, and the agents of rows are those of ``table``."""
     book = book or build_endpoint_book()
     registry = ToolRegistry(lambda: cache.current, defer_above=settings.DEFER_TOOLS_ABOVE)
     runner = SubagentRunner(registry, record, book.model)
     chat = chat or build_chat_tools(record, book=book)
     chat.attach(registry)
-    roster = build_roster(record)
+    personas = record.run_starter.personas if record is not None else None
+    roster = build_roster((lambda: personas.current) if personas is not None else table)
     registry.register_provider(
         MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat, roster))
     )

@@ -17,6 +17,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
+from agent.admin.persona_places import choose_url
+from agent.domain.persona import DEFAULT_NAME
+from agent.record.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
 from onebot.models import Bot, ClientEvent
 from tools.admin.changes import HistoryAdmin
@@ -47,6 +50,7 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
         "channel",
         "token_state",
         "chats",
+        "personas",
     )
     fieldsets = (
         (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
@@ -152,6 +156,25 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
             reverse("admin:agent_chatsession_changelist"),
             query,
             _("show"),
+        )
+
+    @admin.display(description=_("who answers"))
+    def personas(self, bot: Bot) -> str:
+        """The persona of the whole account, and how many of its chats and people have others."""
+        found = load_persona_table()
+        row = found.by_pk.get(found.places.get((bot.self_id, "", "", ""), 0))
+        row = row or found.by_pk.get(found.places.get(("", "", "", ""), 0))
+        others = sum(place[0] == bot.self_id and any(place[1:]) for place in found.places)
+        place = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
+        return format_html(
+            '{} <a href="{}">{}</a> <a href="{}?{}">{} ({})</a>',
+            row.name if row else DEFAULT_NAME,
+            choose_url(place),
+            _("choose another"),
+            reverse("admin:agent_personachoice_changelist"),
+            urlencode({"q": bot.self_id}),
+            _("elsewhere"),
+            others,
         )
 
 

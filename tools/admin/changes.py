@@ -2,6 +2,7 @@
 of them."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -149,7 +150,8 @@ class HistoryAdmin(PageAdmin):
         """One change for the row and all that belongs to it."""
         has_more = bool(tracked_fields(self.model).related) and request.method == "POST"
         row = self.get_object(request, object_id) if has_more and object_id else None
-        with record_changes(cast("User", request.user), *([row] if row is not None else [])):
+        author = cast("User", request.user)
+        with record_changes(author, row) if row is not None else nullcontext():
             return super().changeform_view(request, object_id, form_url, extra_context)
 
     def get_urls(self) -> list[URLPattern]:

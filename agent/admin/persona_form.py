@@ -1,0 +1,152 @@
+"""The form of a persona or agent: what its fields accept, and what they show while they are
+empty."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.domain.example_dialogues import ExampleError, format_examples, parse_examples
+from agent.domain.persona import PersonaKind, environment_persona
+from agent.models import Persona, PersonaChoice
+from agent.runtime.wiring import declared_tools
+from agent.subagents.provider import PROVIDER_NAME
+from tools.contract import TOOL_NAME
+from tools.models import ToolConfig
+
+#: What is as the environment has it while it is empty.
+NUMBERS = ("model_calls", "context_messages", "context_chars", "run_seconds")
+SWITCHES = ("mention", "quote")
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Any]
+else:
+    _Form = forms.ModelForm
+
+
+def known_tool_names() -> set[str]:
+    """Every tool that the program brings along or has ever listed, and agents that are tools."""
+    names = set(ToolConfig.objects.values_list("name", flat=True))
+    names |= set(Persona.objects.filter(as_tool=True).values_list("name", flat=True))
+    return names | {spec.name for spec in declared_tools()}
+
+
+class PersonaForm(_Form):
+    """A persona: its examples are lines of text, its tools names on lines."""
+
+    examples = forms.CharField(
+        label=_("example dialogues"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField"}),
+        help_text=_(
+            "How it speaks, shown at the end of the prompt: lines that begin with “用户：” and "
+            "“你：”, or “User:” and “Bot:”, in turn."
+        ),
+    )
+
+    class Meta:
+        model = Persona
+        exclude = ()
+        widgets = {  # noqa: RUF012 - Django's own way to say it
+            "prompt": forms.Textarea(attrs={"rows": 12, "class": "vLargeTextField template"}),
+            "description": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
+            "tools": forms.Textarea(attrs={"rows": 5, "class": "template"}),
+        }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.initial["examples"] = format_examples(self.initial.get("examples") or [])
+        _show_environment(self.fields)
+
+    def clean_examples(self) -> list[list[str]]:
+        try:
+            return parse_examples(self.cleaned_data["examples"])
+        except ExampleError as error:
+            raise ValidationError(str(error)) from error
+
+    def clean_tools(self) -> str:
+        """The names, one a line; those that were there before may be of tools that are gone."""
+        names = list(dict.fromkeys(self.cleaned_data["tools"].replace(",", " ").split()))
+        before = set(self.instance.tools.split()) if self.instance.pk else set()
+        known = known_tool_names() | before
+        if unknown := [name for name in names if name not in known]:
+            raise ValidationError(
+                gettext("There are no such tools: %(names)s.") % {"names": ", ".join(unknown)}
+            )
+        return "\n".join(names)
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean() or {}
+        if cleaned.get("kind", self.instance.kind) == PersonaKind.AGENT:
+            if not (cleaned.get("description") or "").strip():
+                words = gettext("An agent needs one: by it, models choose whom to ask.")
+                self.add_error("description", words)
+            if cleaned.get("as_tool") and (name := cleaned.get("name")):
+                self._check_tool_name(name)
+        return cleaned
+
+    def _check_tool_name(self, name: str) -> None:
+        if not TOOL_NAME.fullmatch(name):
+            words = gettext(
+                "An agent that is a tool of its own needs the name of a tool: at most 64 letters "
+                "a to z, digits, _ and -, beginning with a letter."
+            )
+            self.add_error("name", words)
+        elif is_tool_name_taken(name):
+            words = gettext("There is a tool of this name already; choose another name.")
+            self.add_error("name", words)
+
+
+def is_tool_name_taken(name: str) -> bool:
+    """Whether something else than a row of an agent is a tool called ``name``."""
+    rows = ToolConfig.objects.filter(name=name).exclude(provider_name=PROVIDER_NAME)
+    return rows.exists() or any(spec.name == name for spec in declared_tools())
+
+
+class PlaceForm(_Form):
+    """Where a persona answers."""
+
+    class Meta:
+        model = PersonaChoice
+        exclude = ()
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean() or {}
+        place = {name: cleaned.get(name) or "" for name in PLACE}
+        if place["peer_id"] and not place["chat_kind"]:
+            self.add_error(
+                "chat_kind", gettext("Say whether the number is a group's or a person's.")
+            )
+        others = PersonaChoice.objects.filter(**place).exclude(pk=self.instance.pk)
+        if (persona := cleaned.get("persona")) is not None and persona.pk:
+            others = others.exclude(persona=persona)
+        if other := others.select_related("persona").first():
+            words = gettext("Here %(persona)s answers already; take it away there first.")
+            self.add_error(None, words % {"persona": other.persona})
+        return cleaned
+
+
+PLACE = ("account", "chat_kind", "peer_id", "user_id")
+
+
+def _show_environment(fields: dict[str, Any]) -> None:
+    """What counts while a field is empty: its placeholder, or the words of its empty choice."""
+    usual = environment_persona()
+    for name in ("prompt", *NUMBERS):
+        if name in fields:
+            value = getattr(usual, name)
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            fields[name].widget.attrs["placeholder"] = shown
+    as_there = gettext("as in the environment: %(value)s")
+    for name in SWITCHES:
+        if name in fields:
+            value = gettext("yes") if getattr(usual, name) else gettext("no")
+            (unknown, _words), *others = fields[name].widget.choices
+            fields[name].widget.choices = [(unknown, as_there % {"value": value}), *others]
+    if "vision_mode" in fields:
+        choices = dict(fields["vision_mode"].choices)
+        value = choices.get(usual.vision_mode, usual.vision_mode)
+        others = [(key, words) for key, words in choices.items() if key]
+        fields["vision_mode"].choices = [("", as_there % {"value": value}), *others]

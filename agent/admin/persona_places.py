@@ -1,0 +1,103 @@
+"""Where personas answer: one list of all places, and the links to it from chats and bots."""
+
+from typing import Any, cast
+
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.persona_form import PlaceForm
+from agent.domain.persona import DEFAULT_NAME, PersonaKind
+from agent.domain.types import ChatAddress
+from agent.models import Persona, PersonaChoice
+from agent.record.personas import find_answering_row
+from tools.admin.filters import Rows
+from tools.admin.record_pages import ModelAdmin, record_link
+from tools.admin.row_history import record_changes
+
+
+@admin.register(PersonaChoice)
+class PlaceAdmin(ModelAdmin):
+    """Where personas answer, all in one list. Changes are on record with the persona."""
+
+    form = PlaceForm
+    list_display = ("place", "persona")
+    list_select_related = ("persona",)
+    list_filter = ("chat_kind",)
+    search_fields = ("account", "peer_id", "user_id", "persona__name")
+    list_per_page = 50
+    show_full_result_count = False
+    fields = ("persona", "account", "chat_kind", "peer_id", "user_id")
+
+    @admin.display(description=_("place"))
+    def place(self, row: PersonaChoice) -> str:
+        return str(row)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        answering = Persona.objects.filter(kind=PersonaKind.PERSONA, is_default=False)
+        return super().formfield_for_foreignkey(
+            db_field, request, **options | {"queryset": answering}
+        )
+
+    def save_model(self, request: HttpRequest, obj: PersonaChoice, form: Any, change: bool) -> None:
+        with record_changes(cast("User", request.user), *_owners(obj)):
+            super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: PersonaChoice) -> None:
+        with record_changes(cast("User", request.user), *_owners(obj)):
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Rows) -> None:
+        owners = list(Persona.objects.filter(places__in=queryset).distinct())
+        with record_changes(cast("User", request.user), *owners):
+            super().delete_queryset(request, queryset)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return request.user.has_perm("agent.view_persona") or self._may_change(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may_change(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self._may_change(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self._may_change(request)
+
+    def _may_change(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("agent.change_persona")
+
+
+def _owners(place: PersonaChoice) -> list[Persona]:
+    """The persona that has ``place``, and the one that had it."""
+    had = Persona.objects.filter(places=place.pk) if place.pk else []
+    return list({row.pk: row for row in (place.persona, *had)}.values())
+
+
+def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any]:
+    """For the page of a chat: the persona that answers there, and where another can be chosen."""
+    row = find_answering_row(chat)
+    place = {
+        "account": chat.account,
+        "chat_kind": chat.kind,
+        "peer_id": chat.peer_id,
+        "user_id": "",
+    }
+    return {
+        "persona": record_link("agent_persona", row.pk if row else 0, row)
+        if request.user.has_perm("agent.view_persona")
+        else row or DEFAULT_NAME,
+        "persona_url": choose_url(place) if request.user.has_perm("agent.change_persona") else "",
+    }
+
+
+def choose_url(place: dict[str, str]) -> str:
+    """Where the persona of ``place`` is chosen."""
+    if known := PersonaChoice.objects.filter(**place).first():
+        return reverse("admin:agent_personachoice_change", args=(known.pk,))
+    given = {name: value for name, value in place.items() if value}
+    return f"{reverse('admin:agent_personachoice_add')}?{urlencode(given)}"

@@ -1,0 +1,171 @@
+"""Personas and agents: who answers where, with what, within what."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import Count
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.persona_form import PersonaForm, PlaceForm, is_tool_name_taken, known_tool_names
+from agent.domain.persona import PersonaKind
+from agent.domain.prompt_template import parse_prompt_placeholders, program_values
+from agent.models import EndpointChoice, Persona, PersonaChoice
+from tools.admin.changes import HistoryAdmin
+from tools.admin.concurrent_edits import ConcurrentEdits
+from tools.admin.filters import Rows
+from tools.admin.record_pages import format_moment, render_badge
+
+if TYPE_CHECKING:
+    TabularInline = admin.TabularInline[Any, Any]
+else:
+    TabularInline = admin.TabularInline
+
+
+class OwnRows(TabularInline):
+    """Rows on the page of the persona that they belong to: who may change it may change them."""
+
+    extra = 0
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("agent.view_persona") or self._may(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+    def _may(self, request: HttpRequest) -> bool:
+        return any(request.user.has_perm(f"agent.{one}_persona") for one in ("add", "change"))
+
+
+class EndpointChoices(OwnRows):
+    model = EndpointChoice
+    fields = ("role", "position", "endpoint")
+
+
+class Places(OwnRows):
+    model = PersonaChoice
+    form = PlaceForm
+    fields = ("account", "chat_kind", "peer_id", "user_id")
+
+
+@admin.register(Persona)
+class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
+    form = PersonaForm
+    inlines = (EndpointChoices, Places)
+    list_display = ("name", "state", "kind", "where", "endpoints", "tool_count", "changed")
+    list_filter = ("kind", "enabled")
+    search_fields = ("name", "description", "prompt")
+    list_per_page = 50
+    show_full_result_count = False
+    change_form_template = "admin/agent/persona/change_form.html"
+    fieldsets = (
+        (None, {"fields": ("name", "enabled", "kind", "description", "as_tool")}),
+        (_("What it says"), {"fields": ("prompt", "examples", "language")}),
+        (_("Tools"), {"fields": ("tool_choice", "tools")}),
+        (
+            _("Limits"),
+            {"fields": ("model_calls", "context_messages", "context_chars", "run_seconds")},
+        ),
+        (_("How it answers in chats"), {"fields": ("mention", "quote", "vision_mode")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        rows: Rows = super().get_queryset(request)
+        counts = {name: Count(name, distinct=True) for name in ("places", "choices")}
+        counted: Rows = rows.annotate(place_count=counts["places"], choice_count=counts["choices"])
+        return counted
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """The default persona answers where no other does."""
+        is_default = isinstance(obj, Persona) and obj.is_default
+        return not is_default and super().has_delete_permission(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Rows) -> None:
+        super().delete_queryset(request, queryset.filter(is_default=False))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ("enabled", "kind") if isinstance(obj, Persona) and obj.is_default else ()
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        """The default persona answers everywhere else, an agent nowhere."""
+        only_asked = obj is not None and (obj.is_default or obj.kind == PersonaKind.AGENT)
+        return (EndpointChoices,) if only_asked else self.inlines
+
+    def save_model(self, request: HttpRequest, obj: Persona, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        for line in prompt_warnings(obj):
+            self.message_user(request, line, messages.WARNING)
+
+    def page_context(self, request: HttpRequest, obj: Persona | None) -> dict[str, Any]:
+        if obj is None or not obj.pk:
+            return {}
+        return {"warnings": list(persona_warnings(obj))}
+
+    # --- The list ---------------------------------------------------------------------
+
+    @admin.display(description=_("state"))
+    def state(self, row: Persona) -> str:
+        if not row.enabled:
+            return render_badge("off", _("off"))
+        return render_badge("succeeded", _("default") if row.is_default else _("on"))
+
+    @admin.display(description=_("where it answers"))
+    def where(self, row: Any) -> str:
+        if row.kind == PersonaKind.AGENT:
+            return gettext("tool of its own") if row.as_tool else "use_subagent"
+        return gettext("everywhere else") if row.is_default else str(row.place_count)
+
+    @admin.display(description=_("endpoints"))
+    def endpoints(self, row: Any) -> str:
+        return str(row.choice_count or "-")
+
+    @admin.display(description=_("tools"))
+    def tool_count(self, row: Persona) -> str:
+        count = len(row.tools.split())
+        names = row.get_tool_choice_display()
+        return f"{names} ({count})" if row.tool_choice != "all" else names
+
+    @admin.display(description=_("changed"), ordering="updated_at")
+    def changed(self, row: Persona) -> str:
+        return format_moment(row.updated_at)
+
+
+def persona_warnings(row: Persona) -> Iterator[str]:
+    """What does not keep ``row`` from being saved, but will not do what somebody may expect."""
+    yield from prompt_warnings(row)
+    if row.kind == PersonaKind.AGENT and row.as_tool and is_tool_name_taken(row.name):
+        yield gettext(
+            "Another tool has this name by now: that one is called. Give the agent another name."
+        )
+    if gone := [name for name in row.tools.split() if name not in known_tool_names()]:
+        yield gettext("There are no such tools: %(names)s.") % {"names": ", ".join(gone)}
+
+
+def prompt_warnings(row: Persona) -> Iterator[str]:
+    """The placeholders of the prompt that the program knows nothing for."""
+    known = program_values(settings.BOT_NAME, "group", timezone.localtime())
+    wanted = parse_prompt_placeholders(row.prompt)
+    values = [
+        one.written for one in wanted if not (one.is_tool or one.is_optional or one.name in known)
+    ]
+    if values:
+        yield gettext(
+            "The prompt shows values that each chat has of its own: %(names)s. Give them in the "
+            "state on the chat's page, or write {name?} where one may be missing."
+        ) % {"names": ", ".join(dict.fromkeys(values))}
+    names = known_tool_names() if any(one.is_tool for one in wanted) else set()
+    tools = [one.written for one in wanted if one.is_tool and one.name not in names]
+    if tools:
+        yield gettext("The prompt names tools that there are not: %(names)s.") % {
+            "names": ", ".join(dict.fromkeys(tools))
+        }
