@@ -1,5 +1,6 @@
 """``manage.py doctor``: what it says of endpoints and servers as they are, good and bad."""
 
+import asyncio
 import http.server
 import subprocess
 import sys
@@ -11,17 +12,21 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from agent.domain.endpoint import Endpoint
+from agent.llm.probe import TOOL_NAME, probe_endpoint
+from agent.models import ModelEndpoint
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.networks import Networks
 from frostproject.doctor import diagnosis, exposure, probes
 from frostproject.doctor.diagnosis import Finding, FindingLevel
-from frostproject.doctor.probes import ProbedEndpoint
+from frostproject.doctor.model_check import check_models, judge_report
 from onebot.connections.account_tokens import hash_token
 from onebot.models import Bot
 from tests.conftest import TOKEN
 from tests.environment import PROJECT, clean_environment
 from tests.live_server import LiveServer, free_port
-from tests.scripted_model import ScriptedModel, drops, fails, hangs, returns
+from tests.probed_model import reads_meter
+from tests.scripted_model import ScriptedModel, call, drops, fails, hangs, returns
 
 KEY = "sk-a-key-that-nobody-may-see"
 
@@ -65,7 +70,7 @@ def test_a_new_installation_that_was_never_started_is_not_wrong(tmp_path):
 
 
 def test_a_running_server_passes_every_check_and_no_secret_is_shown(start_server, model):
-    model.script(["OK", "OK"])
+    model.answer_with(reads_meter)
     token = "a-token-nobody-may-see"
     secrets = {"ONEBOT_ACCESS_TOKEN": token, "HTTP_API_TOKEN": token[::-1], "UPSTREAM_API_KEY": KEY}
     server = start_server(**secrets)
@@ -100,61 +105,88 @@ def test_an_address_that_is_none_is_refused(tmp_path):
     assert "--url wants an address" in said.stderr
 
 
-# --- The model's endpoint -------------------------------------------------------
+# --- Models ---------------------------------------------------------------------
 
 
-def endpoint(url: str, seconds: float = 20) -> Finding:
-    return probes.probe_model(ProbedEndpoint("UPSTREAM", url, KEY, "scripted", seconds))
+def endpoint(url: str, seconds: float = 20, **values: Any) -> list[Finding]:
+    asked = Endpoint(url, (KEY,), "scripted", environment="UPSTREAM", **values)
+    return list(judge_report(asyncio.run(probe_endpoint(asked, question_seconds=seconds))))
 
 
-def test_a_model_that_answers_is_asked_with_a_tool_and_the_key(model):
-    model.script(["OK"])
-    assert endpoint(model.url).level is FindingLevel.OK
-    (request,) = model.requests
-    assert (request.tool_names, request.headers["authorization"]) == (
-        ["get_weather"],
-        f"Bearer {KEY}",
-    )
+def test_a_model_is_asked_what_only_a_tool_knows_and_sent_the_result(model):
+    model.answer_with(reads_meter)
+    assert [found.level for found in endpoint(model.url)] == [FindingLevel.OK]
+    first, second = model.requests
+    assert first.tool_names == second.tool_names == [TOOL_NAME]
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    assert [message["role"] for message in second.messages] == ["user", "assistant", "tool"]
 
 
 @pytest.mark.parametrize(
     ("answers", "text", "advice"),
     [
-        ([fails(401, message=f"bad key {KEY}")], "401", "UPSTREAM_API_KEY"),
-        ([fails(404), fails(404)], "404", "MODEL_NAME"),
-        ([fails(400), fails(400)], "400", "MODEL_NAME"),
-        ([fails(400), "OK"], "not when tools are offered", "function calling"),
-        ([fails(429)], "429", "over its limit"),
-        ([fails(503)], "503", "try again later"),
-        ([returns(b"<html>")], "not a chat completion: <html>", "/v1"),
-        ([returns({"error": "no"})], "not a chat completion", "/v1"),
-        ([drops()], "cannot be reached", "UPSTREAM_ENDPOINT"),
-        ([hangs()], "did not answer within 0.2 s", "still being loaded"),
+        ([fails(401, message=f"bad key {KEY}")], "refuses the key", "UPSTREAM_API_KEY"),
+        ([fails(404, message="The model `x` does not exist")], "this model", "MODEL_NAME"),
+        ([fails(400)], "refuses the question", "MODEL_NAME"),
+        ([fails(400, message="x does not support tools"), "OK"], "tools are offered", "function"),
+        ([fails(402)], "out of money", "Top it up"),
+        ([fails(429), fails(429)], "over its limit", "provider"),
+        ([fails(503), fails(503)], "has trouble", "try later"),
+        ([returns(b"<html>")], "web page", "/v1"),
+        ([returns({"error": "no"})], "refuses the question", "MODEL_NAME"),
+        ([drops(), drops()], "cannot be reached", "UPSTREAM_ENDPOINT"),
+        ([hangs()], "within the time limit", "still being loaded"),
+        ([call(TOOL_NAME), fails(400)], "refused the tool's result", "thinking"),
     ],
 )
 def test_each_way_an_endpoint_fails_is_explained(
     model: ScriptedModel, answers: list[Any], text: str, advice: str
 ):
     model.script(answers)
-    found = endpoint(model.url, seconds=0.2 if "0.2" in text else 20)
+    (found,) = endpoint(model.url, seconds=0.2 if "time limit" in text else 20)
     assert found.level is FindingLevel.FAIL
     assert text in found.text
     assert advice in found.advice
     assert KEY not in found.text + found.advice
 
 
+def test_a_model_that_calls_no_tool_is_a_warning(model: ScriptedModel):
+    model.script(["It is 7."])
+    (found,) = endpoint(model.url)
+    assert found.level is FindingLevel.WARN
+    assert "did not call the tool" in found.text
+
+
 def test_an_endpoint_where_nothing_listens_is_named_without_its_secrets():
-    found = endpoint(f"http://user:{KEY}@127.0.0.1:{free_port()}/v1?key={KEY}")
+    (found,) = endpoint(f"http://127.0.0.1:{free_port()}/v1?key={KEY}")
     assert "cannot be reached" in found.text
     assert KEY not in found.text
 
 
-def test_a_coder_that_fails_is_a_warning(model, settings):
+def test_a_coder_that_fails_is_a_warning(db, model, settings):
     settings.UPSTREAM_ENDPOINT = settings.CODER_ENDPOINT = model.url
     settings.MODEL_NAME, settings.CODER_MODEL_NAME = "good", "bad"
-    model.script(["OK"], model="good")
-    model.script([fails(404), fails(404)], model="bad")
-    assert [found.level for found in probes.probe_models()] == [FindingLevel.OK, FindingLevel.WARN]
+    model.answer_with(lambda asked: fails(404) if asked.model == "bad" else reads_meter(asked))
+    assert [found.level for found in check_models()] == [FindingLevel.OK, FindingLevel.WARN]
+
+
+def test_one_endpoint_of_two_for_chats_is_enough(db, model, settings):
+    settings.UPSTREAM_ENDPOINT = f"http://127.0.0.1:{free_port()}/v1"
+    ModelEndpoint.objects.create(name="second", base_url=model.url, model="scripted")
+    model.answer_with(reads_meter)
+    assert {found.level for found in check_models()} == {FindingLevel.OK, FindingLevel.WARN}
+    ModelEndpoint.objects.all().delete()
+    assert FindingLevel.FAIL in {found.level for found in check_models()}
+
+
+def test_rows_are_asked_without_an_environment(db, model, settings):
+    settings.UPSTREAM_ENDPOINT = settings.CODER_ENDPOINT = ""
+    (note,) = check_models()
+    assert note.level is FindingLevel.NOTE
+    ModelEndpoint.objects.create(name="mine", base_url=model.url, model="scripted")
+    model.answer_with(reads_meter)
+    (found,) = check_models()
+    assert "mine (scripted @" in found.text
 
 
 # --- The server -----------------------------------------------------------------
@@ -174,7 +206,7 @@ def test_a_server_without_the_token_of_the_settings_is_recognised(start_server):
 
 
 def test_the_token_that_the_server_made_is_found_and_not_shown(start_server, model):
-    model.script(["OK", "OK"])
+    model.answer_with(reads_meter)
     server = start_server(ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="")
     token = (server.data_dir / "onebot_access_token").read_text()
     said = doctor(

@@ -31,7 +31,7 @@ from agent.llm.transcription import Transcriber
 T = TypeVar("T")
 
 #: Seconds for one question, and for all of them.
-QUESTION_SECONDS, PROBE_SECONDS = 60.0, 150.0
+QUESTION_SECONDS, PROBE_SECONDS = 90.0, 180.0
 SAID_CHARS = 500
 TOOL_NAME = "read_meter"
 TOOL_QUESTION = (
@@ -43,12 +43,8 @@ PICTURE_QUESTION = (
     "Which colour is this picture? Answer with one of: red, green, blue, yellow. 只回答颜色。"
 )
 PROBE_TOOL: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": TOOL_NAME,
-        "description": "Reads the meter and returns the number that it shows now. 读取电表。",
-        "parameters": {"type": "object", "properties": {}, "required": []},
-    },
+    "name": TOOL_NAME,
+    "description": "Reads the meter and returns the number that it shows now. 读取电表。",
 }
 COLOURS = {
     (230, 0, 0): ("red", "红"),
@@ -123,17 +119,20 @@ class _Notices:
         """Too little was said to count from."""
 
 
-async def probe_endpoint(endpoint: Endpoint, seconds: float = PROBE_SECONDS) -> ProbeReport:
+async def probe_endpoint(
+    endpoint: Endpoint,
+    *,
+    question_seconds: float = QUESTION_SECONDS,
+    seconds: float = PROBE_SECONDS,
+) -> ProbeReport:
     """Ask ``endpoint`` what its row says that it can do; about ``seconds`` at most.
 
     Never raises but for cancellation, after which the endpoint may still finish its work. The calls
     are paid and counted as any others.
     """
     report = ProbeReport(endpoint)
-    question_seconds = min(endpoint.timeout_seconds, QUESTION_SECONDS)
-    client = OpenAIClient(
-        replace(endpoint, timeout_seconds=question_seconds), notices=_Notices(report)
-    )
+    limit = min(endpoint.timeout_seconds, question_seconds)
+    client = OpenAIClient(replace(endpoint, timeout_seconds=limit), notices=_Notices(report))
     probe = _Probe(client, report)
     try:
         async with asyncio.timeout(seconds):

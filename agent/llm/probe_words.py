@@ -100,7 +100,7 @@ def _others(report: ProbeReport) -> Iterator[ProbeLine]:
         yield ProbeLine("ok", _("It embeds."))
     if "sound" in asked:
         yield ProbeLine("ok", _("It transcribes."))
-    if report.refused_keys:
+    if len(report.refused_keys) < len(report.endpoint.keys) and report.refused_keys:
         numbers = ", ".join(str(place + 1) for place in sorted(report.refused_keys))
         yield ProbeLine(
             "warn", _("Keys that it refused: %s") % numbers, _("Replace them, or delete them.")

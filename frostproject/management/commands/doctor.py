@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from frostproject.doctor import diagnosis, exposure, mcp_check, probes
+from frostproject.doctor import diagnosis, exposure, mcp_check, model_check, probes
 from frostproject.doctor.diagnosis import Finding, FindingLevel
 
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             diagnosis.check_installation(),
             exposure.check_exposure(),
             mcp_check.check_mcp_servers(),
-            probes.probe_models(),
+            model_check.check_models(),
         )
         for finding in chain(*checks, probes.probe_server(url, token)):
             style = styles.get(finding.level, str)
