@@ -19,6 +19,7 @@ from agent.admin.endpoint_models import (
     load_models,
     row_endpoint,
 )
+from agent.admin.endpoint_record import record_probe
 from agent.admin.endpoint_state import list_learnt
 from agent.admin.endpoint_throttle import throttle
 from agent.domain.endpoint import Endpoint
@@ -27,15 +28,6 @@ from agent.llm.probe import ProbeReport, probe_endpoint
 from agent.llm.probe_words import ProbeLine, describe_probe, question_words
 from agent.llm.refusals import RefusalKind
 from agent.models import ModelEndpoint
-from agent.record.endpoints import (
-    LearntRefusal,
-    RefusedKey,
-    StatusChange,
-    save_learnt,
-    save_refused_key,
-    save_status,
-    save_window,
-)
 from agent.runtime import serving
 
 MOST_TESTED = 5
@@ -51,6 +43,7 @@ class TriedEndpoint(NamedTuple):
     lines: list[ProbeLine]
     learnt: list[tuple[str, str, str]]
     alike: list[str]
+    run_pk: int = 0
 
     @property
     def outcome(self) -> str:
@@ -124,6 +117,7 @@ class EndpointTestAdmin(EndpointModelsAdmin):
         return TemplateResponse(request, "admin/agent/modelendpoint/test.html", page)
 
     def _try(self, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
+        started_at = timezone.now()
         try:
             endpoint = row_endpoint(row)
             _permit(request.user, endpoint)
@@ -134,10 +128,11 @@ class EndpointTestAdmin(EndpointModelsAdmin):
         except ModelsUnknown as error:
             words = [line for lines in error.problems.values() for line in lines]
             return TriedEndpoint(row, None, [ProbeLine("fail", line) for line in words], [], [])
-        _keep(row, report)
+        run_pk = record_probe(row, report, request.user.get_username(), started_at)
         row.refresh_from_db()
         alike = _alike(request.user, report)
-        found = TriedEndpoint(row, report, describe_probe(report), list(list_learnt(row)), alike)
+        lines, learnt = describe_probe(report), list(list_learnt(row))
+        found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
         self.log_change(request, row, gettext("Tested: %(outcome)s") % {"outcome": found.outcome})
         return found
 
@@ -171,20 +166,6 @@ def run_probe(endpoint: Endpoint) -> ProbeReport:
 def _permit(user: Any, endpoint: Endpoint) -> None:
     if words := find_address_problem(user, endpoint.url):
         raise ModelsUnknown({"base_url": [words]})
-
-
-def _keep(row: ModelEndpoint, report: ProbeReport) -> None:
-    """Put on record what was learnt, and how the endpoint fares."""
-    for kind, words in report.learnt.items():
-        save_learnt([LearntRefusal(row.pk, kind, words)])
-    if report.window:
-        save_window([(row.pk, report.window)])
-    for place, words in report.refused_keys.items():
-        save_refused_key([RefusedKey(row.pk, place, words)])
-    if report.fault:
-        save_status([StatusChange(row.pk, error=report.words or report.fault)])
-    elif report.answers:
-        save_status([StatusChange(row.pk, answered_at=timezone.now())])
 
 
 def _alike(user: Any, report: ProbeReport) -> list[str]:

@@ -44,5 +44,10 @@ class HandThrottle:
                 with self._lock:
                     self._under_way.discard(pk)
 
+    def forget(self) -> None:
+        """As after a rest."""
+        with self._lock:
+            self._buckets.clear()
+
 
 throttle = HandThrottle()

@@ -62,6 +62,10 @@ class ProbedCall:
     what: str
     seconds: float
     response: LLMResponse | None = None
+    messages: tuple[ChatMessage, ...] = ()
+    """What is new in it; the record keeps it."""
+    has_tool: bool = False
+    error: LLMError | None = None
 
 
 @dataclass(slots=True)
@@ -87,6 +91,9 @@ class ProbeReport:
     window: int = 0
     """Tokens of the window that the endpoint named; 0: it named none."""
     refused_keys: dict[int, str] = field(default_factory=dict)
+
+    failed: ProbedCall | None = None
+    """The question that was not answered."""
 
     @property
     def works(self) -> bool:
@@ -183,7 +190,7 @@ class _Probe:
             return
         report.is_text_call = not first.recorded_message.get("tool_calls")
         messages += [first.message, *(_result(call.call_id, number) for call in calls)]
-        second = await self._chat("result", messages, [PROBE_TOOL])
+        second = await self._chat("result", messages, [PROBE_TOOL], new=messages[1:])
         report.has_used_result = number in second.text.replace(",", "").replace(" ", "")
 
     async def _show_picture(self) -> None:
@@ -195,23 +202,38 @@ class _Probe:
         ]
         answer = await self._chat("picture", [{"role": "user", "content": parts}])
         said = answer.text.lower()
-        self._report.has_seen = any(word in said for word in COLOURS[colour])
+        named = {one for one, words in COLOURS.items() if any(word in said for word in words)}
+        self._report.has_seen = named == {colour}
 
     async def _chat(
-        self, what: str, messages: list[ChatMessage], tools: list[dict[str, Any]] | None = None
+        self,
+        what: str,
+        messages: list[ChatMessage],
+        tools: list[dict[str, Any]] | None = None,
+        new: list[ChatMessage] | None = None,
     ) -> LLMResponse:
         request = LLMRequest(list(messages), tools or [], begin=0)
-        answer = await self._timed(what, lambda: self._client.complete(request, is_last=False))
+        call = ProbedCall(what, 0.0, messages=tuple(new or messages), has_tool=bool(tools))
+        answer = await self._timed(
+            what, lambda: self._client.complete(request, is_last=False), call
+        )
         self._report.said = answer.text[:SAID_CHARS]
         return answer
 
-    async def _timed(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
-        began = time.monotonic()
-        self._report.fault_at = what
-        answer = await ask()
+    async def _timed(
+        self, what: str, ask: Callable[[], Awaitable[T]], call: ProbedCall | None = None
+    ) -> T:
+        report, began = self._report, time.monotonic()
+        call = call or ProbedCall(what, 0.0)
+        report.fault_at = what
+        try:
+            answer = await ask()
+        except LLMError as error:
+            report.failed = replace(call, seconds=time.monotonic() - began, error=error)
+            raise
         response = answer if isinstance(answer, LLMResponse) else None
-        self._report.calls.append(ProbedCall(what, time.monotonic() - began, response))
-        self._report.fault_at = ""
+        report.calls.append(replace(call, seconds=time.monotonic() - began, response=response))
+        report.fault_at = ""
         return answer
 
 

@@ -41,7 +41,10 @@ def _lines(address: ListenAddress | None) -> Iterator[str]:
             "TRUST_LOOPBACK is on: every program and user of this machine can be any OneBot client."
         )
     if not settings.UPSTREAM_ENDPOINT:
-        yield _("No UPSTREAM_ENDPOINT is set: the built-in demo model answers.")
+        yield _(
+            "No UPSTREAM_ENDPOINT is set: the built-in demo model answers, unless a model is set "
+            "in the admin (Model endpoints → Add)."
+        )
 
 
 def _is_served_admin(host: str) -> bool:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 
 from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.states import ApprovalState, MessageState, RunState
-from agent.models import UNSETTLED, Approval, Message, Run
+from agent.models import UNSETTLED, Approval, Message, ModelEndpoint, Run
 from agent.record.spendings import SumRange, current_day, load_spent
 from agent.runtime import serving
 from frostproject.models import FailedSignIns, SignInRecord
@@ -39,6 +39,7 @@ def status_panel(context: Any) -> dict[str, Any]:
     return {
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
         "just_now": timezone.now() - JUST_NOW,
+        **_models(user),
         **_bots(user),
         **messages,
         **_approvals(user),
@@ -70,6 +71,14 @@ def https_only(context: Any) -> dict[str, Any]:
     addresses = plain_http.https_addresses()
     names = {urlsplit(address).hostname for address in addresses}
     return {"addresses": [] if split_domain_port(request.get_host())[0] in names else addresses}
+
+
+def _models(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    """Whether only the demo model answers, for those who can change that."""
+    if not user.has_perm("agent.add_modelendpoint"):
+        return {}
+    rows = ModelEndpoint.objects.filter(enabled=True, can_chat=True, environment="")
+    return {"lacks_model": not settings.UPSTREAM_ENDPOINT and not rows.exists()}
 
 
 def _bots(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:

@@ -7,10 +7,20 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.models import Approval
+from agent.models import Approval, ModelEndpoint
 from frostproject.templatetags import status
 from onebot.models import Bot
-from tests.admin.record import CHINESE, ENGLISH, call_of, chat, page, run_for, said, step_of
+from tests.admin.record import (
+    CHINESE,
+    ENGLISH,
+    call_of,
+    chat,
+    logged_in,
+    page,
+    run_for,
+    said,
+    step_of,
+)
 
 
 def test_connected_bots_are_shown_with_their_last_heartbeat(browser: Client):
@@ -32,6 +42,13 @@ def test_connected_bots_are_shown_with_their_last_heartbeat(browser: Client):
 
 def test_without_a_bot_the_address_to_connect_to_is_shown(browser: Client):
     assert "<code>ws://testserver/ws/frostagent</code>" in page(browser, "/admin/")
+
+
+def test_who_has_no_model_is_led_to_where_one_is_set(browser: Client):
+    assert 'href="/admin/agent/modelendpoint/add/"' in page(browser, "/admin/").split("no-model")[1]
+    assert "no-model" not in page(logged_in("viewer"), "/admin/")
+    ModelEndpoint.objects.create(name="m", base_url="https://a.example/v1", model="m")
+    assert "no-model" not in page(browser, "/admin/")
 
 
 def test_waiting_messages_are_counted_up_to_a_bound(
@@ -79,7 +96,7 @@ def test_the_front_page_takes_few_queries(
     for number in range(30):
         Bot.objects.create(self_id=str(number), online=True)
         run_for(said(chat(str(number)), state="failed"), state="failed")
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         page(browser, "/admin/")
 
 
