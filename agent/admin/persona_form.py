@@ -5,20 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.example_dialogues import ExampleError, format_examples, parse_examples
 from agent.domain.persona import PersonaKind, environment_persona
-from agent.models import Persona, PersonaChoice
+from agent.models import ChatSession, Persona, PersonaChoice
 from agent.runtime.wiring import declared_tools
 from agent.subagents.provider import PROVIDER_NAME
+from tools.admin.record_pages import parse_row_number
 from tools.contract import TOOL_NAME
 from tools.models import ToolConfig
 
 #: What is as the environment has it while it is empty.
 NUMBERS = ("model_calls", "context_messages", "context_chars", "run_seconds")
 SWITCHES = ("mention", "quote")
+CHATS_OFFERED = 50
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Any]
@@ -126,6 +129,37 @@ class PlaceForm(_Form):
             words = gettext("Here %(persona)s answers already; take it away there first.")
             self.add_error(None, words % {"persona": other.persona})
         return cleaned
+
+
+class PreviewForm(forms.Form):
+    """The chat of a preview, by its number or by that of its group or person, and a message."""
+
+    session = forms.CharField(
+        label=_("chat"),
+        max_length=64,
+        widget=forms.TextInput(attrs={"list": "chats", "autocomplete": "off"}),
+        help_text=_("The number of a group or person, or # and the number of the chat's row."),
+    )
+    text = forms.CharField(
+        label=_("message"),
+        required=False,
+        initial="你好",
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
+    )
+
+    def clean_session(self) -> ChatSession:
+        term = self.cleaned_data["session"].strip()
+        rows = ChatSession.objects.order_by("-last_message_at")
+        is_row = Q(pk=parse_row_number(term)) if term.startswith("#") else Q(peer_id=term)
+        if (session := rows.filter(is_row).first()) is None:
+            raise ValidationError(gettext("There is no such chat on record."))
+        return session
+
+    @property
+    def latest(self) -> list[ChatSession]:
+        """The chats that are offered while somebody types."""
+        return list(ChatSession.objects.order_by("-last_message_at", "-pk")[:CHATS_OFFERED])
 
 
 PLACE = ("account", "chat_kind", "peer_id", "user_id")

@@ -5,20 +5,32 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.persona_form import PersonaForm, PlaceForm, is_tool_name_taken, known_tool_names
+from agent.admin.persona_form import (
+    PersonaForm,
+    PlaceForm,
+    PreviewForm,
+    is_tool_name_taken,
+    known_tool_names,
+)
+from agent.admin.prompt_preview import build_preview
+from agent.admin.sessions import session_address
 from agent.domain.persona import PersonaKind
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values
 from agent.models import EndpointChoice, Persona, PersonaChoice
 from tools.admin.changes import HistoryAdmin
 from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.filters import Rows
-from tools.admin.record_pages import format_moment, render_badge
+from tools.admin.record_pages import format_moment, parse_row_number, render_badge
 
 if TYPE_CHECKING:
     TabularInline = admin.TabularInline[Any, Any]
@@ -109,7 +121,32 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
     def page_context(self, request: HttpRequest, obj: Persona | None) -> dict[str, Any]:
         if obj is None or not obj.pk:
             return {}
-        return {"warnings": list(persona_warnings(obj))}
+        page: dict[str, Any] = {"warnings": list(persona_warnings(obj))}
+        if obj.kind == PersonaKind.PERSONA and may_preview(request):
+            page["preview_url"] = reverse("admin:agent_persona_preview", args=(obj.pk,))
+        return page
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.preview_view)
+        return [
+            path("<path:object_id>/preview/", view, name="agent_persona_preview"),
+            *super().get_urls(),
+        ]
+
+    def preview_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The whole request as it would be sent in a chosen chat. Nothing is asked or kept."""
+        row = get_object_or_404(Persona, pk=parse_row_number(object_id))
+        if not (self.has_view_permission(request, row) and may_preview(request)):
+            raise PermissionDenied
+        form = PreviewForm(request.POST if request.method == "POST" else None)
+        page: dict[str, Any] = {"form": form, "title": gettext("Preview"), "subtitle": str(row)}
+        if form.is_valid():
+            session = form.cleaned_data["session"]
+            text = form.cleaned_data["text"]
+            page["preview"] = build_preview(row, session_address(session), session.pk, text)
+            page["session"] = session
+        page |= {"original": row, "opts": self.opts, **self.admin_site.each_context(request)}
+        return TemplateResponse(request, "admin/agent/persona/preview.html", page)
 
     # --- The list ---------------------------------------------------------------------
 
@@ -138,6 +175,12 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
     @admin.display(description=_("changed"), ordering="updated_at")
     def changed(self, row: Persona) -> str:
         return format_moment(row.updated_at)
+
+
+def may_preview(request: HttpRequest) -> bool:
+    """A preview shows what is said in a chat, and what runs send."""
+    names = ("view_chatsession", "view_message", "view_run")
+    return all(request.user.has_perm(f"agent.{name}") for name in names)
 
 
 def persona_warnings(row: Persona) -> Iterator[str]:

@@ -49,6 +49,10 @@ class Cockpit:
         self._post(f"/admin/tools/toolconfig/{row['id']}/change/", form)
         return {name: row[name] for name in changes}
 
+    def save(self, path: str, form: dict[str, Any]) -> None:
+        """Send the form of the page at ``path``, which is to accept it."""
+        self._post(path, form)
+
     def try_out(self, tool: str, **arguments: str) -> str:
         """Run a tool by hand with ``arguments``; the page with what came of it."""
         form = {f"argument-{name}": value for name, value in arguments.items()}
