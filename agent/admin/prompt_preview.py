@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
