@@ -5,6 +5,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -87,7 +88,8 @@ class EndpointModelsAdmin(HistoryAdmin):
             return row_endpoint(row)
         made = self.get_form(request, row, change=row is not None)
         form = made(request.POST, instance=row)
-        form.full_clean()
+        with transaction.atomic():  # the form compares the row, locked, with what was seen
+            form.full_clean()
         problems = {
             name: [str(line) for line in form.errors[name]]
             for name in _ADDRESS_FIELDS

@@ -26,6 +26,7 @@ from agent.admin.endpoint_state import (
 from agent.admin.endpoint_test import EndpointTestAdmin
 from agent.llm.presets import PRESETS
 from agent.models import EndpointStatus, ModelEndpoint
+from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.record_pages import render_badge
 from tools.secrets.masked import MASK
 from tools.secrets.url_masking import mask_url
@@ -51,7 +52,7 @@ class EndpointChangeList(ChangeList):
 
 
 @admin.register(ModelEndpoint)
-class EndpointAdmin(EndpointTestAdmin):
+class EndpointAdmin(ConcurrentEdits, EndpointTestAdmin):
     """An endpoint costs money and is sent what people say: operators set up those that are public,
     superusers any (:mod:`agent.admin.endpoint_address`)."""
 

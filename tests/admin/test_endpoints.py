@@ -233,3 +233,13 @@ def test_the_page_speaks_chinese(browser: Client):
 def test_a_viewer_asks_nothing(page_name: str, db: None):
     assert logged_in("viewer").post(page_of(row(), page_name)).status_code == 403
     assert User.objects.count() == 1
+
+
+def test_the_second_of_two_operators_sees_what_the_first_has_saved(browser: Client):
+    saved = row()
+    seen = browser.get(page_of(saved)).context["adminform"].form["row_seen"].value()
+    kept = {"keys": f"{MASK} 1", "row_seen": seen}
+    assert errors(browser, page_of(saved), **kept, window="8000") == {}
+    assert "__all__" in errors(browser, page_of(saved), **kept, window="9000")
+    saved.refresh_from_db()
+    assert saved.window == 8000
