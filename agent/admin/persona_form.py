@@ -40,7 +40,7 @@ class PersonaForm(_Form):
     """A persona: its examples are lines of text, its tools names on lines."""
 
     examples = forms.CharField(
-        label=_("example dialogues"),
+        label=_("Example dialogues"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField"}),
         help_text=_(

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count
+from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -54,6 +55,14 @@ class OwnRows(TabularInline):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self._may(request)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """The choice alone: what is chosen has a page of its own."""
+        field = super().formfield_for_dbfield(db_field, request, **options)
+        if isinstance(field, ModelChoiceField):
+            for name in ("add", "change", "view", "delete"):
+                setattr(field.widget, f"can_{name}_related", False)
+        return field
 
     def _may(self, request: HttpRequest) -> bool:
         return any(request.user.has_perm(f"agent.{one}_persona") for one in ("add", "change"))
