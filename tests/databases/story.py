@@ -166,7 +166,7 @@ def value(field: Any) -> Any:
             return False
         case models.DateTimeField():
             return BEGAN
-        case models.IntegerField() | models.FloatField():
+        case models.IntegerField() | models.FloatField() | models.DecimalField():
             return 7
         case models.JSONField():
             return {"kept": "值"}
