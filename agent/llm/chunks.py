@@ -45,6 +45,13 @@ class ChunkAssembler:
             if isinstance(part, dict):
                 self._add(part)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether more is to come: nothing yet, or pieces of a message without a finish reason."""
+        if self._choice is None:
+            return not self._top
+        return not (self._choice.get("finish_reason") or self._whole or self._top.get("error"))
+
     def body(self) -> dict[str, Any]:
         """The completion so far, as :func:`agent.llm.completion.parse_completion` reads it.
 

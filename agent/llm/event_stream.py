@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.bounds import ANSWER_LIMIT, STREAM_LIMIT, AnswerTooLong
@@ -24,8 +25,15 @@ _FIELD = re.compile(rb"(?:data|event|id|retry|error)?(?::|\Z)")
 _BOM = b"\xef\xbb\xbf"
 
 
+@dataclass(slots=True)
+class StreamEnd:
+    """How a stream ended: with ``[DONE]``, or else when its body did."""
+
+    is_marked: bool = False
+
+
 async def read_events(
-    chunks: AsyncIterator[bytes], *, piece_seconds: float
+    chunks: AsyncIterator[bytes], *, piece_seconds: float, end: StreamEnd | None = None
 ) -> AsyncGenerator[str, None]:
     """The data of each event in ``chunks``, which are the body of an answer cut anywhere, up to
     ``[DONE]`` or its end.
@@ -37,8 +45,10 @@ async def read_events(
     on: until then, a model may be loaded or think. Everything is a sign of life, comments too, so
     the caller sets a limit to the whole. Raises :class:`AnswerTooLong`, and :class:`LLMError` for
     what is neither events nor JSON. What ``chunks`` raises goes through. ``chunks`` is not closed:
-    that is for whom it belongs to, also after cancellation.
+    that is for whom it belongs to, also after cancellation. ``end`` is told whether ``[DONE]``
+    came.
     """
+    end = end or StreamEnd()
     lines, events = _Lines(), _Events()
     seconds, size = None, 0
     while (chunk := await _next(chunks, seconds)) is not None:
@@ -49,12 +59,14 @@ async def read_events(
         for line in lines.feed(chunk):
             for event in events.feed(line):
                 if event == DONE:
+                    end.is_marked = True
                     await _drain(chunks)
                     return
                 yield event
     for event in events.end(lines.rest()):
         if event != DONE:
             yield event
+        end.is_marked |= event == DONE
 
 
 async def _next(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | None:

@@ -9,8 +9,9 @@ import httpx2
 
 from agent.domain.errors import LLMError
 from agent.llm.chunks import ChunkAssembler
-from agent.llm.event_stream import read_events
-from agent.llm.failures import EXCERPT, error_try, unusable_try
+from agent.llm.event_stream import StreamEnd, read_events
+from agent.llm.failures import EXCERPT, FailedTry, error_try, unusable_try
+from agent.llm.refusals import RefusalKind
 from tools.text.storable import make_storable
 
 #: Bytes of an answer from which on it is parsed in a thread, so that the event loop is not blocked.
@@ -37,17 +38,22 @@ async def read_json(response: httpx2.Response) -> object:
 
 async def read_streamed(response: httpx2.Response, piece_seconds: float) -> object:
     """As :func:`read_json`, of an answer that comes in events, or whole where the endpoint does not
-    stream. Raises LLMTimeout too, when no piece comes for ``piece_seconds``."""
+    stream. Raises LLMTimeout too, when no piece comes for ``piece_seconds``, and FailedTry where it
+    ends in the middle: without a finish reason and without ``[DONE]``."""
     if "json" in response.headers.get("content-type", ""):
         return await read_json(response)
-    assembler, size = ChunkAssembler(), 0
-    async with aclosing(read_events(response.aiter_bytes(), piece_seconds=piece_seconds)) as events:
+    assembler, size, end = ChunkAssembler(), 0, StreamEnd()
+    pieces = read_events(response.aiter_bytes(), piece_seconds=piece_seconds, end=end)
+    async with aclosing(pieces) as events:
         async for event in events:
             size += len(event)
             try:
                 assembler.add(_load(event))
             except (ValueError, RecursionError) as error:
                 raise unusable_try(event[: 8 * EXCERPT]) from error
+    if assembler.is_open and not end.is_marked:
+        words = "the stream ended in the middle of the answer"
+        raise FailedTry(words, RefusalKind.DOWN)
     if size > LARGE_ANSWER:
         return await asyncio.to_thread(_checked, assembler.body())
     return _checked(assembler.body())

@@ -121,6 +121,7 @@ class _Asking:
         self._keys = transport.keys.in_turn()
         self._place, self._key = next(self._keys)
         self._is_waiting = False
+        self._may_cost = False
 
     async def answer(self, patience: Patience) -> object:
         loop = asyncio.get_running_loop()
@@ -173,6 +174,7 @@ class _Asking:
             if not response.is_success:
                 await response.aread()
                 raise refused_try(response, response.text)
+            self._may_cost = True
             if self._is_streamed:
                 return await read_streamed(response, self._endpoint.piece_seconds)
             return await read_json(response)
@@ -256,7 +258,7 @@ class _Asking:
             error = LLMTimeout(f"{words}; there was no time left to ask again")
         error.kind = failure.kind
         error.retry_seconds = parse_retry_after(failure.headers) or 0
-        error.is_free = failure.status != 200
+        error.is_free = not self._may_cost
         return error
 
 

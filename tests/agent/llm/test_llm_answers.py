@@ -184,6 +184,19 @@ async def test_an_answer_that_is_cut_off_is_asked_for_again(model, connect):
     assert (await connect(is_streamed=True).complete(HELLO)).text == "at last"
 
 
+async def test_a_stream_that_ends_in_the_middle_is_asked_again(model, connect):
+    pieces = [piece for piece in streamed("a long answer") if b"[DONE]" not in piece]
+    model.script([streams(pieces[0]), streams(b": hm\n\n"), streams(*pieces)])
+    assert (await connect(is_streamed=True).complete(HELLO)).text == "a long answer"
+
+
+async def test_an_answer_that_was_cut_while_it_came_may_have_cost(model, connect):
+    model.answer_with(lambda _: streams(streamed("a long answer")[0], "dropped"))
+    with pytest.raises(LLMError) as caught:
+        await connect(is_streamed=True).complete(HELLO, is_last=False)
+    assert not caught.value.is_free
+
+
 async def test_an_error_in_a_stream_is_told(model, connect):
     model.script([streams(b'data: {"error": {"message": "m does not exist", "code": 404}}\n\n')])
     with pytest.raises(LLMError, match="does not exist"):
