@@ -137,6 +137,14 @@ _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     (RefusalKind.NO_TOOLS, r"does not support tools|no endpoints found that support tool"),
     # vLLM: '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     (RefusalKind.NO_TOOLS, r"requires --enable-auto-tool-choice|tools? param requires --jinja"),
+    # OpenAI (404, 400), github.com/UKGovernmentBEIS/inspect_ai/pull/1290; compatible servers that
+    # name the parameter
+    (RefusalKind.NO_TOOLS, r"\btools['`\"]? (is|are) not supported"),
+    (
+        RefusalKind.NO_TOOLS,
+        r"(unrecognized|unknown|unsupported)\b.{0,40}\b(parameter|argument).{0,20}\btools\b",
+    ),
+    (RefusalKind.NO_TOOLS, r"\btools\b\W{1,3}(msg: )?extra inputs are not permitted"),
     # SiliconFlow, DeepInfra (405), 百炼, Gemini's Gemma
     (
         RefusalKind.NO_TOOLS,
@@ -151,6 +159,9 @@ _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     (RefusalKind.LATE_SYSTEM, r"system message must be (at|in) the (beginning|first)"),
     (RefusalKind.NO_SYSTEM, r"system (role|messages?|instruction) (is |are )?not supported"),
     (RefusalKind.NO_SYSTEM, r"developer instruction is not enabled"),  # Gemini's Gemma
+    # OpenAI: "Unsupported value: 'messages[0].role' does not support 'system' with this model."
+    (RefusalKind.NO_SYSTEM, r"does not support '(system|developer)'"),
+    (RefusalKind.NO_SYSTEM, r"role '(system|developer)' is not supported"),  # Anthropic
     (RefusalKind.NO_CONSECUTIVE_USER, r"roles must alternate"),
     (
         RefusalKind.NO_NULL_CONTENT,
@@ -218,6 +229,14 @@ _ROWS: tuple[tuple[RefusalKind, str], ...] = (
     (RefusalKind.TOO_LONG, r"exceeds the model's maximum|too many tokens|token limit exceeded"),
     # 千帆: "tokens_too_long", "Prompt tokens too long"
     (RefusalKind.TOO_LONG, r"tokens[_ ]too[_ ]long|超过最大长度|上下文(长度|超)"),
+    # llama-cpp-python: "Requested tokens (817) exceed context window of 512"
+    (RefusalKind.TOO_LONG, r"exceed context window of"),
+    (RefusalKind.TOO_LONG, r"max_tokens must be at least 1, got -"),  # vLLM
+    # Hugging Face TGI: "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: ..."
+    (RefusalKind.TOO_LONG, r"`inputs`.{0,60}must (be <=|have less than)"),
+    # anybody else
+    (RefusalKind.TOO_LONG, r"\b(prompt|inputs?|context)\b.{0,40}\b(too (long|large)|exceed)"),
+    (RefusalKind.TOO_LONG, r"\btokens?\b.{0,40}\bexceed"),
     # -- the model ------------------------------------------------------------------------------
     (RefusalKind.UNKNOWN_MODEL, r"model[_ ]not[_ ](exist|found|open)|modelnotopen"),
     # Ollama: "model 'x' not found", SiliconFlow: "Model does not exist. Please check it carefully."
@@ -247,6 +266,8 @@ _WINDOWS = tuple(
         r"maximum context length (?:is|of) #",  # DeepSeek, OpenAI, OpenRouter, vLLM
         r"maximum context length \(#",  # vLLM
         r"# maximum context length",  # Mistral
+        r"exceed context window of #",  # llama-cpp-python
+        r"`max_new_tokens` must be <= #",  # Hugging Face TGI
         r"available context size \(#",  # llama.cpp
         r"context length of only #",  # LM Studio
         r"range of input length should be \[\d+, ?#\]",  # 百炼

@@ -15,6 +15,31 @@ def error(message: str, **others: object) -> str:
 K = RefusalKind
 
 REFUSALS = [
+    # o1-mini and others of OpenAI
+    (
+        400,
+        error("Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+        K.NO_SYSTEM,
+    ),
+    (404, error("tools is not supported in this model. For a list of supported ..."), K.NO_TOOLS),
+    (400, error("Unsupported parameter: 'tools' is not supported with this model."), K.NO_TOOLS),
+    (400, error("Unrecognized request argument supplied: tools"), K.NO_TOOLS),
+    (422, error("tools: Extra inputs are not permitted"), K.NO_TOOLS),
+    # what does not fit
+    (500, error("Requested tokens (817) exceed context window of 512"), K.TOO_LONG),
+    (400, error("max_tokens must be at least 1, got -200"), K.TOO_LONG),
+    (
+        422,
+        error(
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: "
+            "5000 `inputs` tokens and 100 `max_new_tokens`"
+        ),
+        K.TOO_LONG,
+    ),
+    (400, error("The prompt is too large for the context"), K.TOO_LONG),
+    (400, error("Total tokens exceed the limit"), K.TOO_LONG),
+    (400, error("input length too long"), K.TOO_LONG),
+    (429, error("You have exceeded your tokens per minute"), K.LIMITED),
     # DeepSeek
     (401, error("Authentication Fails, Your api key: ****fcc2 is invalid"), K.WRONG_KEY),
     (402, error("Insufficient Balance", code="invalid_request_error"), K.NO_MONEY),
@@ -450,6 +475,7 @@ def test_a_long_body_takes_no_long_time() -> None:
 @pytest.mark.parametrize(
     ("message", "window"),
     [
+        ("Requested tokens (817) exceed context window of 512", 512),
         ("This model's maximum context length is 1048565 tokens. However, you requested 1551241 "
          "tokens (1543241 in the messages, 8000 in the completion).", 1048565),
         ("This endpoint's maximum context length is 8192 tokens. However, you requested about "
