@@ -31,6 +31,12 @@ _MARK = re.compile(
     r"|<\|tool_call(?:_start\|>|s?\|>|>call:)"  # LFM2, Granite, Gemma 4
     r"|to=functions\.[^\s<]{1,200}[^<]{0,99}<\|(?:constrain|message)\|>"
 )
+#: What stands before and behind a mark that a sentence shows: words in the same line, and the end
+#: of the call.
+_BEFORE = re.compile(r"[^\n]*\w[^\n]*\Z")
+_SHOWN = re.compile(r"[^\n]*</(?:tool_call|tool_calls|function|invoke)>[^\n<>]*\w")
+_LINE = 2_000
+"""Characters around a mark that are looked at."""
 _JSON_CALL = re.compile(
     r"(?:```\w{0,20}\n\s*)?(?:\[\s*)?\{\s*\"name\"\s*:\s*\"[\w.:-]+\"\s*,"
     r"\s*\"(?:arguments|parameters)\"\s*:\s*[\"{]"
@@ -75,4 +81,11 @@ def looks_like_calls(text: str) -> bool:
     text = text.strip()
     if _JSON_CALL.match(text) or _MARK.match(unfenced(text)):
         return True
-    return any(_MARK.search(text, start, end) for start, end in prose_parts(text))
+    marks = (mark for part in prose_parts(text) for mark in _MARK.finditer(text, *part))
+    return not all(_is_shown(text, mark.start()) for mark in marks)
+
+
+def _is_shown(text: str, start: int) -> bool:
+    """Whether a sentence goes on behind the call whose mark stands at ``start``."""
+    before, behind = text[max(0, start - _LINE) : start], text[start : start + _LINE]
+    return bool(_BEFORE.search(before) and _SHOWN.match(behind))

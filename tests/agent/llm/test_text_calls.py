@@ -177,6 +177,9 @@ def test_what_a_real_model_said_about_tools_stays_prose(name):
         ("[TOOL_CALLS] is a token of Mistral's.", False),
         ('Sure. [TOOL_CALLS]other[ARGS]{"a": 1}', True),
         ("你好", False),
+        (f"Qwen writes <tool_call>{BARE}</tool_call> when it calls.", False),
+        (f"Qwen writes <tool_call>{BARE}</tool_call>", True),
+        (f"So: <tool_call>{BARE}</tool_call> is one.\n{HERMES}", True),
     ],
 )
 def test_marks_of_calls_are_seen_where_they_are_no_mention(text, marked):
