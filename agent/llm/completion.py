@@ -1,6 +1,7 @@
 """Reading a chat completion, whatever an OpenAI-compatible endpoint makes of one. Pure."""
 
 import json
+import re
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -54,6 +55,8 @@ def parse_completion(
         raise LLMError(f"the answer holds no choices{_quoted_error(body)}{name_protocol(body)}")
     choice = choices[0]
     message = choice.get("message")
+    if message is None and choice.get("finish_reason"):  # nothing was said, or a filter took it
+        message = {"role": "assistant", "content": None}
     if not isinstance(message, dict):
         raise LLMError("the first choice holds no message")
     usage = read_usage(body) or Usage()
@@ -292,11 +295,15 @@ def _is_object(text: str) -> bool:
 
 #: Characters of a refusal's own text that are kept with the reason.
 REFUSAL_LIMIT = 300
+_VISIBLE = re.compile(
+    r"[^\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufe0f\ufeff]"
+)
 REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
 def is_empty_response(response: LLMResponse) -> bool:
-    return not response.tool_calls and not response.text.strip()
+    """Whether it holds no call, and no sign that can be seen."""
+    return not response.tool_calls and not _VISIBLE.search(response.text)
 
 
 def describe_empty_response(response: LLMResponse, often: str = "") -> str:

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from agent.domain.errors import LLMError
 from agent.llm.base import LLMResponse
-from agent.llm.completion import NO_FUNCTION, NO_NAME, UNNAMED, parse_completion, parse_recorded
+from agent.llm.completion import (
+    NO_FUNCTION,
+    NO_NAME,
+    UNNAMED,
+    is_empty_response,
+    parse_completion,
+    parse_recorded,
+)
 
 
 def body(content: Any = "hi", **message: Any) -> dict[str, Any]:
@@ -271,6 +278,12 @@ def test_why_an_answer_ended_is_kept(reason):
     response = parse_completion({"id": "x", "choices": [choice]})
     assert response.finish_reason == (reason or "")
     assert response.rest == {"id": "x", "choices": [{"finish_reason": reason}]}
+
+
+@pytest.mark.parametrize("choice", [{"message": None}, {}, {"message": {"content": "\u200b \n"}}])
+def test_nothing_that_can_be_seen_is_an_empty_answer(choice):
+    response = parse_completion({"choices": [{**choice, "finish_reason": "content_filter"}]})
+    assert is_empty_response(response)
 
 
 @pytest.mark.parametrize("count", [None, "7", -1, 1.5, 2**31])
