@@ -36,6 +36,11 @@ def test_what_was_seen_in_the_browser_is_saved_as_it_was(browser: Client):
     assert (saved.can_see, saved.thinking, saved.price_output) == (False, "on", None)
 
 
+def test_an_extra_body_of_spaces_is_none(browser: Client):
+    assert errors(browser, extra_body=" \r\n") == {}
+    assert ModelEndpoint.objects.get().extra_body == {}
+
+
 def test_a_key_is_never_shown_again(browser: Client):
     saved = row(headers={"X-Gate": KEY})
     text = page(browser, page_of(saved)) + page(browser, LIST)
@@ -108,6 +113,8 @@ BAD = [
     ({"extra_body": "[1]"}, "extra_body", "JSON object"),
     ({"extra_body": '{"messages": []}'}, "extra_body", "cannot stand here"),
     ({"extra_body": "{"}, "extra_body", ""),
+    ({"extra_body": '{"seed": NaN}'}, "extra_body", "valid JSON"),
+    ({"extra_body": '{"seed": [1e999]}'}, "extra_body", "valid JSON"),
     ({"price_input": "-1"}, "price_input", ""),
     ({"price_output": "cheap"}, "price_output", "number"),
     ({"price_output": "1", "currency": ""}, "currency", "In which currency"),

@@ -18,8 +18,12 @@ class IndentedJSONField(forms.JSONField):
     widget = forms.Textarea(attrs=JSON_INPUT)
 
     def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and not value.strip():
+            value = ""
         try:
-            return make_storable(super().to_python(value))
+            content = make_storable(super().to_python(value))
+            json.dumps(content, allow_nan=False)  # no database takes NaN and Infinity
+            return content
         except (
             ValueError,
             RecursionError,
