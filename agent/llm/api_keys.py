@@ -1,5 +1,6 @@
 """The keys of one endpoint: used in turn, set aside when refused, and never shown."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
@@ -12,6 +13,8 @@ AGAIN_SECONDS = 3600.0
 """After which a key that was set aside is tried again: money may have been paid in."""
 SHORTEST_SECRET = 6
 """Characters of a header's value that is hidden: to hide "1" would make words unreadable."""
+SHORTEST_KEY = 12
+"""Characters of a key of which parts are hidden too."""
 
 
 class KeyRing:
@@ -89,8 +92,19 @@ class SecretMask:
         }
         forms = {form for one in secrets for form in (one, quote(one, safe=""), quote_plus(one))}
         self._forms = sorted(filter(None, forms), key=len, reverse=True)
+        shortened = [_shortened(key.strip()) for key in endpoint.keys if len(key) >= SHORTEST_KEY]
+        self._shortened = re.compile("|".join(shortened)) if shortened else None
 
     def hide(self, text: str) -> str:
         for form in self._forms:
             text = text.replace(form, "***")
-        return text
+        return self._shortened.sub("***", text) if self._shortened else text
+
+
+def _shortened(key: str) -> str:
+    """A pattern of ``key`` with its middle left out, as endpoints quote keys that they refuse:
+    ``sk-ab***yz``, ``****fcc2`` (DeepSeek), ``sk-proj-…1234``."""
+    begin = "|".join(re.escape(key[:count]) for count in range(len(key) // 2, 2, -1))
+    end = "|".join(re.escape(key[-count:]) for count in range(len(key) // 2, 2, -1))
+    gap = r"[*.•…xX]{1,100}"
+    return f"(?:{begin}){gap}(?:{end})?|{gap}(?:{end})"

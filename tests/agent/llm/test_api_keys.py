@@ -58,6 +58,16 @@ def test_a_header_that_cannot_be_sent_is_named_without_its_value(headers):
     assert not any(value in str(caught.value) for value in headers.values())
 
 
+@pytest.mark.parametrize(
+    "said", ["sk-abcde...4321", "****4321", "sk-ab**************", "sk-a…klm987654321"]
+)
+def test_a_key_that_an_endpoint_shortens_is_hidden_too(said):
+    mask = SecretMask(Endpoint("https://h/v1", ("sk-abcdefghijklm987654321",)))
+    assert mask.hide(f"Your key {said} is invalid, see *** and 4321.") == (
+        "Your key *** is invalid, see *** and 4321."
+    )
+
+
 def test_keys_headers_and_secrets_of_the_address_are_hidden_also_encoded():
     endpoint = Endpoint(
         "https://u:p4ssword@h/v1?key=q-secret&v=1",
