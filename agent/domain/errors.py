@@ -36,6 +36,9 @@ class LLMError(AgentError):
     is_free = False
     kind = ""
     """What it refused (:class:`agent.llm.refusals.RefusalKind`), where that is known."""
+    is_repeated = False
+    """Whether ``kind`` may come from words that it was sent and repeats: it is believed for this
+    call alone, and nothing is learnt from it."""
     retry_seconds: float = 0
     """After which the endpoint wants to be asked again (``Retry-After``); 0: it did not say."""
     attempts: "tuple[Any, ...]" = ()

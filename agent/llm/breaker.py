@@ -49,9 +49,9 @@ class Fault(Enum):
 
 def judge_fault(error: LLMError) -> Fault:
     """What ``error`` says of the endpoint that raised it."""
-    if error.kind in STANDING:
+    if error.kind in STANDING and not error.is_repeated:
         return Fault.STANDING
-    if error.kind not in PASSING:
+    if error.kind not in PASSING or error.is_repeated:
         return Fault.REQUEST
     is_late = isinstance(error, LLMTimeout) and error.kind != RefusalKind.LIMITED
     return Fault.LATE if is_late else Fault.PASSING

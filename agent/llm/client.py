@@ -92,7 +92,8 @@ class OpenAIClient:
         if error.kind not in LEARNABLE or error.kind in call.refuses:
             return None
         call.refuses |= {error.kind}
-        call.learnt[error.kind] = str(error)
+        if not error.is_repeated:
+            call.learnt[error.kind] = str(error)
         following = self._former.form(call.request, call.refuses)
         return None if following.is_same(formed) else following
 
@@ -103,7 +104,7 @@ class OpenAIClient:
         call.cuts += 1
         if call.cuts > MOST_CUTS:
             return None
-        if self._former.learn_window(words):
+        if self._former.learn_window(words, formed.messages):
             following = self._former.form(call.request, call.refuses)
             if not following.is_same(formed):
                 return following
@@ -122,7 +123,11 @@ class OpenAIClient:
         else:
             content = {"content": formed.body}
         return await self._transport.ask(
-            CHAT_PATH, content, patience, is_streamed=formed.is_streamed
+            CHAT_PATH,
+            content,
+            patience,
+            is_streamed=formed.is_streamed,
+            sent=formed.messages,
         )
 
     def _read(self, answer: object, formed: FormedRequest, sent: SentRequest) -> LLMResponse:
@@ -168,7 +173,9 @@ class OpenAIClient:
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
-        answer = await self._transport.ask(path, content, self._patience())
+        answer = await self._transport.ask(
+            path, content, self._patience(), sent=content.get("json")
+        )
         self._count(read_usage(answer) or Usage())
         return answer
 

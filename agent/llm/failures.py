@@ -18,7 +18,10 @@ over."""
 
 class FailedTry(Exception):  # noqa: N818 - it is one try of several
     """``kind`` is what it means (:class:`agent.llm.refusals.RefusalKind`), ``status`` that of the
-    answer, 0 where none came. ``is_late``: the endpoint took too long."""
+    answer, 0 where none came. ``is_late``: the endpoint took too long. ``is_repeated``: it may have
+    repeated what it was sent, so that ``kind`` is somebody's words."""
+
+    is_repeated = False
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from agent.domain.endpoint import Endpoint
 from agent.llm.adapting import adapt, build_parameters
 from agent.llm.base import LLMRequest, SentRequest
 from agent.llm.bodies import RequestEncoder
+from agent.llm.complaints import texts_in
 from agent.llm.images import has_kept_pictures
 from agent.llm.messages import ChatMessage
 from agent.llm.meter import estimate_tokens
@@ -100,11 +101,14 @@ class RequestFormer:
         sent = SentRequest(endpoint, tools, parameters, changed)
         return FormedRequest(messages, request, sent, body, encoder, estimated)
 
-    def learn_window(self, words: str) -> bool:
+    def learn_window(self, words: str, sent: Sequence[ChatMessage]) -> bool:
         """Whether ``words``, in which a request was refused as too long, say that the window is
-        smaller than was known."""
+        smaller than was known. A number that stands in what was ``sent`` may be repeated from
+        there."""
         window = find_window(words)
         if not window or (self._window and window >= self._window):
+            return False
+        if any(str(window) in text.replace(",", "") for text in texts_in([*sent])):
             return False
         self._window = window
         if self._notices:

@@ -24,7 +24,7 @@ from agent.llm.failures import FailedTry, lost_try, refused_try
 from agent.llm.notices import EndpointNotices
 from agent.llm.pacing import Pacer
 from agent.llm.reading import read_json, read_streamed
-from agent.llm.refusals import RefusalKind
+from agent.llm.refusals import RefusalKind, may_be_repeated
 from agent.llm.retrying import QUICK_PAUSE, RetryPause, compute_retry_pause, parse_retry_after
 
 #: Tries after the first one.
@@ -71,15 +71,17 @@ class EndpointTransport:
         patience: Patience,
         *,
         is_streamed: bool = False,
+        sent: object = None,
     ) -> object:
         """The JSON that the endpoint answers at ``path``; ``content`` are the arguments of
-        ``httpx2.AsyncClient.build_request`` that hold it.
+        ``httpx2.AsyncClient.build_request`` that hold it, ``sent`` the words in it, as any JSON: a
+        refusal that may be their repetition is believed for this question alone.
 
         A streamed answer is put together. Raises :class:`LLMError`, whose words hide keys.
         """
         check_headers(self.endpoint.headers)
         try:
-            return await _Asking(self, path, content, is_streamed).answer(patience)
+            return await _Asking(self, path, content, is_streamed, sent).answer(patience)
         except LLMError as error:
             error.args = (self.hide(str(error)),)
             raise
@@ -111,8 +113,10 @@ class _Asking:
         path: str,
         content: Mapping[str, Any],
         is_streamed: bool,
+        sent: object,
     ) -> None:
         self._transport = transport
+        self._sent = sent
         self._endpoint = transport.endpoint
         self._path = path
         self._content = content
@@ -138,6 +142,7 @@ class _Asking:
                 raise self._late(failure) from error
             except FailedTry as error:
                 failure = error
+                failure.is_repeated = may_be_repeated(failure.kind, failure.status, self._sent)
             if self._has_other_way(failure):
                 continue
             tries += 1
@@ -184,7 +189,8 @@ class _Asking:
     def _has_other_way(self, failure: FailedTry) -> bool:
         """Whether the question can be asked at once with another key, or at another address."""
         if failure.kind in KEY_KINDS and self._place >= 0:
-            self._set_aside(failure)
+            if not failure.is_repeated:
+                self._set_aside(failure)
             return self._take_next_key()
         if failure.kind is RefusalKind.LIMITED:
             return self._take_next_key()
@@ -256,7 +262,7 @@ class _Asking:
             )
         elif pause is not None:
             error = LLMTimeout(f"{words}; there was no time left to ask again")
-        error.kind = failure.kind
+        error.kind, error.is_repeated = failure.kind, failure.is_repeated
         error.retry_seconds = parse_retry_after(failure.headers) or 0
         error.is_free = not self._may_cost
         return error

@@ -9,6 +9,7 @@ from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import encode_request
+from agent.llm.breaker import Fault, judge_fault
 from agent.llm.client import OpenAIClient
 from agent.llm.refusals import RefusalKind
 from tests.scripted_model import Answer, Request, call, fails, returns, says
@@ -250,3 +251,46 @@ async def test_of_many_tools_only_as_many_are_offered_as_the_row_says(model, con
     assert (await connect(max_tools=1).complete(REQUEST)).sent.tools == TOOLS[:1]
     await connect(max_tools=0).complete(REQUEST)
     assert [request.tool_names for request in model.requests] == [["f"], ["f", "g", "h"]]
+
+
+# --- What somebody wrote ----------------------------------------------------------------
+
+
+def repeats(status: int) -> Callable[[Request], Answer]:
+    """Refuses each request that offers tools, with the last message in its words."""
+
+    def answer(request: Request) -> Answer:
+        said = request.body["messages"][-1]["content"]
+        shown = f"could not read: {said}"
+        return fails(status, message=shown) if "tools" in request.body else says("fine")
+
+    return answer
+
+
+async def test_a_refusal_in_the_words_of_a_chat_teaches_nothing(model, connect, heard):
+    model.answer_with(repeats(500))
+    words = "m does not support tools"
+    request = LLMRequest([SYSTEM, {"role": "user", "content": f"I say: {words}"}], TOOLS)
+    assert (await connect().complete(request)).text == "fine"
+    assert heard.kinds == []
+
+
+@pytest.mark.parametrize("words", ["Arrearage", "maximum context length is 99 tokens"])
+async def test_no_word_of_a_chat_sets_a_key_aside_or_makes_a_window_small(
+    model, connect, heard, words
+):
+    model.answer_with(repeats(400))
+    request = LLMRequest([SYSTEM, {"role": "user", "content": words}], TOOLS)
+    with pytest.raises(LLMError) as caught:
+        await connect(keys=("sk-1", "sk-2")).complete(request)
+    assert (heard.keys, heard.windows) == ([], [])
+    assert judge_fault(caught.value) is Fault.REQUEST
+
+
+async def test_a_key_that_the_status_refuses_is_set_aside_whatever_the_chat_says(
+    model, connect, heard
+):
+    model.script([fails(401, message="invalid_api_key"), "fine"])
+    request = LLMRequest([SYSTEM, {"role": "user", "content": "invalid_api_key"}], TOOLS)
+    assert (await connect(keys=("sk-1", "sk-2")).complete(request)).text == "fine"
+    assert [place for place, _ in heard.keys] == [0]
