@@ -116,6 +116,7 @@ def _learnt_words(kind: str) -> str:
         "max_completion_tokens": _("It wants max_completion_tokens instead of max_tokens."),
         "no_temperature": _("It takes no temperature."),
         "no_thinking_switch": _("Its thinking cannot be switched."),
+        "no_extras": _("It takes no keys that the standard does not know."),
         "missing_reasoning": _("It wants back what it thought."),
     }
     return words.get(kind, kind)

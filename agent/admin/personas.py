@@ -25,6 +25,7 @@ from agent.admin.persona_form import (
 )
 from agent.admin.prompt_preview import build_preview
 from agent.admin.sessions import session_address
+from agent.domain.model_roles import PERSONA_ROLES, ModelRole
 from agent.domain.persona import PersonaKind
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values
 from agent.models import EndpointChoice, Persona, PersonaChoice
@@ -71,6 +72,21 @@ class OwnRows(TabularInline):
 class EndpointChoices(OwnRows):
     model = EndpointChoice
     fields = ("role", "position", "endpoint")
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **options: Any) -> Any:
+        formset = super().get_formset(request, obj, **options)
+        if "role" in formset.form.base_fields:  # not where it is only shown
+            choices = [(role.value, role.label) for role in chosen_roles(obj)]
+            formset.form.base_fields["role"].choices = choices
+        return formset
+
+
+def chosen_roles(persona: Persona | None) -> tuple[ModelRole, ...]:
+    """The roles that ``persona`` can choose endpoints for: the default one all of them, for it
+    chooses where others do not; None: one that is still to be made."""
+    if persona is None or not (persona.is_default or persona.kind == PersonaKind.AGENT):
+        return PERSONA_ROLES
+    return tuple(ModelRole) if persona.is_default else (ModelRole.CHAT,)
 
 
 class Places(OwnRows):

@@ -22,5 +22,7 @@ ROLE_ENVIRONMENTS = {
     ModelRole.EMBEDDING: "EMBEDDING",
     ModelRole.CODER: "CODER",
 }
+#: Roles that have to do with one chat: a persona may choose endpoints for them.
+PERSONA_ROLES = (ModelRole.CHAT, ModelRole.VISION, ModelRole.TIMING, ModelRole.TRANSCRIPTION)
 #: Roles that are asked of the endpoints of ``chat`` where none are chosen for them.
 CHAT_ROLES = frozenset({ModelRole.TIMING, ModelRole.MEMORY, ModelRole.CODER})

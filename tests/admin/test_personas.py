@@ -186,3 +186,15 @@ def test_a_viewer_changes_nothing(browser: Client):
     assert client.get("/admin/agent/personachoice/add/").status_code == 403
     assert client.post(f"{PERSONAS}{row.pk}/change/", form()).status_code == 403
     assert client.post(f"{PERSONAS}add/", form()).status_code == 403
+
+
+def test_only_roles_that_have_an_effect_are_offered(browser: Client, default: Persona):
+    agent = Persona.objects.create(name="helper", kind="agent", description="d")
+    words = {
+        "new": page(browser, "/admin/agent/persona/add/"),
+        "default": page(browser, f"/admin/agent/persona/{default.pk}/change/"),
+        "agent": page(browser, f"/admin/agent/persona/{agent.pk}/change/"),
+    }
+    offered = {who: 'value="embedding"' in html for who, html in words.items()}
+    assert offered == {"new": False, "default": True, "agent": False}
+    assert 'value="timing"' in words["new"] and 'value="timing"' not in words["agent"]
