@@ -77,7 +77,7 @@ class EndpointChoices(OwnRows):
         formset = super().get_formset(request, obj, **options)
         if "role" in formset.form.base_fields:  # not where it is only shown
             choices = [(role.value, role.label) for role in chosen_roles(obj)]
-            formset.form.base_fields["role"].choices = choices
+            formset.form.base_fields["role"].choices = choices  # type: ignore[attr-defined]
         return formset
 
 
