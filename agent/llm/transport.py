@@ -204,7 +204,7 @@ class _Asking:
         return False
 
     def _moved_base(self, failure: FailedTry) -> str:
-        """Where else on the same host the endpoint is, as the answer to the first try says."""
+        """Where else at the same place the endpoint is, as the answer to the first try says."""
         target = failure.headers.get("location", "")
         if not (target and 300 < failure.status < 400 and self._base == self._transport.base):
             return ""
@@ -213,12 +213,9 @@ class _Asking:
             there = here.join(target).copy_with(query=None, fragment=None)
         except httpx2.InvalidURL:
             return ""
-        is_here = there.host == here.host and there.scheme in (here.scheme, "https")
-        return (
-            str(there).removesuffix(self._path)
-            if is_here and there.path.endswith(self._path)
-            else ""
-        )
+        moved = str(there).removesuffix(self._path)
+        is_other = there.path.endswith(self._path) and moved != self._base
+        return moved if is_other and _is_same_place(here, there) else ""
 
     def _set_aside(self, failure: FailedTry) -> None:
         self._transport.keys.set_aside(self._place)
@@ -266,6 +263,15 @@ class _Asking:
         error.retry_seconds = parse_retry_after(failure.headers) or 0
         error.is_free = not self._may_cost
         return error
+
+
+def _is_same_place(here: httpx2.URL, there: httpx2.URL) -> bool:
+    """Whether the keys for ``here`` may be sent to ``there``: the same host and port, or its
+    https."""
+    is_upgrade = (here.scheme, there.scheme) == ("http", "https")
+    is_usual = is_upgrade and here.port is None and there.port is None
+    is_same = here.scheme == there.scheme and here.port == there.port
+    return here.host == there.host and (is_same or is_usual)
 
 
 def split_endpoint(endpoint: str) -> tuple[str, dict[str, str]]:

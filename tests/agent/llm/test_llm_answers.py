@@ -228,6 +228,23 @@ async def test_only_an_address_without_a_version_is_tried_with_another(
     assert len(model.requests) == count
 
 
+async def test_an_address_that_moved_to_itself_is_asked_once(model, connect):
+    model.answer_with(lambda request: returns(b"", status=307, headers={"Location": request.path}))
+    with pytest.raises(LLMError, match="it sends to"):
+        await connect().complete(HELLO)
+    assert len(model.requests) == 1
+
+
+async def test_keys_go_to_no_other_port(model, connect):
+    with ScriptedModel() as other:
+        model.script(
+            [returns(b"", status=307, headers={"Location": f"{other.url}/chat/completions"})]
+        )
+        with pytest.raises(LLMError, match="it sends to"):
+            await connect().complete(HELLO)
+        assert not other.requests
+
+
 async def test_an_address_that_moved_on_its_host_is_asked_there(model, connect):
     def decide(request: Request) -> Answer:
         if request.path.startswith("/new/v1/"):
