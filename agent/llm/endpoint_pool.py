@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from agent.domain.endpoint import Endpoint
-from agent.domain.errors import LLMError
+from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.breaker import Breaker, Fault, judge_fault
 from agent.llm.endpoint_table import endpoint_key
+
+#: Seconds of a call after which it says something of its endpoint that the caller gave it up: the
+#: time of a run or of a tool may be shorter than that of the endpoint.
+GIVEN_UP_SECONDS = 30.0
 
 
 class EndpointClient(Protocol):
@@ -86,16 +90,22 @@ class EndpointPool:
 
     @contextlib.contextmanager
     def lend(self, slot: EndpointSlot) -> Iterator[EndpointClient]:
-        """The client of ``slot``, which stays open until the end. What it raises is counted by the
-        breaker, but for what is no :class:`LLMError`."""
+        """The client of ``slot``, which stays open until the end. An :class:`LLMError` that it
+        raises is counted by the breaker, and so is a call that was cancelled late."""
         if slot.client is None:
             slot.client = self._connect(slot.endpoint)
         slot.uses += 1
-        is_try = slot.breaker.begin(self.clock())
+        begun = self.clock()
+        is_try = slot.breaker.begin(begun)
         try:
             yield slot.client
         except LLMError as error:
             self._fail(slot, error)
+            raise
+        except asyncio.CancelledError:
+            if (seconds := self.clock() - begun) >= GIVEN_UP_SECONDS:
+                words = f"no answer from the model within {seconds:.0f} s, when it was given up"
+                self._fail(slot, LLMTimeout(words))
             raise
         else:
             if not slot.is_well:

@@ -228,3 +228,19 @@ async def test_vectors_of_different_models_are_not_mixed(
     assert embedder.name == "bge"
     assert len(await embedder.embed(["x"])) == 1
     assert [one.model for one in second.requests] == ["bge"]
+
+
+async def test_one_that_kept_a_caller_waiting_to_the_end_of_its_own_time_rests(
+    model: ScriptedModel, second: ScriptedModel, books: Books, clock: Clock
+):
+    model.script([held("one")])
+    second.script(["two"])
+    book = books(endpoint(1, model), endpoint(2, second))
+    task = asyncio.create_task(ask(book))
+    await model.wait_for_requests(1)
+    clock.now += 60  # the time of a subagent, which is less than that of the endpoint
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await ask(book)).text == "two"
+    assert len(model.requests) == 1
