@@ -2,7 +2,7 @@
 endpoints."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import encode_json
 from agent.llm.tokens import estimate_message_tokens, estimate_text_tokens, estimate_tools_tokens
-
-#: More is no number of tokens.
-MOST = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +98,8 @@ class SpendMeter:
 meter = SpendMeter()
 
 
-def reported_tokens(answer: object) -> int:
-    """The tokens of a call as its ``answer`` reports them; 0 if it does not."""
-    usage = answer.get("usage") if isinstance(answer, dict) else None
-    if not isinstance(usage, Mapping):
-        return 0
-    total = _number(usage, "total_tokens")
-    named = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-    return total or sum(_number(usage, name) for name in named)
-
-
 def estimate_tokens(request: LLMRequest, text: str) -> int:
     """The tokens that a call probably cost: what was sent, and the ``text`` that came."""
     sent = sum(map(estimate_message_tokens, request.messages))
     tools = estimate_tools_tokens(encode_json(request.tools)) if request.tools else 0
     return math.ceil(sent + tools + estimate_text_tokens(text))
-
-
-def _number(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if type(value) is int and 0 < value < MOST else 0
