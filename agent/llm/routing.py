@@ -60,13 +60,19 @@ async def ask_in_order(
     last :class:`LLMError`, with its ``attempts``. Cancellation ends it at once.
     """
     attempts: list[Attempt] = []
+    ready = _order(route.pool, endpoints, attempts)
     try:
-        return await _ask_each(route, _order(route.pool, endpoints, attempts), call, attempts)
+        return await _ask_each(route, ready, call, attempts)
     except BudgetSpent as spent:
         cheaper = None if spent.cheaper is None else route.find_row(spent.cheaper)
         if cheaper is None or not call.may_be_cheaper:
             raise
         return await _ask_each(route, [route.pool.find(cheaper)], call, attempts)
+    except LLMError as error:
+        slots = [route.pool.find(one) for one in endpoints]
+        behind = slots[slots.index(ready[-1]) + 1 :]
+        error.attempts = (*attempts, *(_note_rest(route.pool, slot) for slot in behind))
+        raise
 
 
 async def _ask_each(

@@ -114,6 +114,21 @@ async def test_a_limited_one_rests_as_long_as_it_wishes(
     assert (await ask(book)).text == "again"
 
 
+async def test_an_error_also_names_the_one_behind_that_was_left_out_because_it_rests(
+    model: ScriptedModel, second: ScriptedModel, books: Books
+):
+    headers = {"x-should-retry": "false"}
+    model.answer_with(lambda _: returns({}, status=503, headers=headers))
+    second.script([fails(429, retry_after=40)])
+    book = books(endpoint(1, model), endpoint(2, second))
+    with pytest.raises(LLMError):
+        await ask(book)
+    with pytest.raises(LLMError) as caught:
+        await ask(book)
+    assert [one.endpoint for one in caught.value.attempts] == ["e1", "e2"]
+    assert "it rests for another 40 s" in caught.value.attempts[1].reason
+
+
 async def test_a_filtered_answer_moves_on_but_leaves_the_endpoint_in_use(
     model: ScriptedModel, second: ScriptedModel, books: Books
 ):
