@@ -51,6 +51,8 @@ def describe_state(row: ModelEndpoint) -> str:
         return render_badge("off", _("no longer in .env"))
     if not row.enabled:
         return render_badge("off", _("switched off"))
+    if not (row.environment or row.model):
+        return render_badge("waiting", _("no model chosen yet"))
     status = getattr(row, "status", None)
     if status is None:
         return render_badge("off", _("not asked yet"))

@@ -46,6 +46,8 @@ def load_endpoint_table() -> EndpointTable:
     for row in ModelEndpoint.objects.order_by("position", "pk"):
         if row.environment and row.environment not in named:
             continue  # the variable is gone
+        if not (row.environment or row.model):
+            continue  # saved to fetch the models, and none was chosen yet
         if not row.enabled:
             named.pop(row.environment, None)
             continue
