@@ -37,6 +37,19 @@ class BudgetForm(_Form):
             *("name", "enabled", "kind", "subject", "period", "limit", "unit"),
             *("at_limit", "cheaper"),
         )
+        labels = {"kind": _("Whose spending")}  # noqa: RUF012 - Django's own way to say it
+        help_texts = {  # noqa: RUF012 - as above
+            "subject": _(
+                "Empty: each one has this budget for itself. Else one of them, written as the "
+                "page “Spending” lists it."
+            ),
+            "unit": _("tokens, or the currency of an endpoint’s prices, such as CNY."),
+        }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.instance.pk is None and not has_prices(self.initial.get("unit", "CNY")):
+            self.initial["unit"] = TOKENS
 
     def clean_subject(self) -> str:
         return str(self.cleaned_data["subject"]).strip()
@@ -44,7 +57,7 @@ class BudgetForm(_Form):
     def clean_unit(self) -> str:
         """A currency in which nothing has a price would bound nothing."""
         unit = str(self.cleaned_data["unit"])
-        if unit == TOKENS or ModelEndpoint.objects.filter(currency=unit).exists():
+        if unit == TOKENS or has_prices(unit):
             return unit
         raise forms.ValidationError(
             gettext(
@@ -61,6 +74,12 @@ class BudgetForm(_Form):
         if cleaned.get("kind") == SpendKind.TOTAL and cleaned.get("subject"):
             self.add_error("subject", gettext("A budget on everything is on nobody in particular."))
         return cleaned
+
+
+def has_prices(currency: str) -> bool:
+    """Whether an endpoint has a price in ``currency``."""
+    is_priced = Q(price_input__gt=0) | Q(price_output__gt=0)
+    return ModelEndpoint.objects.filter(is_priced, currency=currency).exists()
 
 
 @admin.register(Budget)
@@ -91,7 +110,7 @@ class BudgetAdmin(HistoryAdmin):
                 messages.WARNING,
             )
 
-    @admin.display(description=_("on"))
+    @admin.display(description=_("Whose spending"))
     def bounded(self, budget: Budget) -> str:
         whom = budget.subject
         if not whom and budget.kind != SpendKind.TOTAL:

@@ -37,7 +37,7 @@ def admin(admin_client: Client) -> Client:
     ("change", "words"),
     [
         ({"unit": "XYZ"}, "No endpoint has prices in XYZ"),
-        ({"unit": "money"}, "A currency such as CNY, or tokens."),
+        ({"unit": "money"}, "No endpoint has prices in money"),
         ({"at_limit": "cheaper"}, "Choose the endpoint that answers then."),
         ({"kind": "total"}, "on nobody in particular"),
         ({"limit": "much"}, "Enter a number."),
