@@ -51,7 +51,14 @@ class EndpointForm(_Form):
 
     user: User | None = None
 
-    preset = forms.ChoiceField(label=capfirst(_("provider")), required=False)
+    preset = forms.ChoiceField(
+        label=capfirst(_("provider")),
+        required=False,
+        help_text=_(
+            "Choose it, paste the key, fetch the models, choose one, press “Save and test”. All "
+            "below the model may stay as it is."
+        ),
+    )
     keys = KeysField(
         label=capfirst(_("keys")),
         required=False,
@@ -69,7 +76,7 @@ class EndpointForm(_Form):
         ),
     )
     extra_body = IndentedJSONField(
-        label="extra_body",
+        label=_("Further parameters (extra_body)"),
         required=False,
         help_text=_("Further keys of the request, as a JSON object. They come last and win."),
     )
@@ -92,7 +99,17 @@ class EndpointForm(_Form):
                 }
             ),
         }
+        labels = {  # noqa: RUF012 - as above
+            "temperature": _("Chance (temperature)"),
+            "top_p": _("Range of words (top_p)"),
+            "max_tokens": _("Longest answer (max_tokens)"),
+        }
         help_texts = {  # noqa: RUF012 - as above
+            "temperature": _("0 to 2: low is sober, high is imaginative. Empty: not sent."),
+            "top_p": _("0 to 1: low keeps to likely words. Empty: not sent."),
+            "timeout_seconds": _(
+                "For one call. Empty: what LLM_TIMEOUT in .env says, else its default."
+            ),
             "base_url": _(
                 "Of an OpenAI-compatible API; most end in /v1. A model on this machine or in your "
                 "own network is as good, for example http://127.0.0.1:11434/v1. When scheme, host "

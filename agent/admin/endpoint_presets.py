@@ -13,7 +13,7 @@ PRICES = ("price_input", "price_cached", "price_output")
 
 
 def preset_choices() -> list[tuple[str, str]]:
-    return [("", "---------"), *((one.id, str(one.title)) for one in PRESETS.values())]
+    return [("", _("choose one")), *((one.id, str(one.title)) for one in PRESETS.values())]
 
 
 def model_facts(model: PresetModel, preset: Preset) -> dict[str, Any]:

@@ -57,6 +57,27 @@ class PersonaForm(_Form):
             "description": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
             "tools": forms.Textarea(attrs={"rows": 5, "class": "template"}),
         }
+        help_texts = {  # noqa: RUF012 - as above
+            "description": _("What it is good at, for the model that may hand it work."),
+            "as_tool": _("Offered as a tool under its own name, besides use_subagent."),
+            "prompt": _(
+                "Who it is and how it behaves; {date}, {time}, {weekday}, {bot_name} and values "
+                "of the chat’s state are filled in. Empty: the text in grey, SYSTEM_PROMPT of .env."
+            ),
+            "tools": _("Names as the page “Tool configs” lists them, one a line."),
+            "model_calls": _("Empty: the number in grey, MAX_ITERATIONS of .env."),
+            "context_messages": _(
+                "System message, history and current message. Empty: the number in grey, "
+                "MAX_CONTEXT_MESSAGES of .env."
+            ),
+            "context_chars": _(
+                "Approximately. Empty: the number in grey, MAX_CONTEXT_CHARS of .env."
+            ),
+            "run_seconds": _("Empty: the number in grey, RUN_TIMEOUT of .env."),
+            "mention": _("The program’s setting: ENABLE_AT_IN_GROUP_MSG of .env."),
+            "quote": _("The program’s setting: ENABLE_REPLY_IN_GROUP_MSG of .env."),
+            "vision_mode": _("The program’s setting: VISION_MODE of .env."),
+        }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -135,7 +156,7 @@ class PreviewForm(forms.Form):
     """The chat of a preview, by its number or by that of its group or person, and a message."""
 
     session = forms.CharField(
-        label=_("chat"),
+        label=_("Which chat"),
         max_length=64,
         widget=forms.TextInput(attrs={"list": "chats", "autocomplete": "off"}),
         help_text=_("The number of a group or person, or # and the number of the chat's row."),
@@ -173,7 +194,7 @@ def _show_environment(fields: dict[str, Any]) -> None:
             value = getattr(usual, name)
             shown = f"{value:g}" if isinstance(value, float) else str(value)
             fields[name].widget.attrs["placeholder"] = shown
-    as_there = gettext("as in the environment: %(value)s")
+    as_there = gettext("as the program is set: %(value)s")
     for name in SWITCHES:
         if name in fields:
             value = gettext("yes") if getattr(usual, name) else gettext("no")

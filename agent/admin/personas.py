@@ -17,6 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.persona_form import (
+    NUMBERS,
     PersonaForm,
     PlaceForm,
     PreviewForm,
@@ -69,6 +70,9 @@ class OwnRows(TabularInline):
         return any(request.user.has_perm(f"agent.{one}_persona") for one in ("add", "change"))
 
 
+ONLY_AGENTS: Any = (_("Only for an agent"), {"fields": ("description", "as_tool")})
+
+
 class EndpointChoices(OwnRows):
     model = EndpointChoice
     fields = ("role", "position", "endpoint")
@@ -106,14 +110,12 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
     show_full_result_count = False
     change_form_template = "admin/agent/persona/change_form.html"
     fieldsets = (
-        (None, {"fields": ("name", "enabled", "kind", "description", "as_tool")}),
+        (None, {"fields": ("name", "enabled", "kind")}),
         (_("What it says"), {"fields": ("prompt", "examples", "language")}),
+        ONLY_AGENTS,
         (_("Tools"), {"fields": ("tool_choice", "tools")}),
-        (
-            _("Limits"),
-            {"fields": ("model_calls", "context_messages", "context_chars", "run_seconds")},
-        ),
         (_("How it answers in chats"), {"fields": ("mention", "quote", "vision_mode")}),
+        (_("Limits"), {"classes": ("collapse",), "fields": NUMBERS}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Rows:
@@ -132,6 +134,11 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("enabled", "kind") if isinstance(obj, Persona) and obj.is_default else ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = super().get_fieldsets(request, obj)
+        is_default = isinstance(obj, Persona) and obj.is_default
+        return [one for one in shown if not (is_default and one is ONLY_AGENTS)]
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """The default persona answers everywhere else, an agent nowhere."""
@@ -179,7 +186,7 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
     def state(self, row: Persona) -> str:
         if not row.enabled:
             return render_badge("off", _("off"))
-        return render_badge("succeeded", _("default") if row.is_default else _("on"))
+        return render_badge("succeeded", _("the default one") if row.is_default else _("on"))
 
     @admin.display(description=_("where it answers"))
     def where(self, row: Any) -> str:

@@ -240,4 +240,4 @@ class EndpointChoice(LiveModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.role} {self.position}"
+        return f"{self.get_role_display()} {self.position}"

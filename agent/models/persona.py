@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.persona import FixedLanguage, PersonaKind, ToolChoice
@@ -136,7 +137,9 @@ class Persona(LiveModel):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return (
+            gettext("Default persona") if self.is_default and self.name == "default" else self.name
+        )
 
 
 class PersonaChoice(LiveModel):
@@ -179,6 +182,10 @@ class PersonaChoice(LiveModel):
         ]
 
     def __str__(self) -> str:
-        return "/".join(
-            part or "*" for part in (self.account, self.chat_kind, self.peer_id, self.user_id)
+        kind = self.get_chat_kind_display() if self.chat_kind else ""
+        parts = (
+            f"{gettext('account')} {self.account}" if self.account else "",
+            f"{kind} {self.peer_id}".strip(),
+            f"{gettext('person')} {self.user_id}" if self.user_id else "",
         )
+        return " · ".join(filter(None, parts)) or gettext("everywhere")
