@@ -159,9 +159,14 @@ class SpendSumAdmin(RecordAdmin):
     def whom(self, row: SpendSum) -> str:
         if not row.subject:
             return "-"
+        if row.kind == SpendKind.ENDPOINT and row.subject.isdigit():
+            known = ModelEndpoint.objects.filter(pk=row.subject).first()
+            shown = f"{row.subject} · {known}" if known else row.subject
+        else:
+            shown = row.subject
         page = reverse("admin:agent_spendsum_changelist")
         return format_html(
-            '<a href="{}?{}">{}</a>', page, urlencode({"q": row.subject}), clamp_text(row.subject)
+            '<a href="{}?{}">{}</a>', page, urlencode({"q": row.subject}), clamp_text(shown)
         )
 
     @admin.display(description=_("tokens"))

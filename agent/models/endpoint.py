@@ -213,7 +213,7 @@ class EndpointStatus(models.Model):
         verbose_name_plural = _("states of endpoints")
 
     def __str__(self) -> str:
-        return f"{self.endpoint_id} {self.error}".strip()
+        return str(self.endpoint)
 
 
 class EndpointChoice(LiveModel):
@@ -240,4 +240,4 @@ class EndpointChoice(LiveModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_role_display()} {self.position}"
+        return f"{self.persona}: {self.get_role_display()} {self.position}"
