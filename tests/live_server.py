@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from tests import prepared, zygote
+from tests import prepared, rebuilt_requests, zygote
 from tests.environment import PATIENCE, clean_environment
-from tests.rebuilt_requests import find_differing
 
 ADMIN = "admin"
 ADMIN_PASSWORD = "a long password for tests"
@@ -91,7 +90,8 @@ class LiveServer:
         """End the process and delete everything it left. Raises where its record does not make
         the requests again that it sent."""
         self.kill()
-        differing = find_differing(self.data_dir)
+        asks_ours = self.env.get("UPSTREAM_ENDPOINT") in rebuilt_requests.models
+        differing = rebuilt_requests.find_differing(self.data_dir) if asks_ours else []
         shutil.rmtree(self.folder, ignore_errors=True)
         if differing:
             raise AssertionError("the record makes other requests:\n" + "\n".join(differing[:3]))

@@ -4,15 +4,16 @@ byte for byte."""
 import hashlib
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.llm.images import PictureLoader
-from agent.media.file_store import FileStore
-from agent.record.requests import build_body
+PictureLoader = Callable[[str], Path]
 
+models: set[str] = set()
+"""The base URLs of scripted models."""
 seen: set[bytes] = set()
-"""Digests of all that the scripted model has received."""
+"""Digests of all that they have received."""
 #: Steps whose endpoint the environment names answered: others may have asked another server.
 STEPS = """
 SELECT step.run_id, step.number, step.phase, step.request, step.sent, step.model, step.parameters,
@@ -42,6 +43,8 @@ def find_differing(data_dir: Path) -> list[str]:
         return []
     finally:
         connection.close()
+    from agent.media.file_store import FileStore
+
     album = FileStore(data_dir / "received").shown
     return _differing(rows, album)
 
@@ -66,6 +69,8 @@ def _differing(rows: list[sqlite3.Row], album: PictureLoader) -> list[str]:
 
 
 def _body(row: sqlite3.Row, messages: list[dict[str, Any]], album: PictureLoader) -> bytes:
+    from agent.record.requests import build_body
+
     texts = json.loads(row["definitions"]) if row["definitions"] else []
     tools, parameters = [json.loads(text) for text in texts], json.loads(row["parameters"])
     return build_body(row["model"], messages, tools, json.loads(parameters), album)

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from tests import rebuilt_requests
 from tests.cast import PROBE, PROBE_ANSWER
 from tests.environment import PATIENCE
-from tests.rebuilt_requests import note_received
 from tests.streamed_answers import events_of
 
 Fate = Literal["sent", "held", "hangs", "dropped"]
@@ -284,6 +284,7 @@ class ScriptedModel:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        rebuilt_requests.models.add(self.url)
         self._started.set()
         await self._stopping.wait()
         await self._cut_open_requests()
@@ -297,7 +298,7 @@ class ScriptedModel:
 
     async def _handle(self, incoming: web.Request) -> web.StreamResponse:
         raw = await incoming.read()
-        note_received(raw)
+        rebuilt_requests.note_received(raw)
         headers = {name.lower(): value for name, value in incoming.headers.items()}
         request = Request(incoming.path, headers, _parsed(raw))
         answer = says(PROBE_ANSWER) if PROBE in request.last_text else self._choose(request)

@@ -64,7 +64,7 @@ async def test_one_person_who_talks_to_two_processes_is_counted_once(both, model
 async def test_what_one_process_spent_on_a_person_stops_him_in_another(both, model):
     """The budget of a person's day that every installation begins with."""
     answer = {"role": "assistant", "content": "fine"}
-    usage = {"prompt_tokens": 298_000, "completion_tokens": 1_000, "total_tokens": 299_000}
+    usage = {"prompt_tokens": 998_000, "completion_tokens": 1_000, "total_tokens": 999_000}
     model.script([returns({"choices": [{"message": answer}], "usage": usage})])
     one, other = both
     account, person, groups = fresh_id(), fresh_id(), (fresh_id(), fresh_id())
