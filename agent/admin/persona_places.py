@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.persona_form import PlaceForm
-from agent.domain.persona import DEFAULT_NAME, PersonaKind
+from agent.domain.persona import PersonaKind
 from agent.domain.types import ChatAddress
 from agent.models import Persona, PersonaChoice
 from agent.record.personas import find_answering_row
@@ -90,7 +90,7 @@ def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any
     return {
         "persona": record_link("agent_persona", row.pk if row else 0, row)
         if request.user.has_perm("agent.view_persona")
-        else row or DEFAULT_NAME,
+        else row or _("Default persona"),
         "persona_url": choose_url(place) if request.user.has_perm("agent.change_persona") else "",
     }
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from agent.admin.runs import shown_note
 from agent.admin.trial import run_with_own_registry
 from agent.chat.history import open_conversation
 from agent.chat.run_context import build_tool_context
@@ -122,7 +123,7 @@ async def _preview(
         [(one["role"], drop_surrogates(content_text(one["content"]))) for one in messages],
         [(one["name"], format_readable(one)) for one in offered.definitions],
         [_form(one, request) for one in book.endpoints(ModelRole.CHAT, choice)],
-        notes,
+        [shown_note(note) for note in notes],
         len(active.history) + 2 + memory.count - len(messages),
     )
 

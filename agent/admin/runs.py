@@ -114,7 +114,7 @@ class RunAdmin(StateRecordAdmin):
         return {
             "seconds": format_run_duration(obj),
             "sums": load_sums(obj) if sees("agent.view_step") else None,
-            "notes": [_shown_note(drop_surrogates(str(note))) for note in obj.notes],
+            "notes": [shown_note(drop_surrogates(str(note))) for note in obj.notes],
             "asked": asked if sees("agent.view_message") else None,
             "told": _told(asked) if sees("agent.view_toolcall") else None,
             "made_for": _made_for(obj) if sees("agent.view_toolcall") else None,
@@ -124,7 +124,7 @@ class RunAdmin(StateRecordAdmin):
         }
 
 
-def _shown_note(note: str) -> str:
+def shown_note(note: str) -> str:
     """A note whose first line is a fixed sentence, and the rest what it is about."""
     sentence, _newline, about = note.partition("\n")
     return f"{gettext(sentence)} {about}" if sentence and about else note

@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.admin.persona_places import choose_url
-from agent.domain.persona import DEFAULT_NAME
 from agent.record.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
 from onebot.models import Bot, ClientEvent
@@ -168,7 +167,7 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
         place = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
         return format_html(
             '{} <a href="{}">{}</a> <a href="{}?{}">{} ({})</a>',
-            row.name if row else DEFAULT_NAME,
+            row.name if row else _("Default persona"),
             choose_url(place),
             _("choose another"),
             reverse("admin:agent_personachoice_changelist"),
