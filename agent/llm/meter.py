@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 from agent.llm.base import LLMRequest
 from agent.llm.bodies import encode_json
-from agent.llm.tokens import estimate_message_tokens, estimate_text_tokens, estimate_tools_tokens
+from agent.llm.tokens import (
+    MESSAGE,
+    TOOL,
+    estimate_message_tokens,
+    estimate_text_tokens,
+    estimate_tools_tokens,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,17 @@ class SpendMeter:
 
 
 meter = SpendMeter()
+
+
+def bound_tokens(request: LLMRequest) -> int:
+    """The tokens that a request hardly exceeds, at a small part of what an estimate takes: a
+    character counts as one, a tool as :data:`TOOL`."""
+    return len(request.tools) * TOOL + sum(
+        MESSAGE + len(content)
+        if isinstance(content := message.get("content"), str) and "tool_calls" not in message
+        else math.ceil(estimate_message_tokens(message))
+        for message in request.messages
+    )
 
 
 def estimate_tokens(request: LLMRequest, text: str) -> int:

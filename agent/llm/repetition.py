@@ -37,7 +37,7 @@ def is_repeating(text: str) -> bool:
     shorter the passage is (10 times a word, 3 times a long paragraph). The last time may be cut.
     What holds no letters or figures (rules of tables, dots) is no passage.
     """
-    return _find_loop(text.rstrip()) is not None
+    return 2 * len(text) >= LEAST_WEIGHT and _find_loop(text.rstrip()) is not None
 
 
 def cut_repetition(text: str) -> str:

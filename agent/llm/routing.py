@@ -12,7 +12,7 @@ from agent.domain.errors import BudgetSpent, LLMError
 from agent.llm.base import Attempt, LLMClient, LLMRequest, LLMResponse
 from agent.llm.embeddings import Embedder
 from agent.llm.endpoint_pool import EndpointClient, EndpointPool, EndpointSlot
-from agent.llm.meter import estimate_tokens
+from agent.llm.meter import bound_tokens
 from agent.llm.refusals import RefusalKind
 from agent.llm.spend_gate import SpendGate
 from agent.llm.tokens import estimate_text_tokens
@@ -182,7 +182,7 @@ class RoutedModel:
         def count_tokens(endpoint: Endpoint) -> tuple[int, int]:
             wanted = map(endpoint.parameters.get, ("max_completion_tokens", "max_tokens"))
             most = next((one for one in wanted if type(one) is int), USUAL_OUTPUT)
-            return estimate_tokens(request, ""), most
+            return bound_tokens(request), most
 
         call = Call(ask, count_tokens, may_be_cheaper=True)
         response, attempts = await ask_in_order(self._route, endpoints, call)

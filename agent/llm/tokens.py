@@ -18,6 +18,8 @@ PICTURE = 1_000
 #: Marks of the speaker around a message; name, marks and id of a call, arguments apart; what a
 #: chat template says about tools before it lists them.
 MESSAGE, CALL, TOOLS = 5, 10, 150
+#: What a tool is taken for where its definition is not looked at.
+TOOL = 250
 #: Characters of a text from which on samples of it are counted: so many pieces, of so many.
 SAMPLED_FROM, PIECES, PIECE = 2**17, 32, 2**11
 

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from django.db.models import Sum
@@ -62,7 +64,14 @@ class SumRange(NamedTuple):
 
 def current_day() -> str:
     """The day where the installation is."""
-    return timezone.localdate().isoformat()
+    now = timezone.now()
+    return _day_of_minute(int(now.timestamp()) // 60)
+
+
+@lru_cache(maxsize=2)
+def _day_of_minute(minute: int) -> str:
+    """Days begin with a minute in every time zone; to find them takes long."""
+    return timezone.localdate(datetime.fromtimestamp(minute * 60, UTC)).isoformat()
 
 
 def spend_subjects(
