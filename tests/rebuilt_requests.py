@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PictureLoader = Callable[[str], Path]
+PictureLoader = Callable[[str], Any]
 
 models: set[str] = set()
 """The base URLs of scripted models."""

@@ -14,7 +14,7 @@ from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import at, failed, ok, spoken, text
 from tests.file_server import sends
 from tests.live_server import LiveServer
-from tests.scripted_model import Answer, Call, Request, ScriptedModel, call, calls, fails
+from tests.scripted_model import Answer, Call, Request, ScriptedModel, call, calls, fails, says
 
 WEATHER = "北京 的天气是晴朗，温度 25°C"
 Configure = Callable[..., Awaitable[Any]]
@@ -326,7 +326,7 @@ async def test_an_unknown_subagent_is_answered_with_the_known_ones(live, model):
 async def test_a_subagent_whose_model_is_missing_is_answered_by_the_next_endpoint(live, model):
     model.script([fails(400, message="no such model")], model="scripted-coder")
     handed = call("use_subagent", subagent_name="Coder", content="write f")
-    requests = await asked(live, model, [handed, "def f(): ..."])
+    requests = await asked(live, model, [handed, says("def f(): ...")])
     assert results(requests[-1]) == ["def f(): ..."]
 
 

@@ -3,13 +3,14 @@
 import json
 import math
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.llm.base import LLMRequest
-from agent.llm.meter import estimate_tokens
+from agent.llm.meter import bound_tokens, estimate_tokens
 from agent.llm.tokens import (
     CALL,
     MESSAGE,
@@ -155,3 +156,16 @@ def test_one_strange_report_moves_the_factor_by_a_bounded_step():
 )
 def test_a_kept_factor_is_used_as_far_as_it_can_be(kept, used):
     assert TokenScale(kept).factor == used
+
+
+@pytest.mark.parametrize(
+    "text", ["你好，今天天气怎么样？" * 50, "How are you today? " * 50, "{1: 2}" * 50]
+)
+def test_what_is_held_for_a_request_is_hardly_less_than_its_estimate(text: str):
+    tool = {"name": "f", "description": "d" * 200, "parameters_schema": {"type": "object"}}
+    messages: list[Any] = [
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": None},
+    ]
+    request = LLMRequest(messages, [tool])
+    assert bound_tokens(request) >= estimate_tokens(request, "") - TOOLS
