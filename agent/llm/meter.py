@@ -18,6 +18,10 @@ from agent.llm.tokens import (
     estimate_tools_tokens,
 )
 
+#: Characters of a message from which on its tokens are estimated: of one sign again and again they
+#: are far fewer.
+USUAL = 24_000
+
 
 @dataclass(frozen=True, slots=True)
 class SpendScope:
@@ -106,10 +110,12 @@ meter = SpendMeter()
 
 def bound_tokens(request: LLMRequest) -> int:
     """The tokens that a request hardly exceeds, at a small part of what an estimate takes: a
-    character counts as one, a tool as :data:`TOOL`."""
+    character of a usual message counts as one, a tool as :data:`TOOL`."""
     return len(request.tools) * TOOL + sum(
         MESSAGE + len(content)
-        if isinstance(content := message.get("content"), str) and "tool_calls" not in message
+        if isinstance(content := message.get("content"), str)
+        and len(content) <= USUAL
+        and "tool_calls" not in message
         else math.ceil(estimate_message_tokens(message))
         for message in request.messages
     )

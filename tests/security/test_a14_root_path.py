@@ -34,8 +34,9 @@ def test_what_lies_behind_an_exposed_path_stays_there(live, path, spelling):
     "spelling", [["Daphne-Root-Path: /nowhere"], ["DAPHNE-ROOT-PATH: /x", "daphne-root-path: \xff"]]
 )
 def test_an_address_answers_as_without_the_header(live, spelling):
+    before = len(live.log)
     assert status(ask(live, head("GET", "/health", *spelling, "Connection: close"))) == 200
-    assert "Traceback" not in live.log
+    assert "Traceback" not in live.log[before:]
 
 
 @pytest.mark.parametrize("root", ["/elsewhere", "%2Felsewhere", "\xff"])

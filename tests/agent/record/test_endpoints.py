@@ -67,7 +67,7 @@ def test_disabled_rows_are_left_out_and_the_default_persona_chooses():
 
 
 def test_a_key_that_cannot_be_read_leaves_its_row_out():
-    row = ModelEndpoint.objects.create(name="a", sealed_keys="sealed elsewhere")
+    row = ModelEndpoint.objects.create(name="a", model="m", sealed_keys="sealed elsewhere")
     table = load_endpoint_table()
     assert row.pk not in table.rows
     assert "SECRET_KEY" in table.faults[row.pk]
@@ -107,7 +107,7 @@ def test_a_mirror_has_its_key_from_the_environment_and_the_rest_from_its_row(
 
 
 def test_what_is_learnt_is_kept_once_and_all_processes_get_to_know():
-    row = ModelEndpoint.objects.create(name="a")
+    row = ModelEndpoint.objects.create(name="a", model="m")
     version = ConfigVersion.current()
     save_learnt([LearntRefusal(row.pk, "no_tools", "I cannot"), LearntRefusal(0, "x", "")])
     save_learnt([LearntRefusal(row.pk, "no_tools", "again")])
@@ -122,7 +122,7 @@ def test_what_is_learnt_is_kept_once_and_all_processes_get_to_know():
 
 
 def test_how_an_endpoint_fares_is_kept_while_its_row_is_there():
-    row = ModelEndpoint.objects.create(name="a")
+    row = ModelEndpoint.objects.create(name="a", model="m")
     save_status([StatusChange(row.pk, error="down"), StatusChange(0, error="gone")])
     save_refused_key([RefusedKey(row.pk, 1, "bad key"), RefusedKey(row.pk, 0, "bad key")])
     status = EndpointStatus.objects.get()
