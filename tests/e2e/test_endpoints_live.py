@@ -98,3 +98,40 @@ async def test_when_the_first_dies_while_people_talk_the_second_answers_and_the_
     assert "not asked: it rests" in reasons[-1]
     status = await server.row("SELECT * FROM agent_endpointstatus WHERE rests_until IS NOT NULL")
     assert "cannot be reached" in status["error"]
+
+
+async def test_a_row_of_a_transaction_that_fails_is_never_asked(start_server: Any, model: Any):
+    server, user = start_server(), fresh_id()
+    database = sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)
+    async with client(server) as bot:
+        model.script(["before", "after"], model="scripted")
+        assert await ask(bot, user) == "before"
+        with closing(database):
+            database.execute("UPDATE agent_modelendpoint SET enabled = 0, position = 900")
+            database.execute("UPDATE tools_configversion SET number = number + 1")
+            await bot.say_private(user, "hi")  # it waits: the database is locked
+            database.rollback()
+        assert spoken(await bot.next_action()) == "after"
+
+
+@pytest.mark.slow
+async def test_what_was_spent_is_what_the_steps_say_also_after_a_kill(
+    start_server: Any, model: ScriptedModel
+):
+    server, user = start_server(UPSTREAM_ENDPOINT=""), fresh_id()
+    add_row(server, "paid", model, 1, price_input=2, price_output=8, currency="CNY")
+    model.script(["first", held("lost"), "second"])
+    async with client(server) as bot:
+        assert await ask(bot, user) == "first"
+        await bot.say_private(user, "hi")
+        await model.wait_for_requests(2)
+        server.kill()
+    server.start()
+    async with client(server, account=bot.self_id) as bot:
+        assert spoken(await bot.next_action()) == "second"
+    await server.row(
+        "SELECT state FROM agent_run GROUP BY state HAVING state = 'finished' AND count(*) = 2"
+    )
+    steps = server.rows("SELECT cost_nano FROM agent_step WHERE cost_nano > 0")
+    (total,) = server.rows("SELECT cost_nano, calls FROM agent_spendsum WHERE kind = 'total'")
+    assert (total["calls"], total["cost_nano"]) == (2, sum(step["cost_nano"] for step in steps))
