@@ -127,7 +127,7 @@ async def test_what_was_spent_is_what_the_steps_say_also_after_a_kill(
         await model.wait_for_requests(2)
         server.kill()
     server.start()
-    async with client(server, account=bot.self_id) as bot:
+    async with client(server, int(bot.self_id)) as bot:
         assert spoken(await bot.next_action()) == "second"
     await server.row(
         "SELECT state FROM agent_run GROUP BY state HAVING state = 'finished' AND count(*) = 2"
