@@ -15,6 +15,7 @@ from agent.domain.endpoint import Ability, Endpoint, TokenPrices
 from agent.domain.model_roles import ModelRole
 from agent.llm.endpoint_table import EndpointTable
 from agent.llm.environment_endpoints import environment_endpoints
+from agent.llm.refusals import RefusalKind
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint
 from agent.record.commit import for_each
 from tools.secrets.encryption import DecryptionError
@@ -89,7 +90,7 @@ def to_endpoint(row: ModelEndpoint, named: Endpoint | None = None) -> Endpoint:
         window=row.window or 0,
         max_tools=row.max_tools or 0,
         text_calls=row.text_calls,
-        refuses=frozenset(row.learnt),
+        refuses=frozenset(row.learnt).union(() if row.can_tools else (RefusalKind.NO_TOOLS,)),
         token_factor=row.token_factor,
         environment=row.environment,
     )

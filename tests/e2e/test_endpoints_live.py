@@ -54,6 +54,17 @@ async def test_a_row_that_is_added_answers_the_next_message(
         assert model.requests[0].model == "added"
 
 
+async def test_a_model_that_is_marked_as_calling_no_tools_is_offered_none(
+    start_server: Any, model: ScriptedModel
+):
+    server = start_server(UPSTREAM_ENDPOINT="")
+    add_row(server, "small", model, 100, can_tools=False)
+    model.script(["without tools"])
+    async with client(server) as bot:
+        assert await ask(bot, fresh_id()) == "without tools"
+    assert model.requests[0].body.get("tools") is None
+
+
 async def test_an_endpoint_that_begins_to_see_describes_the_next_picture(
     start_server: Any, model: ScriptedModel, file_server: FileServer
 ):
