@@ -21,6 +21,8 @@ READ_SECONDS = 20.0
 PATIENCE_SECONDS = 60.0
 #: Documents that are read at the same time; others wait.
 AT_ONCE = 2
+#: How long a killed process is waited for, in seconds.
+GONE_SECONDS = 2.0
 PROGRAM = ("-m", "agent.media.document_extractor")
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,13 +85,17 @@ async def _start(document: Path, characters: int) -> Process:
 
 
 async def _output(process: Process) -> bytes:
-    """What ``process`` writes until it ends well; b"" when it does not. Raises TimeoutError."""
+    """What ``process`` writes until it ends well; b"" when it does not. Raises TimeoutError. It is
+    gone afterwards, also after cancellation."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             output, _ = await process.communicate()
     finally:
         with suppress(ProcessLookupError):
             process.kill()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GONE_SECONDS):
+                await process.wait()
     return output if process.returncode == 0 else b""
 
 
