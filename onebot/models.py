@@ -176,12 +176,20 @@ class Bot(models.Model):
         _("answers in one chat a day"),
         _("0: no limit. Empty: CHAT_ANSWERS_PER_DAY. A chat's page may say otherwise."),
     )
+    sends_per_minute = _limit(
+        _("messages sent a minute"),
+        _(
+            "Of this account, in all chats; more wait for their turn. 0: no limit. Empty: three "
+            "times as many as answers in one chat."
+        ),
+    )
 
     tracked = Tracked(
         fields=(
             *("owners", "hear_voice", "read_files", "timing_gate", "media_by_url", "answered"),
             *("listed_people", "listed_groups", "blocked_people", "blocked_groups"),
             *("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day"),
+            "sends_per_minute",
         ),
         masked={"token_hash": (_("access token"), mask_value)},
     )

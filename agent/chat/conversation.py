@@ -115,7 +115,9 @@ class ConversationHandler:
                 pending.claim_number,
             )
             active = await self.record.begin_run(start_run)
-            pending = replace(pending, account=active.account, persona=active.persona)
+            pending = replace(
+                pending, account=active.account, persona=active.persona, manners=active.manners
+            )
         run = MessageRun(pending, active, self._sender(pending, active))
         if active.answer is not None:
             await self._finish_recorded(run, active.answer)

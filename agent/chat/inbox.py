@@ -13,7 +13,6 @@ from typing import NamedTuple
 from django.utils import timezone
 
 from agent.chat.conversation import ConversationHandler
-from agent.domain.answer_triggers import TriggerRules
 from agent.domain.errors import ClaimLost
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.media.pipeline import PrefetchTask
@@ -64,14 +63,11 @@ class QueuedMessage(NamedTuple):
 class Inbox:
     """Takes messages in, and keeps one worker task for every chat with something to do."""
 
-    def __init__(
-        self, record: Record, conversations: ConversationHandler, rules: TriggerRules
-    ) -> None:
+    def __init__(self, record: Record, conversations: ConversationHandler) -> None:
         self.record = record
         self.shares_database = False
         """Whether other processes may work on the same chats."""
         self._conversations = conversations
-        self._rules = rules
         self._queues: dict[ChatAddress, deque[QueuedMessage]] = {}
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._arriving: Counter[ChatAddress] = Counter()
@@ -93,7 +89,7 @@ class Inbox:
         chat = message.chat
         plan = self._conversations.build_run_plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
-        arrival = MessageArrival(message, received_at or timezone.now(), self._rules, plan)
+        arrival = MessageArrival(message, received_at or timezone.now(), plan)
         committed = self.record.submit(self.record.arrivals.accept_messages, arrival)
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 

@@ -1,33 +1,43 @@
 """Whether a message is answered, and why: a pure decision, made once, at receipt."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
-from agent.domain.states import MessageReason, MessageState
+from django.utils import timezone
+
+from agent.domain.manners import Manners, PrivateChats
+from agent.domain.states import MessageReason, MessageState, PauseReason
 from agent.domain.types import IncomingMessage
+from tools.schemas.patterns import PatternRefused, search_pattern
 
 #: A message older than this when it arrives is kept and not answered.
 MAX_AGE = timedelta(minutes=5)
+#: Characters of a message in which a wake pattern is looked for.
+PATTERN_CHARS = 10_000
 
 Reason = MessageReason
 State = MessageState
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerRules:
-    """What the operator decided: wake words, and whether groups are answered at all."""
+class Occasion:
+    """What is known of a message besides its words, when it is judged."""
 
-    wake_words: tuple[str, ...] = ()
-    answer_groups: bool = True
-    pattern: re.Pattern[str] | None = field(init=False, compare=False, default=None)
-
-    def __post_init__(self) -> None:
-        words = "|".join(re.escape(word) for word in self.wake_words if word)
-        object.__setattr__(self, "pattern", re.compile(words, re.IGNORECASE) if words else None)
-
-    def is_woken_by(self, text: str) -> bool:
-        return self.pattern is not None and self.pattern.search(text) is not None
+    now: datetime
+    quotes_bot: bool = False
+    """Whether it quotes one of the bot's own messages."""
+    is_decision: bool = False
+    """Whether it is a word on a call that waits for approval."""
+    is_command: bool = False
+    is_follow_up: bool = False
+    """Whether it follows, in time, a message of the same person that is to be answered."""
+    is_owner: bool = False
+    pause: PauseReason | None = None
+    """Why the account cannot speak in the chat."""
+    roll: float = 100.0
+    """A random number from 0 to below 100, for the chance to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,8 @@ class TriggerDecision:
     state: MessageState
     reason: MessageReason
     detail: str = ""
-    """For a message that is not answered: the notice for its chat, if ``state`` is ``waiting``."""
+    """For a message that is not answered: the notice for its chat, if ``state`` is ``waiting``;
+    else the name of the row that keeps the bot silent."""
     opens_loop: bool = False
     """Whether a silence towards the sender begins here."""
 
@@ -47,24 +58,18 @@ class TriggerDecision:
 
 
 def decide_trigger(
-    message: IncomingMessage,
-    rules: TriggerRules,
-    *,
-    now: datetime,
-    quotes_bot: bool,
-    is_decision: bool = False,
+    message: IncomingMessage, manners: Manners, occasion: Occasion
 ) -> TriggerDecision:
-    """Judge one message: whether it quotes one of the bot's own, and whether it is a word on a call
-    that waits."""
+    """Judge one message by the manners of its chat. The limits of answers come after this."""
     if refusal := _never_answered(message):
         return TriggerDecision(State.RECORDED, refusal)
-    reason = (
-        Reason.DECISION if is_decision else _why_answered(message, rules, quotes_bot=quotes_bot)
-    )
+    reason = _why_answered(message, manners, occasion)
     if reason in (Reason.NOT_ADDRESSED, Reason.GROUPS_OFF):
-        return TriggerDecision(State.RECORDED, reason)
-    if message.happened_at is not None and now - message.happened_at > MAX_AGE:
+        return TriggerDecision(State.RECORDED, reason, manners.said_by.get("groups", ""))
+    if message.happened_at is not None and occasion.now - message.happened_at > MAX_AGE:
         return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
+    if silence := _why_silent(message, manners, occasion, reason):
+        return silence
     return TriggerDecision(State.WAITING, reason)
 
 
@@ -80,15 +85,79 @@ def _never_answered(message: IncomingMessage) -> MessageReason | None:
     return None
 
 
-def _why_answered(
-    message: IncomingMessage, rules: TriggerRules, *, quotes_bot: bool
-) -> MessageReason:
+def _why_answered(message: IncomingMessage, manners: Manners, occasion: Occasion) -> MessageReason:
+    if occasion.is_decision:
+        return Reason.DECISION
+    if occasion.is_command:
+        return Reason.COMMAND
     if message.chat.kind == "private":
         return Reason.PRIVATE
-    if not rules.answer_groups:
+    if not manners.groups:
         return Reason.GROUPS_OFF
-    if message.mentions_bot:
+    if manners.wake_mention and message.mentions_bot:
         return Reason.MENTION
-    if rules.is_woken_by(message.spoken_text):
+    if _names_pattern(manners.wake_names).search(message.spoken_text):
         return Reason.WAKE_WORD
-    return Reason.QUOTE if quotes_bot else Reason.NOT_ADDRESSED
+    if manners.wake_quote and occasion.quotes_bot:
+        return Reason.QUOTE
+    return _why_woken(message.spoken_text, manners, occasion)
+
+
+def _why_woken(typed: str, manners: Manners, occasion: Occasion) -> MessageReason:
+    """By what a message of a group is answered that is not addressed to the bot."""
+    if manners.wake_prefixes and typed.lstrip().startswith(manners.wake_prefixes):
+        return Reason.PREFIX
+    if manners.wake_pattern and _is_found(manners.wake_pattern, typed):
+        return Reason.PATTERN
+    if manners.wake_always:
+        return Reason.ALWAYS
+    if occasion.is_follow_up:
+        return Reason.FOLLOW_UP
+    return Reason.CHANCE if occasion.roll < manners.wake_chance else Reason.NOT_ADDRESSED
+
+
+def _why_silent(
+    message: IncomingMessage, manners: Manners, occasion: Occasion, reason: MessageReason
+) -> TriggerDecision | None:
+    """Why a message is not answered that would be. Owners can always give commands and decide over
+    calls, unless the account cannot speak."""
+    if occasion.pause is not None:
+        return TriggerDecision(State.SILENT, Reason.PAUSED, occasion.pause.value)
+    if occasion.is_owner and reason in (Reason.COMMAND, Reason.DECISION):
+        return None
+    if manners.silenced_by:
+        return TriggerDecision(State.SILENT, Reason.SILENCED, manners.silenced_by)
+    if occasion.is_owner:
+        return None
+    moment = timezone.localtime(occasion.now).time()
+    if any(span.covers(moment) for span in manners.quiet_hours):
+        return _silent(Reason.QUIET_HOURS, manners, "quiet_hours")
+    if message.chat.kind == "private":
+        if manners.private == PrivateChats.OFF:
+            return _silent(Reason.PRIVATE_OFF, manners, "private")
+        if manners.private == PrivateChats.FRIENDS and not message.is_friend:
+            return _silent(Reason.NOT_FRIEND, manners, "private")
+    if message.sender_id in manners.denied_people:
+        return _silent(Reason.BLOCKED, manners, "denied_people")
+    if manners.allowed_people and message.sender_id not in manners.allowed_people:
+        return _silent(Reason.NOT_LISTED, manners, "allowed_people")
+    return None
+
+
+def _silent(reason: MessageReason, manners: Manners, said: str) -> TriggerDecision:
+    return TriggerDecision(State.SILENT, reason, manners.said_by.get(said, ""))
+
+
+@lru_cache(maxsize=1_000)
+def _names_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds any of ``names``, whatever their case; nothing where there is none."""
+    words = "|".join(re.escape(name) for name in names if name)
+    return re.compile(words or r"(?!)", re.IGNORECASE)
+
+
+def _is_found(pattern: str, typed: str) -> bool:
+    """A pattern that RE2 refuses, from before this version knew it, finds nothing."""
+    try:
+        return search_pattern(pattern, typed[:PATTERN_CHARS])
+    except PatternRefused:
+        return False

@@ -29,6 +29,12 @@ class MessageReason(TextChoices):
     MENTION = "mention", _("the bot was mentioned")
     WAKE_WORD = "wake_word", _("a wake word was said")
     QUOTE = "quote", _("the bot's own message was quoted")
+    PREFIX = "prefix", _("it begins with a wake prefix")
+    PATTERN = "pattern", _("a wake pattern was found in it")
+    CHANCE = "chance", _("chosen by chance")
+    ALWAYS = "always", _("every message is answered here")
+    FOLLOW_UP = "follow_up", _("it follows a message of the same person")
+    COMMAND = "command", _("a command")
     DECISION = "decision", _("a word on a call that waits for approval")
     LATER_RESULT = "later_result", _("the later result of a tool call")
     NOT_ADDRESSED = "not_addressed", _("not addressed to the bot")
@@ -45,8 +51,25 @@ class MessageReason(TextChoices):
     TOKEN_LIMIT = "token_limit", _("the tokens of the day are used up")
     BUDGET = "budget", _("a budget is used up")
     LOOP = "loop", _("too many exchanges in a row, as between two bots")
+    SILENCED = "silenced", _("this chat is silenced")
+    QUIET_HOURS = "quiet_hours", _("said in quiet hours")
+    PRIVATE_OFF = "private_off", _("private messages are not answered")
+    NOT_FRIEND = "not_friend", _("only private messages of friends are answered")
+    PAUSED = "paused", _("the bot may not speak in this chat")
+    RECALLED = "recalled", _("taken back before it was answered")
+    STOPPED = "stopped", _("the answer was stopped")
+    MERGED = "merged", _("answered together with a later message")
     OWNER_NOTE = "owner_note", _("a note to the owner")
     QUEUE_FULL = "queue_full", _("too many messages were waiting in this chat")
+
+
+class PauseReason(TextChoices):
+    """Why the account cannot speak in a chat."""
+
+    MUTED = "muted", _("muted")
+    ALL_MUTED = "all_muted", _("everybody in the group is muted")
+    LEFT = "left", _("no longer in the group")
+    BLOCKED = "blocked", _("the client refuses messages to this chat")
 
 
 class MessageDirection(TextChoices):
@@ -68,6 +91,7 @@ class RunState(TextChoices):
     FINISHED = "finished", _("finished")
     FAILED = "failed", _("failed")
     INTERRUPTED = "interrupted", _("interrupted")
+    STOPPED = "stopped", _("stopped")
 
 
 class StepPhase(TextChoices):

@@ -8,6 +8,7 @@ is work that a restarted server takes up again.
 from agent.models.approval import Approval
 from agent.models.digest import Digest
 from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
+from agent.models.manners import Manners
 from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, ResultPicture
 from agent.models.message import UNSETTLED, Message
 from agent.models.note import Note, NoteProposal
@@ -32,6 +33,7 @@ __all__ = [
     "EndpointChoice",
     "EndpointStatus",
     "KeptFile",
+    "Manners",
     "MediaFile",
     "Message",
     "MessageMedia",

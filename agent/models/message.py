@@ -105,6 +105,35 @@ class Message(models.Model):
     raw = models.JSONField(
         _("event"), null=True, blank=True, help_text=_("The event as the client sent it.")
     )
+    # Those that came later stand behind the large values; they may be null, for SQLite copies a
+    # whole table to add others.
+    quoted_id = models.CharField(_("quotes"), max_length=128, null=True, blank=True)  # noqa: DJ001
+    """The client's id of the message that it quotes."""
+    merged_into = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="merged",
+        verbose_name=_("answered with"),
+        db_index=False,
+        help_text=_("The later message of the same person that it is answered together with."),
+    )
+    part = models.PositiveSmallIntegerField(_("part"), null=True, blank=True)
+    """Of an answer in several messages: the number of this one, from 1."""
+    header = models.JSONField(_("said of it"), null=True, blank=True)
+    """What the frame before its words says besides sender, chat, id and time: ``chat_name``, and
+    ``mentions`` (a list of ``user_id`` and ``name``). Kept, so that it is the same in every
+    request."""
+    context_text = models.TextField(  # noqa: DJ001
+        _("quoted and forwarded"),
+        null=True,
+        blank=True,
+        help_text=_(
+            "The words of the messages that it quotes and forwards, as the model is shown them "
+            "after its own."
+        ),
+    )
 
     class Meta:
         verbose_name = _("message")
@@ -125,6 +154,11 @@ class Message(models.Model):
             models.Index(fields=["reason", "-id"], name="message_reason"),
             models.Index(fields=["sender_id", "-id"], name="message_sender"),
             models.Index(fields=["message_id"], name="message_client_id"),
+            models.Index(
+                fields=["merged_into"],
+                name="message_merged",
+                condition=Q(merged_into__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.states import SessionKind
+from agent.domain.states import PauseReason, SessionKind
 from tools.live_rows import Tracked
 
 #: The highest limit of answers that can be set.
@@ -72,6 +72,15 @@ class ChatSession(models.Model):
         help_text=_("0: no limit. Empty: as the bot's page says."),
     )
     is_continuing = models.BooleanField(default=False, editable=False)
+    context_after = models.BigIntegerField(null=True, editable=False)
+    """The key of the message after which the model is shown what was said; None: all of it."""
+    pause_reason = models.CharField(  # noqa: DJ001
+        _("cannot speak"), max_length=16, choices=PauseReason.choices, null=True, editable=False
+    )
+    """Why the account cannot speak here, as the client said; None where it can."""
+    paused_at = models.DateTimeField(_("since"), null=True, editable=False)
+    paused_until = models.DateTimeField(_("until"), null=True, editable=False)
+    """None: until it is lifted."""
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
     discovered_tools = models.JSONField(default=list, editable=False)

@@ -1,5 +1,6 @@
 """Committing incoming messages, with the decision to answer them or not."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,9 +11,11 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.answer_triggers import TriggerDecision, TriggerRules, decide_trigger
+from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
+from agent.domain.commands import Command, parse_command
+from agent.domain.manners import Manners, environment_manners
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
@@ -20,7 +23,7 @@ from agent.record.approvals import waiting_codes
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
-from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun, settings_version
 from agent.record.session_cache import KnownSession, SessionCache
 
 #: Clients use message ids again after some time; an id met again later than this is a new message.
@@ -38,13 +41,14 @@ class MessageArrival:
     """A message as it was received, not yet on record.
 
     ``plan`` is given where nothing of the chat is under way: if the message is to be
-    answered, its run begins in the same commit.
+    answered, its run begins in the same commit. ``is_follow_up``: it follows, in time, a message of
+    the same person that is to be answered.
     """
 
     message: IncomingMessage
     received_at: datetime
-    rules: TriggerRules
     plan: RunPlan | None = None
+    is_follow_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class AcceptedMessage:
     approval_reply: ApprovalReply | None = None
     account: AccountSettings = DEFAULT_ACCOUNT
     persona: Persona = field(default_factory=environment_persona)
+    manners: Manners = field(default_factory=environment_manners)
+    command: Command | None = None
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
         """``message``, which is to be answered, as claimed by this process."""
@@ -68,8 +74,20 @@ class AcceptedMessage:
             notice=self.decision.detail if self.decision else "",
             approval_reply=self.approval_reply,
             account=self.account,
+            command=self.command,
+            manners=self.manners,
             persona=self.begun.persona if self.begun else self.persona,
         )
+
+
+class _JudgedMessage(NamedTuple):
+    """An event's key and the decision on it, None for one that was seen before."""
+
+    key: str | None
+    decision: TriggerDecision | None
+    manners: Manners
+    approval_reply: ApprovalReply | None = None
+    command: Command | None = None
 
 
 class ArrivalStore:
@@ -82,6 +100,8 @@ class ArrivalStore:
         self._run_starter = run_starter
         self._quotas = quotas
         self._sessions = SessionCache()
+        self._version: int | None = None
+        """That of the settings, read in the present transaction."""
 
     def accept_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out.
@@ -95,8 +115,7 @@ class ArrivalStore:
             if arrival.plan and one.decision and one.decision.is_to_be_answered
         }
         if wishes:
-            version = self._quotas.version if self._quotas is not None else None
-            runs = self._run_starter.begin_runs(list(wishes.values()), version)
+            runs = self._run_starter.begin_runs(list(wishes.values()), self._version)
             for place, run in zip(wishes, runs, strict=True):
                 if isinstance(run, ActiveRun):
                     accepted[place] = replace(accepted[place], begun=run)
@@ -110,19 +129,15 @@ class ArrivalStore:
 
     def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         received = [(arrival.message, arrival.received_at) for arrival in arrivals]
+        self._obey_settings()
         chats = self._sessions.find(received)
-        judged = _judge_messages(arrivals, [chat.pk for chat in chats])
+        judged = self._judge_messages(arrivals, chats)
         wanted = [
             place
             for place, one in enumerate(judged)
             if one.decision and one.decision.is_to_be_answered
         ]
         if self._quotas is not None and wanted:
-            if self._quotas.has_changed():
-                # Also where the message has to wait: its media are fetched at once.
-                self._run_starter.obey_from(self._quotas.version or 0)
-                self._sessions.forget()  # a chat may have limits of its own now
-                chats = self._sessions.find(received)
             _apply_quotas(self._quotas, arrivals, chats, judged, wanted)
         rows = [
             self._row(arrival, chat.pk, one.key, one.decision)
@@ -139,9 +154,67 @@ class ArrivalStore:
                 approval_reply=one.approval_reply,
                 account=self._run_starter.accounts.find(arrival.message.chat.account),
                 persona=personas.find(arrival.message.chat, arrival.message.sender_id),
+                manners=one.manners,
+                command=one.command,
             )
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
         ]
+
+    def _obey_settings(self) -> None:
+        """Read what the operator has changed, before anything is judged by it."""
+        self._version = version = settings_version()
+        if self._quotas is not None and self._quotas.obey(version):
+            # Also where a message has to wait: its media are fetched at once.
+            self._run_starter.obey_from(version)
+            self._sessions.forget()  # a chat may have limits of its own now
+        self._run_starter.accounts.refresh(version)
+        self._run_starter.manners.refresh(version)
+
+    def _judge_messages(
+        self, arrivals: Sequence[MessageArrival], chats: Sequence[KnownSession]
+    ) -> list[_JudgedMessage]:
+        """The decision on each message by itself."""
+        sessions = [chat.pk for chat in chats]
+        seen = _find_seen(arrivals, sessions)
+        quoted = _find_own_messages(arrivals, sessions)
+        judged = []
+        for arrival, chat in zip(arrivals, chats, strict=True):
+            manners = self._run_starter.manners.current.find(arrival.message.chat)
+            key = _event_key(arrival, chat.pk, seen)
+            if key is not None and (chat.pk, key) in seen:
+                judged.append(_JudgedMessage(key, None, manners))
+                continue
+            if key is not None:
+                seen[chat.pk, key] = arrival.received_at
+            is_quote = (chat.pk, arrival.message.quoted_id) in quoted
+            judged.append(self._judge(arrival, chat, key, manners, quotes_bot=is_quote))
+        return judged
+
+    def _judge(
+        self,
+        arrival: MessageArrival,
+        chat: KnownSession,
+        key: str | None,
+        manners: Manners,
+        *,
+        quotes_bot: bool,
+    ) -> _JudgedMessage:
+        message = arrival.message
+        account = message.chat.account
+        reply = parse_approval_reply(message.text)
+        command = parse_command(message.text, manners.command_prefix)
+        occasion = Occasion(
+            now=arrival.received_at,
+            quotes_bot=quotes_bot,
+            is_decision=reply is not None and bool(waiting_codes(account, {reply.code})),
+            is_command=command is not None,
+            is_follow_up=arrival.is_follow_up,
+            is_owner=message.sender_id in self._run_starter.accounts.find(account).owners,
+            pause=chat.find_pause(arrival.received_at),
+            roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
+        )
+        decision = decide_trigger(message, manners, occasion)
+        return _JudgedMessage(key, decision, manners, reply, command)
 
     def _row(
         self, arrival: MessageArrival, session_pk: int, key: str | None, decision: TriggerDecision
@@ -169,42 +242,6 @@ class ArrivalStore:
             "created_at": arrival.received_at,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,
         }
-
-
-class _JudgedMessage(NamedTuple):
-    """An event's key and the decision on it, None for one that was seen before."""
-
-    key: str | None
-    decision: TriggerDecision | None
-    approval_reply: ApprovalReply | None = None
-
-
-def _judge_messages(
-    arrivals: Sequence[MessageArrival], sessions: Sequence[int]
-) -> list[_JudgedMessage]:
-    """The decision on each message by itself."""
-    seen = _find_seen(arrivals, sessions)
-    quoted = _find_own_messages(arrivals, sessions)
-    judged = []
-    for arrival, session_pk in zip(arrivals, sessions, strict=True):
-        key = _event_key(arrival, session_pk, seen)
-        if key is not None and (session_pk, key) in seen:
-            judged.append(_JudgedMessage(key, None))
-            continue
-        if key is not None:
-            seen[session_pk, key] = arrival.received_at
-        message = arrival.message
-        reply = parse_approval_reply(message.text)
-        decision = decide_trigger(
-            message,
-            arrival.rules,
-            now=arrival.received_at,
-            quotes_bot=(session_pk, message.quoted_id) in quoted,
-            is_decision=reply is not None
-            and bool(waiting_codes(message.chat.account, {reply.code})),
-        )
-        judged.append(_JudgedMessage(key, decision, reply))
-    return judged
 
 
 def _apply_quotas(

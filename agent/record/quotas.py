@@ -20,7 +20,6 @@ from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message
 from agent.record import spendings, tallies
 from agent.record.accounts import AccountRows
-from agent.record.runs import settings_version
 
 logger = logging.getLogger(__name__)
 State = Message.State
@@ -56,9 +55,8 @@ class AnswerQuotas:
         """Trust nothing remembered: a transaction was not committed."""
         self.version = None
 
-    def has_changed(self) -> bool:
-        """Whether an operator has changed the settings; if so, they apply from now on."""
-        version = settings_version()
+    def obey(self, version: int) -> bool:
+        """Apply the settings as of ``version`` from now on; whether they are others than before."""
         if version == self.version:
             return False
         self.accounts.refresh(version)

@@ -14,6 +14,8 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
+from agent.domain.commands import Command
+from agent.domain.manners import Manners, environment_manners
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
@@ -60,6 +62,10 @@ class PendingMessage:
     (:mod:`agent.domain.notices`)."""
     approval_reply: ApprovalReply | None = None
     """What it decides over a waiting call, where it is written like such a decision."""
+    command: Command | None = None
+    """What it orders, where it is a command."""
+    manners: Manners = field(default_factory=environment_manners)
+    """Those of its chat, as the commit saw them; as of the run, once that has begun."""
     persona: Persona = field(default_factory=environment_persona)
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of its account, as the commit saw it; as of the run, once that

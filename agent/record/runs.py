@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
+from agent.domain.manners import Manners, environment_manners
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
@@ -23,6 +24,7 @@ from agent.record.accounts import AccountRows
 from agent.record.chat_history import load_history
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
+from agent.record.manners import MannersRows
 from agent.record.personas import PersonaRows
 from agent.record.sessions import ChatGateSetting, load_session_state
 from tools.models import ConfigVersion
@@ -139,6 +141,8 @@ class ActiveRun:
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of the account, as it is from the run's beginning on."""
     persona: Persona = field(default_factory=environment_persona)
+    manners: Manners = field(default_factory=environment_manners)
+    """Those of the chat; both as they are from the run's beginning on."""
 
     @property
     def run_pk(self) -> int:
@@ -168,6 +172,7 @@ class RunStarter:
     ) -> None:
         self.accounts = accounts or AccountRows()
         self.personas = PersonaRows()
+        self.manners = MannersRows()
         self._process_id = process_id
         self._settings = settings
         self._reload = reload
@@ -184,6 +189,7 @@ class RunStarter:
         self._settings.forget()
         self.accounts.forget()
         self.personas.forget()
+        self.manners.forget()
         self._reloaded = None
 
     def obey_from(self, version: int) -> None:
@@ -196,6 +202,7 @@ class RunStarter:
         self._settings.refresh()
         if self._settings.version is not None:
             self.personas.refresh(self._settings.version)
+            self.manners.refresh(self._settings.version)
         if self._settings.version != self._reloaded:
             self._reload()
             self._reloaded = self._settings.version
@@ -212,6 +219,7 @@ class RunStarter:
         self.obey_from(version)
         self.accounts.refresh(version)
         self.personas.refresh(version)
+        self.manners.refresh(version)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
         taken = take_messages.matching(
@@ -297,6 +305,7 @@ class RunStarter:
             has_notes=has_any_note(),
             account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
             persona=persona,
+            manners=self.manners.current.find(chat) if chat else environment_manners(),
         )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from django.db import transaction
 
 from agent.domain.answer_policy import NO_OVERRIDES, LimitOverrides
+from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
@@ -28,7 +29,7 @@ touch_sessions = PreparedUpdate(
 session_query = PreparedSelect(
     ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
     .order_by()
-    .values_list("pk", "title", *OWN_LIMITS)
+    .values_list("pk", "title", "pause_reason", "paused_until", *OWN_LIMITS)
 )
 
 
@@ -38,6 +39,13 @@ class KnownSession(NamedTuple):
     pk: int
     title: str
     limits: LimitOverrides = NO_OVERRIDES
+    pause_reason: PauseReason | None = None
+    paused_until: datetime | None = None
+
+    def find_pause(self, now: datetime) -> PauseReason | None:
+        """Why the account cannot speak in the chat, at ``now``; None where it can."""
+        is_over = self.paused_until is not None and self.paused_until <= now
+        return None if is_over else self.pause_reason
 
 
 class SessionCache:
@@ -97,10 +105,11 @@ def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> Kno
             [place | {"title": title, "created_at": now, "last_message_at": now}]
         )
         return KnownSession(pk, title)
-    pk, known, *limits = found[0]
+    pk, known, pause, until, *limits = found[0]
     if title and known != title:
         ChatSession.objects.filter(pk=pk).update(title=title)
-    return KnownSession(pk, title or known, tuple(limits))
+    reason = PauseReason(pause) if pause else None
+    return KnownSession(pk, title or known, tuple(limits), reason, until)
 
 
 def _touch_sessions(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:

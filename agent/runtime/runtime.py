@@ -86,7 +86,7 @@ class Runtime:
         conversations = ConversationHandler(
             self.record, self.engines, outbox, self.jobs, media=self._media, memory=self.memory
         )
-        self._inbox = Inbox(self.record, conversations, wiring.build_trigger_rules())
+        self._inbox = Inbox(self.record, conversations)
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()

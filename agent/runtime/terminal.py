@@ -15,7 +15,6 @@ from typing import Any
 from django.utils import timezone
 
 from agent.chat.conversation import ConversationHandler, ToolCallWatcher
-from agent.domain.answer_triggers import TriggerRules
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
@@ -189,7 +188,7 @@ class TerminalChat:
         await self._runtime.close()
 
     async def _answer(self, message: IncomingMessage) -> int:
-        arrival = MessageArrival(message, timezone.now(), TriggerRules())
+        arrival = MessageArrival(message, timezone.now())
         committed = self._record.submit(self._record.arrivals.accept_messages, arrival)
         try:
             accepted = await asyncio.shield(committed)

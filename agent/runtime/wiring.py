@@ -20,7 +20,6 @@ from agent.builtin_tools import (
 from agent.builtin_tools.chat_tools import ChatTools
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain import answer_policy
-from agent.domain.answer_triggers import TriggerRules
 from agent.domain.endpoint import Endpoint
 from agent.domain.model_roles import ModelRole
 from agent.domain.types import MediaSource
@@ -232,10 +231,6 @@ def build_live_providers(record: Record, book: EndpointBook) -> list[LiveProvide
         McpToolProvider(record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved),
         HttpToolProvider(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))),
     ]
-
-
-def build_trigger_rules() -> TriggerRules:
-    return TriggerRules((settings.BOT_NAME, *settings.BOT_ALIASES), settings.GROUP_REPLY_ON_MENTION)
 
 
 def build_quotas(accounts: AccountRows) -> AnswerQuotas:

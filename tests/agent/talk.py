@@ -7,7 +7,6 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.domain.answer_triggers import TriggerRules
 from agent.domain.errors import LLMError
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.llm.base import LLMRequest, LLMResponse
@@ -54,7 +53,6 @@ def arrival(said: IncomingMessage, **fields: Any) -> MessageArrival:
     return MessageArrival(
         said,
         fields.pop("received_at", timezone.now()),
-        fields.pop("rules", TriggerRules()),
         **fields,
     )
 

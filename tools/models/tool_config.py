@@ -70,6 +70,17 @@ class ToolConfig(LiveModel):
         default="",
         help_text=_("The listed people or groups, separated by commas, spaces or line breaks."),
     )
+    other_chats = models.TextField(
+        _("other chats"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "Of send_message: the other chats of the same account that it may send to, one a "
+            "line, each with those for whom: group:123456 owners, or private:20002 everyone, or "
+            "group:123456 30003 30004."
+        ),
+    )
     requires_approval = models.CharField(
         _("needs approval"),
         max_length=16,
@@ -153,7 +164,12 @@ class ToolConfig(LiveModel):
     tracked = Tracked(
         fields=(
             *("enabled", "visibility", "pinned", "scope", "allowed", "allowed_ids", "looked_at"),
-            *("requires_approval", "calls_per_minute_person", "calls_per_minute_chat"),
+            *(
+                "other_chats",
+                "requires_approval",
+                "calls_per_minute_person",
+                "calls_per_minute_chat",
+            ),
             *("mock_enabled", "mock_value", "description", "parameter_descriptions"),
             "timeout_seconds",
         )

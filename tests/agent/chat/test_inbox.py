@@ -12,7 +12,6 @@ from asgiref.sync import sync_to_async
 from agent.chat import inbox as module
 from agent.chat.conversation import ConversationHandler
 from agent.chat.inbox import Inbox
-from agent.domain.answer_triggers import TriggerRules
 from agent.domain.errors import LLMError
 from agent.llm.messages import strip_frame
 from agent.models import Message, Run
@@ -48,7 +47,6 @@ async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
                     mailbox,
                     BackgroundCalls(record, lambda _account: None),
                 ),
-                TriggerRules(),
             )
         )
         return made[-1]

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from agent.domain.answer_triggers import MAX_AGE, TriggerRules, decide_trigger
+from agent.domain.answer_triggers import MAX_AGE, Occasion, decide_trigger
+from agent.domain.manners import Manners
 from agent.domain.types import ChatAddress, IncomingMessage
 
 NOW = timezone.now()
-RULES = TriggerRules(("Frost", "小霜", "f.r."))
+MANNERS = Manners(wake_names=("Frost", "小霜", "f.r."))
 
 
 def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
@@ -20,15 +21,15 @@ def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
 
 
 def verdict(
-    message: IncomingMessage, rules: TriggerRules = RULES, *, quotes_bot: bool = False
+    message: IncomingMessage, manners: Manners = MANNERS, *, quotes_bot: bool = False
 ) -> tuple[str, str]:
-    decision = decide_trigger(message, rules, now=NOW, quotes_bot=quotes_bot)
+    decision = decide_trigger(message, manners, Occasion(NOW, quotes_bot=quotes_bot))
     return decision.state, decision.reason
 
 
 def test_private_messages_are_always_answered():
     assert verdict(said(kind="private")) == ("waiting", "private")
-    assert verdict(said(kind="private"), TriggerRules(answer_groups=False)) == (
+    assert verdict(said(kind="private"), Manners(groups=False)) == (
         "waiting",
         "private",
     )
@@ -57,7 +58,7 @@ def test_wake_words_are_looked_for_in_what_was_said_and_not_in_what_was_rendered
 
 
 def test_empty_wake_words_wake_nobody():
-    assert verdict(said(), TriggerRules(("", ""))) == ("recorded", "not_addressed")
+    assert verdict(said(), Manners(wake_names=("", ""))) == ("recorded", "not_addressed")
 
 
 def test_a_quote_of_the_bots_own_message_is_answered():
@@ -66,7 +67,7 @@ def test_a_quote_of_the_bots_own_message_is_answered():
 
 def test_groups_that_are_switched_off_are_recorded_whatever_is_said():
     message = said("Frost!", mentions_bot=True)
-    assert verdict(message, TriggerRules(("Frost",), answer_groups=False), quotes_bot=True) == (
+    assert verdict(message, Manners(groups=False, wake_names=("Frost",)), quotes_bot=True) == (
         "recorded",
         "groups_off",
     )

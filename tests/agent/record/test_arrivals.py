@@ -6,9 +6,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.domain.answer_triggers import TriggerRules
 from agent.domain.types import ChatAddress
-from agent.models import ChatSession, Message, Run
+from agent.models import ChatSession, Manners, Message, Run
 from agent.record import session_cache
 from agent.record.arrivals import ArrivalStore, refuse_messages
 from agent.record.commit import GroupCommit
@@ -140,7 +139,7 @@ def test_a_session_that_is_remembered_is_not_looked_up_again(
     store = arrivals()
     with django_capture_on_commit_callbacks(execute=True):
         store.accept_messages([arrival(message())])
-    with django_assert_num_queries(2):  # the message, and the time of the session
+    with django_assert_num_queries(3):  # the settings, the message, and the time of the session
         store.accept_messages([arrival(message())])
 
 
@@ -269,11 +268,12 @@ def test_no_run_begins_for_what_is_not_answered():
     assert not Run.objects.exists()
 
 
-def test_the_rules_are_those_of_the_moment_it_arrived():
-    accepted = arrivals().accept_messages(
-        [arrival(message("Frost?", GROUP), rules=TriggerRules(words)) for words in ((), ("Frost",))]
-    )
-    assert reasons(accepted) == ["not_addressed", "wake_word"]
+def test_a_row_of_manners_counts_from_the_next_message_on():
+    store = arrivals()
+    before = store.accept_messages([arrival(message("Frost?", GROUP))])
+    Manners.objects.create(name="names", wake_names="Frost")
+    after = store.accept_messages([arrival(message("Frost?", GROUP))])
+    assert reasons([*before, *after]) == ["not_addressed", "wake_word"]
 
 
 # --- No room ------------------------------------------------------------------------

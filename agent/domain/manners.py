@@ -1,0 +1,127 @@
+"""How the bot behaves in a chat: whom it hears, when it keeps silent, and how it speaks. Pure, but
+for what the environment says.
+
+A frozen copy of what the rows of :class:`agent.models.Manners` say together for one chat; the
+program's own values stand here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import time
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+#: Characters of one message at most, whatever a row says: QQ takes no more.
+MOST_PART_CHARS = 4_500
+#: Seconds within which messages of one person can be answered together.
+MOST_MERGE_SECONDS = 10.0
+
+
+class PrivateChats(TextChoices):
+    """Whose private messages are answered."""
+
+    ON = "on", _("everybody's")
+    FRIENDS = "friends", _("friends'")
+    OFF = "off", _("nobody's")
+
+
+class MarkdownStyle(TextChoices):
+    """What becomes of Markdown in an answer; QQ shows it raw."""
+
+    AS_IS = "as_is", _("sent as it is")
+    PLAIN = "plain", _("made plain text")
+    PICTURE = "picture", _("tables, formulae and code as a picture, the rest as plain text")
+
+
+class QuietSpan(NamedTuple):
+    """Hours of the day in which nothing is said; one that ends before it begins goes over
+    midnight."""
+
+    start: time
+    end: time
+
+    def covers(self, moment: time) -> bool:
+        if self.start <= self.end:
+            return self.start <= moment < self.end
+        return moment >= self.start or moment < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What counts in one chat."""
+
+    groups: bool = True
+    private: PrivateChats = PrivateChats.ON
+    wake_mention: bool = True
+    wake_quote: bool = True
+    wake_names: tuple[str, ...] = ()
+    """Names and aliases, found anywhere in what was typed, whatever their case."""
+    wake_prefixes: tuple[str, ...] = ()
+    wake_pattern: str = ""
+    """A regular expression of RE2, whose matching takes linear time."""
+    wake_chance: float = 0.0
+    """Percent of the messages of a group that are answered although nothing else wakes the bot."""
+    wake_always: bool = False
+    allowed_people: frozenset[str] = frozenset()
+    """Not empty: nobody else is answered, but for owners."""
+    denied_people: frozenset[str] = frozenset()
+    quiet_hours: tuple[QuietSpan, ...] = ()
+    command_prefix: str = "/"
+    """"" for no commands."""
+    silenced_by: str = ""
+    """The name of a row that silences the chat; "" for none."""
+    mention: bool | None = None
+    """Whether answers in groups begin with an at of the sender; None: as the persona says."""
+    quote: bool | None = None
+    part_chars: int = 2_000
+    """Characters of one message at most; a longer answer is sent in parts."""
+    forward_above: int = 15_000
+    """Characters of an answer above which it is sent as a merged forward; 0: never."""
+    markdown: MarkdownStyle = MarkdownStyle.AS_IS
+    sends_per_minute: int | None = None
+    """Messages sent to one chat a minute, 0 without a limit; None: as CHAT_ANSWERS_PER_MINUTE."""
+    typing: bool = False
+    """Whether a private chat shows that the bot is typing."""
+    reaction: str = ""
+    """The id of the emoji with which a message in a group is marked while it is answered."""
+    says_beside_calls: bool = False
+    """Whether the words that a model writes beside a tool call are sent."""
+    ambient_messages: int = 0
+    """Recent messages of a group, not for the bot, that the model is shown."""
+    ambient_chars: int = 2_000
+    ambient_minutes: int = 30
+    merge_seconds: float = 0.0
+    """Seconds in which further messages of the same person are awaited and answered together."""
+    endpoint: int | None = None
+    """The key of the endpoint that is asked first for chat; None: as the persona says."""
+    said_by: Mapping[str, str] = field(default_factory=dict)
+    """The name of the row that says a field, by the field's name."""
+
+
+def environment_manners() -> Manners:
+    """What counts where no row says otherwise."""
+    names = tuple(filter(None, (settings.BOT_NAME, *settings.BOT_ALIASES)))
+    return Manners(groups=settings.GROUP_REPLY_ON_MENTION, wake_names=names)
+
+
+def parse_quiet_hours(text: str) -> tuple[QuietSpan, ...]:
+    """``23:00-07:30``, one a line or separated by commas. Raises :class:`ValueError` with the part
+    that is none."""
+    return tuple(
+        _parse_span(part.strip())
+        for part in text.replace("，", ",").replace("\n", ",").split(",")
+        if part.strip()
+    )
+
+
+def _parse_span(text: str) -> QuietSpan:
+    first, dash, last = text.replace("：", ":").replace("–", "-").partition("-")
+    try:
+        if not dash:
+            raise ValueError
+        return QuietSpan(time.fromisoformat(first.strip()), time.fromisoformat(last.strip()))
+    except ValueError as error:
+        raise ValueError(text[:40]) from error

@@ -1,0 +1,267 @@
+"""Manners: how the bot behaves in the chats that a row is for."""
+
+import math
+from typing import Any, ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.domain.manners import (
+    MOST_MERGE_SECONDS,
+    MOST_PART_CHARS,
+    MarkdownStyle,
+    PrivateChats,
+    parse_quiet_hours,
+)
+from agent.domain.states import SessionKind
+from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
+from tools.live_rows import LiveModel, Tracked
+from tools.models.row_validation import check_ids
+from tools.schemas.patterns import PatternRefused, compile_pattern
+
+#: What a text says that means "none", where an empty one means "as the rows behind it say".
+NONE = "-"
+FEWEST_PART_CHARS = 100
+MOST_AMBIENT, MOST_AMBIENT_CHARS, MOST_AMBIENT_MINUTES = 200, 100_000, 10_080
+MOST_FORWARD, MOST_SENDS = 1_000_000, 10_000
+
+PLACES = ("account", "chat_kind", "chats")
+WAKING = (
+    *("groups", "private", "wake_mention", "wake_quote", "wake_names", "wake_prefixes"),
+    *("wake_pattern", "wake_chance", "wake_always"),
+)
+LISTS = ("allowed_people", "denied_people")
+HEARING = ("ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds")
+SPEAKING = (
+    *("mention", "quote", "part_chars", "forward_above", "markdown", "sends_per_minute"),
+    *("typing", "reaction", "says_beside_calls"),
+)
+SAID = (*WAKING, *LISTS, "quiet_hours", "command_prefix", *HEARING, *SPEAKING, "endpoint")
+"""The fields that say something of the manners; empty ones leave it to the rows behind."""
+
+
+def _yes_no(name: Any, help_text: Any = "") -> "models.BooleanField[Any, Any]":
+    return models.BooleanField(name, null=True, blank=True, help_text=help_text)
+
+
+def _words(name: Any, help_text: Any) -> "models.TextField[Any, Any]":
+    return models.TextField(name, blank=True, default="", help_text=help_text)
+
+
+def _number(
+    name: Any, help_text: Any, most: int, fewest: int = 0
+) -> "models.PositiveIntegerField[Any, Any]":
+    return models.PositiveIntegerField(
+        name,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(fewest), MaxValueValidator(most)],
+        help_text=help_text,
+    )
+
+
+class Manners(LiveModel):
+    """How the bot behaves in some chats. What is empty is as the less particular rows say, and
+    last as the program has it.
+
+    The most particular row counts: one that lists the chat before one for its account and kind,
+    that before one for its account, its kind, and all; of two that list it the one with fewer
+    chats, then the older one. Two fields do not wait for that: a chat is silent where any row that
+    is for it silences it, and a person is denied where any row denies him.
+    """
+
+    name = models.CharField(_("name"), max_length=100, unique=True, validators=[NO_CONTROLS])
+    enabled = models.BooleanField(_("enabled"), default=True)
+    silenced = models.BooleanField(
+        _("silenced"),
+        default=False,
+        help_text=_(
+            "Nothing is said in these chats; what is said there is kept. Owners can still give "
+            "commands."
+        ),
+    )
+    account = models.CharField(
+        _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
+    )
+    chat_kind = models.CharField(
+        _("kind of chat"),
+        max_length=16,
+        choices=SessionKind.choices,
+        blank=True,
+        default="",
+        help_text=_("Empty: groups and private chats."),
+    )
+    chats = _words(
+        _("chats"),
+        _("One a line: group:123456 or private:20002. Empty: all chats of the account and kind."),
+    )
+    groups = _yes_no(_("answers in groups"), _("Empty: GROUP_REPLY_ON_MENTION."))
+    private = models.CharField(
+        _("private messages answered"),
+        max_length=8,
+        choices=PrivateChats.choices,
+        blank=True,
+        default="",
+    )
+    wake_mention = _yes_no(_("woken by a mention"))
+    wake_quote = _yes_no(_("woken by a quote of the bot"))
+    wake_names = _words(
+        _("names and aliases"),
+        _(
+            "One a line: a message that holds one of them is answered. Empty: BOT_NAME and "
+            "BOT_ALIASES. “-”: none."
+        ),
+    )
+    wake_prefixes = _words(
+        _("prefixes"), _("One a line: a message that begins with one of them is answered.")
+    )
+    wake_pattern = models.CharField(
+        _("regular expression"),
+        max_length=1_000,
+        blank=True,
+        default="",
+        help_text=_("Of RE2: a message in which it is found is answered. “-”: none."),
+    )
+    wake_chance = models.FloatField(
+        _("chance (%)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(100)],
+        help_text=_("Of the other messages of a group, so many in a hundred are answered."),
+    )
+    wake_always = _yes_no(_("every message is answered"))
+    allowed_people = _words(
+        _("people answered"), _("Ids, one a line. Not empty: nobody else is, but for owners.")
+    )
+    denied_people = _words(
+        _("people not answered"), _("Ids, one a line. What they say is kept, and not answered.")
+    )
+    quiet_hours = _words(
+        _("quiet hours"), _("One a line: 23:00-07:30. Owners are answered all the same.")
+    )
+    command_prefix = models.CharField(
+        _("prefix of commands"),
+        max_length=8,
+        blank=True,
+        default="",
+        help_text=_("Before help, reset, stop, status and so on. Empty: /. “-”: no commands."),
+    )
+    ambient_messages = _number(
+        _("messages of others shown"),
+        _(
+            "So many recent messages of a group that were not for the bot are shown to the model. "
+            "0: none."
+        ),
+        MOST_AMBIENT,
+    )
+    ambient_chars = _number(_("of those, characters at most"), "", MOST_AMBIENT_CHARS)
+    ambient_minutes = _number(_("of those, minutes old at most"), "", MOST_AMBIENT_MINUTES)
+    merge_seconds = models.FloatField(
+        _("wait for further messages (seconds)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(MOST_MERGE_SECONDS)],
+        help_text=_(
+            "Messages of one person that follow each other within this time are answered together. "
+            "0: each by itself."
+        ),
+    )
+    mention = _yes_no(_("at the sender in groups"), _("Empty: as the persona says."))
+    quote = _yes_no(_("quote the message in groups"), _("Empty: as the persona says."))
+    part_chars = _number(
+        _("characters of one message"),
+        _("A longer answer is sent in several messages."),
+        MOST_PART_CHARS,
+        FEWEST_PART_CHARS,
+    )
+    forward_above = _number(
+        _("merged forward above (characters)"),
+        _("A longer answer is sent as one merged forward. 0: never."),
+        MOST_FORWARD,
+    )
+    markdown = models.CharField(
+        _("Markdown"), max_length=8, choices=MarkdownStyle.choices, blank=True, default=""
+    )
+    sends_per_minute = _number(
+        _("messages to one chat a minute"),
+        _("More wait for their turn. 0: no limit. Empty: as many as answers in one chat."),
+        MOST_SENDS,
+    )
+    typing = _yes_no(_("“is typing” in private chats"), _("Where the client can show it."))
+    reaction = models.CharField(
+        _("reaction while it works"),
+        max_length=16,
+        blank=True,
+        default="",
+        help_text=_(
+            "The id of an emoji with which a message in a group is marked while it is answered, "
+            "for example 424. “-”: none."
+        ),
+    )
+    says_beside_calls = _yes_no(
+        _("say what is written beside tool calls"),
+        _("Words like “let me look it up” are sent at once."),
+    )
+    endpoint = models.ForeignKey(
+        ModelEndpoint,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("model endpoint asked first"),
+        help_text=_("Empty: as the persona says."),
+    )
+    created_at = models.DateTimeField(_("made"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    tracked = Tracked(fields=("name", "enabled", "silenced", *PLACES, *SAID))
+
+    class Meta:
+        verbose_name = _("manners")
+        verbose_name_plural = _("manners")
+        ordering = ("account", "chat_kind", "name")
+        indexes: ClassVar = []
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        problems: dict[str, Any] = {
+            name: found for name in LISTS if (found := check_ids(getattr(self, name)))
+        }
+        if found := [line for line in self.chat_keys if not _is_chat(line)]:
+            problems["chats"] = [
+                gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
+                % {"chat": line[:64]}
+                for line in found
+            ]
+        for name in ("wake_chance", "merge_seconds"):
+            if (number := getattr(self, name)) is not None and not math.isfinite(number):
+                problems[name] = gettext("Enter a number.")
+        try:
+            parse_quiet_hours(self.quiet_hours)
+        except ValueError as error:
+            problems["quiet_hours"] = gettext("“%(span)s” is not like 23:00-07:30.") % {
+                "span": error
+            }
+        if self.wake_pattern not in ("", NONE):
+            try:
+                compile_pattern(self.wake_pattern)
+            except PatternRefused as error:
+                problems["wake_pattern"] = gettext(error.text) % error.values
+        if problems:
+            raise ValidationError(problems)
+
+    @property
+    def chat_keys(self) -> tuple[str, ...]:
+        """The chats that it lists, as ``kind:peer``."""
+        words = self.chats.replace(",", " ").replace("，", " ").split()
+        return tuple(dict.fromkeys(word.removeprefix("onebot:") for word in words))
+
+
+def _is_chat(text: str) -> bool:
+    kind, colon, peer = text.partition(":")
+    return bool(colon and peer) and kind in SessionKind.values and not check_ids(peer)

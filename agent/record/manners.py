@@ -1,0 +1,122 @@
+"""The rows of manners, as the transactions of one process see them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agent.domain.manners import Manners, environment_manners, parse_quiet_hours
+from agent.domain.types import ChatAddress
+from agent.models import Manners as MannersRow
+from agent.models.manners import NONE, SAID
+from tools.models.row_validation import parse_ids
+
+#: Chats whose manners are remembered; beyond that all are put together again.
+REMEMBERED = 10_000
+#: The platform whose chats have manners; in a terminal everything is answered.
+ONEBOT = "onebot"
+_ID_LISTS = frozenset({"allowed_people", "denied_people"})
+_LINES = frozenset({"wake_names", "wake_prefixes"})
+_WORDS = frozenset({"wake_pattern", "command_prefix", "reaction"})
+
+
+@dataclass(frozen=True, slots=True)
+class MannersTable:
+    """The rows that are switched on, the most particular first."""
+
+    rows: tuple[MannersRow, ...] = ()
+    base: Callable[[], Manners] = environment_manners
+    _known: dict[ChatAddress, Manners] = field(default_factory=dict, compare=False)
+
+    def find(self, chat: ChatAddress) -> Manners:
+        """What counts in ``chat``. May be called in any thread."""
+        if (found := self._known.get(chat)) is None:
+            found = combine_rows(self.base(), self.matching(chat))
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[chat] = found
+        return found
+
+    def matching(self, chat: ChatAddress) -> Iterator[MannersRow]:
+        """The rows for ``chat``, the most particular first."""
+        return (row for row in self.rows if is_for(row, chat))
+
+
+class MannersRows:
+    """The table as new as the last :meth:`refresh`. Only the database thread calls the methods;
+    ``current`` may be read anywhere."""
+
+    def __init__(self, base: Callable[[], Manners] = environment_manners) -> None:
+        self._version: int | None = None
+        self._base = base
+        self.current = MannersTable(base=base)
+
+    def refresh(self, version: int) -> None:
+        """Read the rows again, unless they were read at ``version`` of the settings already."""
+        if version != self._version:
+            self.current = load_manners_table(self._base)
+            self._version = version
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._version = None
+
+
+def load_manners_table(base: Callable[[], Manners] = environment_manners) -> MannersTable:
+    rows = MannersRow.objects.filter(enabled=True).order_by("pk")
+    return MannersTable(tuple(sorted(rows, key=_rank)), base)
+
+
+def is_for(row: MannersRow, chat: ChatAddress) -> bool:
+    """Whether ``row`` says something of ``chat``."""
+    return (
+        chat.platform == ONEBOT
+        and row.account in ("", chat.account)
+        and row.chat_kind in ("", chat.kind)
+        and (not row.chats or chat.key in row.chat_keys)
+    )
+
+
+def combine_rows(base: Manners, rows: Iterable[MannersRow]) -> Manners:
+    """``base`` with what ``rows`` say, of which the first counts; but silence and denial add up."""
+    said: dict[str, Any] = {}
+    said_by: dict[str, str] = {}
+    denied, silenced_by = frozenset[str](), ""
+    for row in rows:
+        silenced_by = silenced_by or (row.name if row.silenced else "")
+        for name, value in _said(row):
+            if name == "denied_people":
+                denied |= value
+                said_by.setdefault(name, row.name)
+            elif name not in said:
+                said[name], said_by[name] = value, row.name
+    if not (said_by or silenced_by):
+        return base
+    return replace(base, **said, denied_people=denied, silenced_by=silenced_by, said_by=said_by)
+
+
+def _rank(row: MannersRow) -> tuple[bool, int, bool, bool, int]:
+    """The most particular row is the least."""
+    count = len(row.chat_keys)
+    return not count, count, not row.account, not row.chat_kind, row.pk
+
+
+def _said(row: MannersRow) -> Iterator[tuple[str, Any]]:
+    """The fields of ``row`` that are not empty, as the manners have them."""
+    for name in SAID:
+        value = row.endpoint_id if name == "endpoint" else getattr(row, name)
+        if value is None or value == "":
+            continue
+        yield name, _parsed(name, value)
+
+
+def _parsed(name: str, value: Any) -> Any:
+    if name in _ID_LISTS:
+        return frozenset(one.rpartition(":")[2] for one in parse_ids(value))
+    if name in _LINES:
+        lines = (line.strip() for line in value.splitlines())
+        return tuple(dict.fromkeys(line for line in lines if line and line != NONE))
+    if name in _WORDS:
+        return "" if value.strip() == NONE else value.strip()
+    if name == "quiet_hours":
+        return parse_quiet_hours(value)
+    return value
