@@ -4,17 +4,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from django.utils.translation import gettext_noop
-
-from agent.chat.answer_outcome import answer_outcome
-from agent.chat.final_answer import approval_outcome_text, build_final_parts
+from agent.chat.endings import RunEndings
+from agent.chat.final_answer import approval_outcome_text
 from agent.chat.history import open_conversation
+from agent.chat.message_run import MessageRun
 from agent.chat.run_context import build_spenders, build_tool_context
-from agent.domain import notices
-from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, build_apology
-from agent.domain.notices import NOTICES, notice_text
+from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
 from agent.domain.state import ChatState
-from agent.domain.states import MessageReason, MessageState, RunOrigin, RunState
+from agent.domain.states import RunOrigin
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
 from agent.llm.meter import scope, spending_for
@@ -24,14 +21,11 @@ from agent.memory.service import MemoryService
 from agent.record.approvals import ApprovalDecision, ApprovalOutcome, apply_approval_decisions
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage
-from agent.record.replies import RunCompletion, SendResult
 from agent.record.run_journal import RunJournal
-from agent.record.runs import ActiveRun, RecordedAnswer, RunPlan, StartRun
-from agent.record.tallies import chat_subject, take_notice_of_day
+from agent.record.runs import ActiveRun, RunPlan, StartRun
 from agent.run.allowance import SendAllowance
-from agent.run.answers import only_repeats
 from agent.run.deferred_calls import DeferredCalls
-from agent.run.flow import ChatPauses, EndReason
+from agent.run.flow import ChatPauses
 from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
 from agent.run.persona_engines import PersonaEngines
@@ -44,26 +38,9 @@ from tools.registry.time_limits import time_limit
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
-State = MessageState
 
-REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
-ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
+
 ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
-
-
-@dataclass(slots=True)
-class MessageRun:
-    """The run that answers one message, and the message's state meanwhile."""
-
-    pending: PendingMessage
-    active: ActiveRun
-    sender: MessageSender
-    notes: list[str] = field(default_factory=list)
-    """For the record: what was left out, and why."""
-
-    @property
-    def message(self) -> IncomingMessage:
-        return self.pending.message
 
 
 @dataclass(slots=True)
@@ -79,6 +56,10 @@ class ConversationHandler:
     media: MediaPipeline | None = field(default=None)
     pauses: ChatPauses = field(default_factory=ChatPauses)
     memory: MemoryService | None = field(default=None)
+    endings: RunEndings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.endings = RunEndings(self.record, self.memory)
 
     def build_run_plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
@@ -120,9 +101,9 @@ class ConversationHandler:
             )
         run = MessageRun(pending, active, self._sender(pending, active))
         if active.answer is not None:
-            await self._finish_recorded(run, active.answer)
+            await self.endings.finish_recorded(run, active.answer)
         elif pending.notice:
-            await self._send_notice(run)
+            await self.endings.send_notice(run)
         else:
             with spending_for(**build_spenders(pending, active.persona.name)):
                 await self._answer(run, prefetch, resumed=resumed)
@@ -142,16 +123,16 @@ class ConversationHandler:
         except ClaimLost:
             raise
         except BudgetSpent as spent:
-            await self._stop(run, spent)
+            await self.endings.stop(run, spent)
         except AgentError as error:
-            await self._fail(run, str(error))
+            await self.endings.fail(run, str(error))
         except (
             Exception
         ) as error:  # the boundary of a run: a bug in it costs one answer, not the chat
             logger.exception("Run %s failed", active.run_pk)
-            await self._fail(run, f"{type(error).__name__}: {error}")
+            await self.endings.fail(run, f"{type(error).__name__}: {error}")
         else:
-            await self._finish(run, result)
+            await self.endings.finish(run, result)
 
     def _sender(self, pending: PendingMessage, active: ActiveRun) -> MessageSender:
         is_demo = self.engines.find(active.persona).model.is_demo
@@ -259,125 +240,4 @@ class ConversationHandler:
             is_gated=is_gated and not (pending.is_later_result or active.gate.is_continuing),
             discoveries=RunDiscoveries(pending.session_pk, active.discovered),
             has_spoken=lambda: sender.has_spoken,
-        )
-
-    async def _finish(self, run: MessageRun, result: RunResult) -> None:
-        """Send what the loop came to, and record the end."""
-        pending, sender, text = run.pending, run.sender, result.text.strip()
-        sent = None
-        if only_repeats(text, sender.said):
-            run.notes.append(REPEATED)
-        elif text and not sender.has_replied:
-            if (fitted := sender.allowance.cut_to_fit(text)) != text:
-                text = fitted
-                run.notes.append(ANSWER_CUT)
-            parts = build_final_parts(run.message, text, run.active.persona)
-            sent = await sender.send_final(parts, text, result.last_step)
-        outcome = answer_outcome(sent, sender, result)
-        continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
-        if continues != run.active.gate.is_continuing:
-            await sender.journal.set_continuing(pending.session_pk, continues)
-        await sender.journal.finish(
-            RunCompletion(
-                run_pk=run.active.run_pk,
-                run_state=RunState.FINISHED,
-                message_pk=pending.pk,
-                final_text=text,
-                error="out of model calls" if result.out_of_calls else "",
-                notes=[*run.notes, *result.notes],
-                model_calls=result.calls,
-                input_tokens=result.input_tokens,
-                output_tokens=result.output_tokens,
-                step=None if sent else result.last_step,
-                outcome=sent,
-                message_state=outcome.state,
-                detail=outcome.detail,
-                in_history=outcome.in_history and not pending.is_later_result,  # never sent
-            )
-        )
-        if self.memory is not None:
-            self.memory.after_turn(pending.session_pk, run.message.chat)
-
-    async def _send_notice(self, run: MessageRun) -> None:
-        """Send one sentence that says why there is no answer. No model is called; nothing enters
-        the history."""
-        notice = run.pending.notice
-        persona = run.active.persona
-        text = notice_text(notice, run.message.text, persona.language)
-        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
-        await run.sender.journal.finish(
-            RunCompletion(
-                run_pk=run.active.run_pk,
-                run_state=RunState.FINISHED,
-                message_pk=run.pending.pk,
-                message_state=State.SILENT,
-                detail=notice if notice in NOTICES else "",
-                final_text=text,
-                outcome=SendResult(sent.pk, sent.delivery, is_speech=False),
-            )
-        )
-
-    async def _fail(self, run: MessageRun, error: str) -> None:
-        """Send the chat one neutral sentence; the record keeps the error for the operator."""
-        logger.warning("Message %s was not answered: %s", run.pending.pk, error)
-        persona = run.active.persona
-        text = build_apology(run.message.text, persona.language)
-        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
-        await run.sender.journal.finish(
-            RunCompletion(
-                run_pk=run.active.run_pk,
-                run_state=RunState.FAILED,
-                message_pk=run.pending.pk,
-                message_state=State.FAILED,
-                detail=error,
-                error=error,
-                notes=run.notes,
-                outcome=SendResult(sent.pk, sent.delivery, is_speech=False),
-            )
-        )
-
-    async def _stop(self, run: MessageRun, spent: BudgetSpent) -> None:
-        """End a message for which a budget has nothing left. Once a day the chat is told so; what
-        nobody asks for ends silently."""
-        pending, persona, text, sent = run.pending, run.active.persona, "", None
-        has_spoken = run.sender.has_spoken
-        subject = chat_subject(run.message.chat, run.message.sender_id)
-        if not pending.is_later_result and await self.record.submit(take_notice_of_day, subject):
-            text = notice_text(notices.BUDGET, run.message.text, persona.language)
-            sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
-        await run.sender.journal.finish(
-            RunCompletion(
-                run_pk=run.active.run_pk,
-                run_state=RunState.FINISHED,
-                message_pk=pending.pk,
-                message_state=State.ANSWERED if has_spoken else State.SILENT,
-                reason="" if has_spoken else MessageReason.BUDGET,
-                detail=str(spent),
-                final_text=text,
-                notes=[*run.notes, str(spent)],
-                outcome=SendResult(sent.pk, sent.delivery, is_speech=False) if sent else None,
-                in_history=has_spoken and not pending.is_later_result,
-            )
-        )
-
-    async def _finish_recorded(self, run: MessageRun, answer: RecordedAnswer) -> None:
-        """Finish a run whose final message an earlier process had put on record."""
-        sent, state, notice = None, answer.state, run.pending.notice
-        if state == State.PENDING:
-            sent = await run.sender.resend(answer.pk, answer.segments)
-            state = sent.delivery.state
-        failed = state == State.FAILED
-        detail = answer.error if failed else notice if notice in NOTICES else ""
-        answered = State.FAILED if failed else State.ANSWERED
-        await run.sender.journal.finish(
-            RunCompletion(
-                run_pk=run.active.run_pk,
-                run_state=RunState.FINISHED,
-                message_pk=run.pending.pk,
-                message_state=State.SILENT if notice else answered,
-                detail=detail,
-                final_text=answer.text,
-                outcome=sent,
-                in_history=not (failed or run.pending.is_later_result or notice),
-            )
         )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.chat.conversation import REPEATED
+from agent.chat.endings import REPEATED
 from agent.record.runs import StartRun
 from agent.record.steps import NewCall, NewStep, record_steps
 from tests.agent.builtin_tools.test_send_message import answered

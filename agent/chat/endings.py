@@ -1,0 +1,159 @@
+"""How the run of a message ends: what is sent, and what is put on record."""
+
+import logging
+from dataclasses import dataclass
+
+from django.utils.translation import gettext_noop
+
+from agent.chat.answer_outcome import answer_outcome
+from agent.chat.final_answer import build_final_parts
+from agent.chat.message_run import MessageRun
+from agent.domain import notices
+from agent.domain.errors import BudgetSpent, build_apology
+from agent.domain.notices import NOTICES, notice_text
+from agent.domain.states import MessageReason, MessageState, RunState
+from agent.memory.service import MemoryService
+from agent.record.record import Record
+from agent.record.replies import RunCompletion, SendResult
+from agent.record.runs import RecordedAnswer
+from agent.record.tallies import chat_subject, take_notice_of_day
+from agent.run.answers import only_repeats
+from agent.run.flow import EndReason
+from agent.run.task import RunResult
+from tools.log_limit import LogLimit
+
+logger = logging.getLogger(__name__)
+LogLimit(logger)
+State = MessageState
+
+REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
+ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
+
+
+@dataclass(frozen=True, slots=True)
+class RunEndings:
+    """Ends runs of messages; holds nothing that belongs to one of them."""
+
+    record: Record
+    memory: MemoryService | None = None
+
+    async def finish(self, run: MessageRun, result: RunResult) -> None:
+        """Send what the loop came to, and record the end."""
+        pending, sender, text = run.pending, run.sender, result.text.strip()
+        sent = None
+        if only_repeats(text, sender.said):
+            run.notes.append(REPEATED)
+        elif text and not sender.has_replied:
+            if (fitted := sender.allowance.cut_to_fit(text)) != text:
+                text = fitted
+                run.notes.append(ANSWER_CUT)
+            parts = build_final_parts(run.message, text, run.active.persona)
+            sent = await sender.send_final(parts, text, result.last_step)
+        outcome = answer_outcome(sent, sender, result)
+        continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
+        if continues != run.active.gate.is_continuing:
+            await sender.journal.set_continuing(pending.session_pk, continues)
+        await sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=pending.pk,
+                final_text=text,
+                error="out of model calls" if result.out_of_calls else "",
+                notes=[*run.notes, *result.notes],
+                model_calls=result.calls,
+                input_tokens=result.input_tokens,
+                output_tokens=result.output_tokens,
+                step=None if sent else result.last_step,
+                outcome=sent,
+                message_state=outcome.state,
+                detail=outcome.detail,
+                in_history=outcome.in_history and not pending.is_later_result,  # never sent
+            )
+        )
+        if self.memory is not None:
+            self.memory.after_turn(pending.session_pk, run.message.chat)
+
+    async def send_notice(self, run: MessageRun) -> None:
+        """Send one sentence that says why there is no answer. No model is called; nothing enters
+        the history."""
+        notice = run.pending.notice
+        persona = run.active.persona
+        text = notice_text(notice, run.message.text, persona.language)
+        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=run.pending.pk,
+                message_state=State.SILENT,
+                detail=notice if notice in NOTICES else "",
+                final_text=text,
+                outcome=SendResult(sent.pk, sent.delivery, is_speech=False),
+            )
+        )
+
+    async def fail(self, run: MessageRun, error: str) -> None:
+        """Send the chat one neutral sentence; the record keeps the error for the operator."""
+        logger.warning("Message %s was not answered: %s", run.pending.pk, error)
+        persona = run.active.persona
+        text = build_apology(run.message.text, persona.language)
+        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FAILED,
+                message_pk=run.pending.pk,
+                message_state=State.FAILED,
+                detail=error,
+                error=error,
+                notes=run.notes,
+                outcome=SendResult(sent.pk, sent.delivery, is_speech=False),
+            )
+        )
+
+    async def stop(self, run: MessageRun, spent: BudgetSpent) -> None:
+        """End a message for which a budget has nothing left. Once a day the chat is told so; what
+        nobody asks for ends silently."""
+        pending, persona, text, sent = run.pending, run.active.persona, "", None
+        has_spoken = run.sender.has_spoken
+        subject = chat_subject(run.message.chat, run.message.sender_id)
+        if not pending.is_later_result and await self.record.submit(take_notice_of_day, subject):
+            text = notice_text(notices.BUDGET, run.message.text, persona.language)
+            sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=pending.pk,
+                message_state=State.ANSWERED if has_spoken else State.SILENT,
+                reason="" if has_spoken else MessageReason.BUDGET,
+                detail=str(spent),
+                final_text=text,
+                notes=[*run.notes, str(spent)],
+                outcome=SendResult(sent.pk, sent.delivery, is_speech=False) if sent else None,
+                in_history=has_spoken and not pending.is_later_result,
+            )
+        )
+
+    async def finish_recorded(self, run: MessageRun, answer: RecordedAnswer) -> None:
+        """Finish a run whose final message an earlier process had put on record."""
+        sent, state, notice = None, answer.state, run.pending.notice
+        if state == State.PENDING:
+            sent = await run.sender.resend(answer.pk, answer.segments)
+            state = sent.delivery.state
+        failed = state == State.FAILED
+        detail = answer.error if failed else notice if notice in NOTICES else ""
+        answered = State.FAILED if failed else State.ANSWERED
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=run.pending.pk,
+                message_state=State.SILENT if notice else answered,
+                detail=detail,
+                final_text=answer.text,
+                outcome=sent,
+                in_history=not (failed or run.pending.is_later_result or notice),
+            )
+        )

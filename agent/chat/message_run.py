@@ -1,0 +1,23 @@
+"""The run of one message, and the message's state meanwhile."""
+
+from dataclasses import dataclass, field
+
+from agent.domain.types import IncomingMessage
+from agent.record.recovery import PendingMessage
+from agent.record.runs import ActiveRun
+from agent.run.message_sender import MessageSender
+
+
+@dataclass(slots=True)
+class MessageRun:
+    """The run that answers one message, and the message's state meanwhile."""
+
+    pending: PendingMessage
+    active: ActiveRun
+    sender: MessageSender
+    notes: list[str] = field(default_factory=list)
+    """For the record: what was left out, and why."""
+
+    @property
+    def message(self) -> IncomingMessage:
+        return self.pending.message
