@@ -40,7 +40,7 @@ ROOMS = {
         ("domain",),
         ("models", "llm"),
         ("record",),
-        ("media", "memory", "run"),
+        ("media", "memory", "run", "markdown"),
         ("chat", "api", "subagents", "stickers"),
         ("builtin_tools",),
         ("runtime",),

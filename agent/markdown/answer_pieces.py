@@ -1,0 +1,23 @@
+"""An answer in the pieces that are sent: as it is, as plain text, or with pictures."""
+
+from typing import NamedTuple
+
+from agent.domain.manners import MarkdownStyle
+
+
+class AnswerPiece(NamedTuple):
+    """A part of an answer: words, or a picture with the same words in ``text``, for the record and
+    for clients that refuse it."""
+
+    text: str
+    picture_path: str = ""
+    """The absolute path of a PNG that a message part of type ``image`` may name; "" for words."""
+
+
+async def prepare_answer(text: str, style: MarkdownStyle) -> list[AnswerPiece]:
+    """``text`` as it is to be sent, in order; at least one piece. Never raises for what the text
+    is: what cannot be drawn is words.
+
+    When cancelled, drawing stops.
+    """
+    return [AnswerPiece(text)]
