@@ -118,9 +118,12 @@ def format_field_value(model: type[Model], name: str, value: Any) -> str:
         return str(value)[:12]
     if isinstance(value, dict) and all(one == MASK for one in value.values()):
         return shorten_text(", ".join(f"{name} = {MASK}" for name in value), VALUE_LIMIT)
+    field: Any = next((one for one in model._meta.concrete_fields if one.name == name), None)
+    if field is not None and field.is_relation:
+        found = field.related_model._base_manager.filter(pk=value).first()
+        return shorten_text(str(found or f"#{value}"), VALUE_LIMIT)
     if not isinstance(value, str):
         return format_readable(value, limit=VALUE_LIMIT)
-    field: Any = next((one for one in model._meta.concrete_fields if one.name == name), None)
     return str(
         dict(getattr(field, "flatchoices", ())).get(
             value, drop_surrogates(shorten_text(value, VALUE_LIMIT))

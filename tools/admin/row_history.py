@@ -85,7 +85,7 @@ def revert_change(
         for column in (one for one in columns if one.name in names):
             kept = change.before[column.name]
             value = _opened(column.name, kept) if column.name in known.sealed else kept
-            setattr(stored, column.name, column.to_python(value))
+            setattr(stored, column.attname, column.to_python(value))
         if "looked_at" in names:
             names.append("looked_declaration")
             stored.looked_declaration = None  # type: ignore[attr-defined] # only the newest is kept
@@ -115,8 +115,11 @@ def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, An
 
 
 def _read(row: Model, name: str) -> Any:
+    """The value of a field or attribute; of a row that it refers to, the key."""
+    columns = {one.name: one.attname for one in row._meta.concrete_fields}
     try:
-        return json.loads(json.dumps(getattr(row, name), cls=DjangoJSONEncoder))
+        value = getattr(row, columns.get(name, name))
+        return json.loads(json.dumps(value, cls=DjangoJSONEncoder))
     except DecryptionError:
         return None
 
