@@ -1,6 +1,5 @@
 """Whether a message is answered, and why: a pure decision, made once, at receipt."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -64,8 +63,10 @@ def decide_trigger(
     if refusal := _never_answered(message):
         return TriggerDecision(State.RECORDED, refusal)
     reason = _why_answered(message, manners, occasion)
-    if reason in (Reason.NOT_ADDRESSED, Reason.GROUPS_OFF):
+    if reason == Reason.GROUPS_OFF:
         return TriggerDecision(State.RECORDED, reason, manners.said_by.get("groups", ""))
+    if reason == Reason.NOT_ADDRESSED:
+        return TriggerDecision(State.RECORDED, reason)
     if message.happened_at is not None and occasion.now - message.happened_at > MAX_AGE:
         return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
     if silence := _why_silent(message, manners, occasion, reason):
@@ -96,7 +97,7 @@ def _why_answered(message: IncomingMessage, manners: Manners, occasion: Occasion
         return Reason.GROUPS_OFF
     if manners.wake_mention and message.mentions_bot:
         return Reason.MENTION
-    if _names_pattern(manners.wake_names).search(message.spoken_text):
+    if manners.wake_names and _holds_name(message.spoken_text, manners.wake_names):
         return Reason.WAKE_WORD
     if manners.wake_quote and occasion.quotes_bot:
         return Reason.QUOTE
@@ -148,11 +149,14 @@ def _silent(reason: MessageReason, manners: Manners, said: str) -> TriggerDecisi
     return TriggerDecision(State.SILENT, reason, manners.said_by.get(said, ""))
 
 
+def _holds_name(typed: str, names: tuple[str, ...]) -> bool:
+    folded = typed.casefold()
+    return any(name in folded for name in _fold_names(names))
+
+
 @lru_cache(maxsize=1_000)
-def _names_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds any of ``names``, whatever their case; nothing where there is none."""
-    words = "|".join(re.escape(name) for name in names if name)
-    return re.compile(words or r"(?!)", re.IGNORECASE)
+def _fold_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.casefold() for name in names if name)
 
 
 def _is_found(pattern: str, typed: str) -> bool:
