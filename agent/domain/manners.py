@@ -5,6 +5,7 @@ A frozen copy of what the rows of :class:`agent.models.Manners` say together for
 program's own values stand here.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
@@ -18,6 +19,9 @@ from django.utils.translation import gettext_lazy as _
 MOST_PART_CHARS = 4_500
 #: Seconds within which messages of one person can be answered together.
 MOST_MERGE_SECONDS = 10.0
+MIDNIGHT = (24, 0)
+_BETWEEN_SPANS = re.compile(r"[\n\r,，;；、]")
+_SPAN = re.compile(r"(\d{1,2})[:：](\d{2})\s*[-–—~～至到]\s*(\d{1,2})[:：](\d{2})")
 
 
 class PrivateChats(TextChoices):
@@ -108,20 +112,23 @@ def environment_manners() -> Manners:
 
 
 def parse_quiet_hours(text: str) -> tuple[QuietSpan, ...]:
-    """``23:00-07:30``, one a line or separated by commas. Raises :class:`ValueError` with the part
-    that is none."""
-    return tuple(
-        _parse_span(part.strip())
-        for part in text.replace("，", ",").replace("\n", ",").split(",")
-        if part.strip()
-    )
+    """``23:00-07:30``, one a line or separated by commas; 24:00 is midnight. Raises
+    :class:`ValueError` with the part that is none."""
+    parts = (part.strip() for part in _BETWEEN_SPANS.split(text))
+    return tuple(_parse_span(part) for part in parts if part)
 
 
 def _parse_span(text: str) -> QuietSpan:
-    first, dash, last = text.replace("：", ":").replace("–", "-").partition("-")
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise ValueError(text[:40])
     try:
-        if not dash:
-            raise ValueError
-        return QuietSpan(time.fromisoformat(first.strip()), time.fromisoformat(last.strip()))
+        start, end = (
+            time(0 if (int(hour), int(minute)) == MIDNIGHT else int(hour), int(minute))
+            for hour, minute in (found.group(1, 2), found.group(3, 4))
+        )
     except ValueError as error:
         raise ValueError(text[:40]) from error
+    if start == end:
+        raise ValueError(text[:40])
+    return QuietSpan(start, end)

@@ -1,12 +1,13 @@
 """Manners: how the bot behaves in the chats that a row is for."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.manners import (
@@ -19,14 +20,37 @@ from agent.domain.manners import (
 from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
 from tools.live_rows import LiveModel, Tracked
-from tools.models.row_validation import check_ids
-from tools.schemas.patterns import PatternRefused, compile_pattern
+from tools.models.row_validation import check_ids, parse_ids
+from tools.schemas.patterns import (
+    LOOKS_AROUND,
+    NO_PATTERN,
+    REFERS_BACK,
+    TOO_LARGE,
+    TOO_LONG,
+    PatternRefused,
+    compile_pattern,
+)
+from tools.text.readable import shorten_text
 
 #: What a text says that means "none", where an empty one means "as the rows behind it say".
 NONE = "-"
 FEWEST_PART_CHARS = 100
 MOST_AMBIENT, MOST_AMBIENT_CHARS, MOST_AMBIENT_MINUTES = 200, 100_000, 10_080
 MOST_FORWARD, MOST_SENDS = 1_000_000, 10_000
+#: Names or prefixes of one row, and characters of each: every message is searched for all of them.
+MOST_LINES, MOST_LINE_CHARS = 100, 64
+#: Why a pattern is refused, for somebody who writes no schemas.
+_FAULTS = {
+    LOOKS_AROUND: gettext_noop(
+        "Regular expressions here know no lookahead and no lookbehind, (?=…) (?!…) (?<=…) (?<!…): "
+        "they can take for ever. Write what is to be found, without them."
+    ),
+    REFERS_BACK: gettext_noop(
+        "Regular expressions here know no references back to a group, like \\1: they can take for "
+        "ever. List what is possible, separated by “|”."
+    ),
+    TOO_LARGE: gettext_noop("It is too large: repeat less in it, for example {1,50}."),
+}
 
 PLACES = ("account", "chat_kind", "chats")
 WAKING = (
@@ -34,6 +58,7 @@ WAKING = (
     *("wake_pattern", "wake_chance", "wake_always"),
 )
 LISTS = ("allowed_people", "denied_people")
+LINES = ("wake_names", "wake_prefixes")
 HEARING = ("ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds")
 SPEAKING = (
     *("mention", "quote", "part_chars", "forward_above", "markdown", "sends_per_minute"),
@@ -229,39 +254,80 @@ class Manners(LiveModel):
         return self.name
 
     def clean(self) -> None:
-        problems: dict[str, Any] = {
-            name: found for name in LISTS if (found := check_ids(getattr(self, name)))
+        """Raises :class:`ValidationError` with what is wrong, under the name of its field."""
+        problems = {
+            "account": check_ids(self.account),
+            "chats": list(self._chat_problems()),
+            "quiet_hours": _quiet_hours_problems(self.quiet_hours),
+            "wake_pattern": _pattern_problems(self.wake_pattern),
+            "reaction": _reaction_problems(self.reaction),
+            **{name: check_ids(getattr(self, name)) for name in LISTS},
+            **{name: _line_problems(getattr(self, name)) for name in LINES},
         }
-        if found := [line for line in self.chat_keys if not _is_chat(line)]:
-            problems["chats"] = [
-                gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
-                % {"chat": line[:64]}
-                for line in found
-            ]
         for name in ("wake_chance", "merge_seconds"):
             if (number := getattr(self, name)) is not None and not math.isfinite(number):
-                problems[name] = gettext("Enter a number.")
-        try:
-            parse_quiet_hours(self.quiet_hours)
-        except ValueError as error:
-            problems["quiet_hours"] = gettext("“%(span)s” is not like 23:00-07:30.") % {
-                "span": error
-            }
-        if self.wake_pattern not in ("", NONE):
-            try:
-                compile_pattern(self.wake_pattern)
-            except PatternRefused as error:
-                problems["wake_pattern"] = gettext(error.text) % error.values
-        if problems:
-            raise ValidationError(problems)
+                problems[name] = [gettext("Enter a number.")]
+        if found := {name: lines for name, lines in problems.items() if lines}:
+            raise ValidationError(found)
 
     @property
     def chat_keys(self) -> tuple[str, ...]:
         """The chats that it lists, as ``kind:peer``."""
-        words = self.chats.replace(",", " ").replace("，", " ").split()
+        words = parse_ids(self.chats.replace("：", ":"))
         return tuple(dict.fromkeys(word.removeprefix("onebot:") for word in words))
+
+    def _chat_problems(self) -> Iterator[str]:
+        for chat in self.chat_keys:
+            if not _is_chat(chat):
+                text = gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
+                yield text % {"chat": chat[:64]}
+            elif self.chat_kind and not chat.startswith(f"{self.chat_kind}:"):
+                text = gettext("“%(chat)s” is not of the kind that is chosen above.")
+                yield text % {"chat": chat}
 
 
 def _is_chat(text: str) -> bool:
     kind, colon, peer = text.partition(":")
     return bool(colon and peer) and kind in SessionKind.values and not check_ids(peer)
+
+
+def _quiet_hours_problems(text: str) -> list[str]:
+    try:
+        parse_quiet_hours(text)
+    except ValueError as error:
+        words = gettext(
+            "“%(span)s” is not like 23:00-07:30: two different times of the day. To keep silent "
+            "all day, tick “silenced”."
+        )
+        return [words % {"span": error}]
+    return []
+
+
+def _pattern_problems(pattern: str) -> list[str]:
+    if pattern in ("", NONE):
+        return []
+    try:
+        compile_pattern(pattern)
+    except PatternRefused as error:
+        fault = error.text if error.text in (TOO_LONG, NO_PATTERN) else _FAULTS[error.text]
+        return [gettext(fault) % error.values]
+    return []
+
+
+def _reaction_problems(text: str) -> list[str]:
+    is_known = text in ("", NONE) or (text.isascii() and text.isdigit())
+    return [] if is_known else [gettext("The id of an emoji is a number, like 424.")]
+
+
+def _line_problems(text: str) -> list[str]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    problems = []
+    if len(lines) > MOST_LINES:
+        problems.append(gettext("At most %(count)d lines.") % {"count": MOST_LINES})
+    problems += [
+        gettext("“%(line)s” is longer than %(count)d characters.")
+        % {"line": shorten_text(line, 40), "count": MOST_LINE_CHARS}
+        for line in lines
+        if len(line) > MOST_LINE_CHARS
+    ][:3]
+    return problems
