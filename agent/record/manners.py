@@ -63,7 +63,7 @@ class MannersRows:
 
 def load_manners_table(base: Callable[[], Manners] = environment_manners) -> MannersTable:
     rows = MannersRow.objects.filter(enabled=True).order_by("pk")
-    return MannersTable(tuple(sorted(rows, key=_rank)), base)
+    return MannersTable(tuple(sorted(rows, key=rank_row)), base)
 
 
 def is_for(row: MannersRow, chat: ChatAddress) -> bool:
@@ -94,8 +94,8 @@ def combine_rows(base: Manners, rows: Iterable[MannersRow]) -> Manners:
     return replace(base, **said, denied_people=denied, silenced_by=silenced_by, said_by=said_by)
 
 
-def _rank(row: MannersRow) -> tuple[bool, int, bool, bool, int]:
-    """The most particular row is the least."""
+def rank_row(row: MannersRow) -> tuple[bool, int, bool, bool, int]:
+    """By what rows are sorted: the most particular is the least."""
     count = len(row.chat_keys)
     return not count, count, not row.account, not row.chat_kind, row.pk
 

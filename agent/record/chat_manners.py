@@ -1,0 +1,87 @@
+"""Rows of manners that are changed by a switch or a command: that of one chat, and those for every
+chat."""
+
+from itertools import count
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agent.domain.types import ChatAddress
+from agent.models import Manners
+from agent.record.manners import rank_row
+from tools.admin.row_history import record_changes
+from tools.live_rows import ConfigVersion
+
+
+def find_chat_manners(chat: ChatAddress) -> Manners | None:
+    """The row that is switched on and lists exactly ``chat``, of its account; None without one.
+
+    Of several the one that counts first. One that lists the chat for every account is none.
+    """
+    rows = Manners.objects.filter(
+        enabled=True,
+        account=chat.account,
+        chat_kind__in=("", chat.kind),
+        chats__contains=chat.peer_id,
+    )
+    return min((row for row in rows if row.chat_keys == (chat.key,)), key=rank_row, default=None)
+
+
+def change_chat_manners(chat: ChatAddress, author: User | None = None, **fields: Any) -> Manners:
+    """Set ``fields`` of the row of :func:`find_chat_manners`, which is made if there is none.
+
+    On record as a change by ``author`` (None: by the program) and obeyed from the next message on.
+    Raises :class:`django.core.exceptions.ValidationError` for a value that a form would refuse;
+    then nothing is changed.
+    """
+    with transaction.atomic():
+        ConfigVersion.bump()  # who does the same at once waits here, and then finds the row
+        row = find_chat_manners(chat) or Manners.objects.create(
+            name=_free_name(f"{chat.key} ({chat.account})"),
+            account=chat.account,
+            chat_kind=chat.kind,
+            chats=chat.key,
+        )
+        return _change(row, author, **fields)
+
+
+def find_everywhere() -> list[Manners]:
+    """The rows that are switched on and for every chat of every account, the first to count
+    first."""
+    rows = Manners.objects.filter(enabled=True, account="", chat_kind="")
+    return sorted((row for row in rows if not row.chat_keys), key=rank_row)
+
+
+def silence_everything(name: str, author: User | None = None) -> Manners:
+    """Silence every chat, by the first row for all of them; it is made, and called ``name``, if
+    there is none."""
+    with transaction.atomic():
+        ConfigVersion.bump()
+        rows = find_everywhere()
+        row = rows[0] if rows else Manners.objects.create(name=_free_name(name))
+        return _change(row, author, silenced=True)
+
+
+def end_silence_everywhere(author: User | None = None) -> list[Manners]:
+    """Take the silence out of all rows for every chat; the rows that had it. Chats and accounts
+    that are silenced by rows of their own stay so."""
+    with transaction.atomic():
+        ConfigVersion.bump()
+        return [_change(row, author, silenced=False) for row in find_everywhere() if row.silenced]
+
+
+def _change(row: Manners, author: User | None, **fields: Any) -> Manners:
+    with record_changes(author, row):
+        for name, value in fields.items():
+            setattr(row, name, value)
+        row.full_clean()
+        row.save(update_fields=[*fields, "updated_at"])
+    return row
+
+
+def _free_name(wanted: str) -> str:
+    """``wanted``, with a number where another row has that name."""
+    wanted = wanted[:90]
+    names = (wanted if number == 1 else f"{wanted} {number}" for number in count(1))
+    return next(name for name in names if not Manners.objects.filter(name=name).exists())
