@@ -1,0 +1,200 @@
+"""A long answer as several messages. Pure.
+
+Cuts stand at the end of a paragraph, a line, a sentence, a clause or a word, in this order, and
+never inside what is broken by a cut: a code block, an address, a CQ look-alike, what is seen as one
+character. Only what is longer than a message by itself is cut, a code block into several.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agent.domain.manners import MOST_PART_CHARS
+
+#: The part of a message that has to be full before it ends at something better than a word.
+FULL_ENOUGH = 0.4
+#: Characters of the name of a language that a code block keeps in each of its parts.
+LANGUAGE_CHARS = 20
+
+_ADDRESS = re.compile(r"(?:https?|ftp|file|base64|magnet|mqqapi):[!#-;=?-~]+")
+_CQ = re.compile(r"\[CQ:[^\[\]\n]*\]")
+_FENCE = re.compile(r"^([ \t>]{0,12})(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_CLOSERS = r"[”’\"'」』）)】》\]*_~]*"
+#: Where a part may end, the best first: each match ends where the next part may begin.
+_ENDS = (
+    re.compile(r"\n(?:[ \t]*\n)+"),
+    re.compile(r"\n"),
+    re.compile(rf"[。！？!?…]+{_CLOSERS}|(?<=[^\W\d_]{{2}})\.{_CLOSERS}(?=\s)"),
+    re.compile(rf"[；，、：]{_CLOSERS}|[;,:](?=\s)"),
+    re.compile(r"\s+"),
+)
+_BLANK_LINES = re.compile(r"(?:[ \t]*\n)+")
+_ZWJ = "\u200d"
+_IN_ATOM, _IN_BLOCK = 1, 2
+
+
+class _Block(NamedTuple):
+    """A code block: where it begins and ends, and the lines that open and close its parts."""
+
+    begin: int
+    body: int
+    closer: int
+    end: int
+    opening: str
+    closing: str
+
+
+def split_answer(text: str, limit: int) -> list[str]:
+    """``text`` in parts of at most ``limit`` characters (never more than
+    :data:`agent.domain.manners.MOST_PART_CHARS`), none of them blank; one part where it fits.
+
+    Without spaces at the cuts, and without the lines that close and open the parts of a code block,
+    the parts together are ``text``. Takes time in proportion to its length.
+    """
+    limit = max(1, min(limit, MOST_PART_CHARS))
+    text = text.strip()
+    if len(text) <= limit:
+        return [text] if text else []
+    return [part for part in _Splitter(text, limit).parts() if part.strip()]
+
+
+@dataclass(slots=True)
+class _Splitter:
+    """The marks of one text: which places are inside of something."""
+
+    text: str
+    limit: int
+    marks: bytearray
+    blocks: list[_Block]
+
+    def __init__(self, text: str, limit: int) -> None:
+        self.text, self.limit = text, limit
+        self.blocks = [
+            block
+            for block in _find_blocks(text)
+            if len(block.opening) + len(block.closing) <= limit // 2
+        ]
+        self.marks = bytearray(len(text) + 1)
+        for block in self.blocks:
+            inner = block.end - block.begin - 1
+            self.marks[block.begin + 1 : block.end] = bytes([_IN_BLOCK]) * inner
+        for pattern in (_ADDRESS, _CQ):
+            for found in pattern.finditer(text):
+                for place in range(found.start() + 1, found.end()):
+                    self.marks[place] |= _IN_ATOM
+        for place in _joints(text):
+            self.marks[place] |= _IN_ATOM
+
+    def parts(self) -> Iterator[str]:
+        at, end = 0, len(self.text)
+        while at < end:
+            block = self._block_around(at)
+            opening = block.opening if block else ""
+            room = self.limit - len(opening)
+            if end - at <= room:
+                yield opening + self.text[at:].rstrip()
+                return
+            cut = self._cut(at, room)
+            block = self._block_around(cut)
+            if block is None:
+                yield opening + self.text[at:cut].rstrip()
+                at = self._begin(cut)
+            else:
+                yield opening + self.text[at:cut].removesuffix("\n") + block.closing
+                at = self._begin(block.end) if cut >= block.closer else cut
+
+    def _begin(self, place: int) -> int:
+        """Where the part after a cut begins: without blank lines, and without the spaces at which a
+        line was cut."""
+        if lines := _BLANK_LINES.match(self.text, place):
+            return lines.end()
+        if place and self.text[place - 1] != "\n":
+            while place < len(self.text) and self.text[place] in " \t":
+                place += 1
+        return place
+
+    def _block_around(self, place: int) -> _Block | None:
+        """The code block that ``place`` is inside of."""
+        found = bisect_left(self.blocks, place, key=lambda block: block.begin) - 1
+        return self.blocks[found] if found >= 0 and place < self.blocks[found].end else None
+
+    def _cut(self, begin: int, room: int) -> int:
+        """The end of a part that begins at ``begin``."""
+        end = begin + room
+        block = self._block_around(end)
+        if block is None:
+            return self._end(begin, end)
+        fits = block.end - block.begin <= self.limit
+        if block.begin > begin and (fits or block.begin - begin >= room * FULL_ENOUGH):
+            return block.begin
+        least, end = max(begin, block.body), min(end - len(block.closing), block.closer)
+        if end <= least:
+            return block.begin
+        line = self.text.rfind("\n", least + 1, end) + 1
+        return line if line > least else self._last_place(least, end, _IN_ATOM)
+
+    def _end(self, begin: int, end: int) -> int:
+        """The best place up to ``end`` outside of everything."""
+        for number, pattern in enumerate(_ENDS):
+            least = begin + max(1, int((end - begin) * (FULL_ENOUGH if number < 4 else 0.1)))
+            places = [found.end() for found in pattern.finditer(self.text, least - 1, end)]
+            for place in reversed(places):
+                if place >= least and not self.marks[place]:
+                    return place
+        return self._last_place(begin, end, _IN_ATOM | _IN_BLOCK)
+
+    def _last_place(self, begin: int, end: int, inside: int) -> int:
+        """The last place in a part that is not ``inside`` of something; its end where there is
+        none."""
+        for place in range(end, begin, -1):
+            if not self.marks[place] & inside:
+                return place
+        return end
+
+
+def _find_blocks(text: str) -> Iterator[_Block]:
+    """The code blocks of ``text``, in order; one that is not closed goes on to the end."""
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text):
+        if opened is None:
+            if not (line[2][0] == "`" and "`" in line[3]):
+                opened = line
+        elif line[2].startswith(opened[2]) and not line[3].strip():
+            yield _block(text, opened, line.start(), line.end())
+            opened = None
+    if opened is not None:
+        yield _block(text, opened, len(text), len(text))
+
+
+def _block(text: str, opened: re.Match[str], closer: int, end: int) -> _Block:
+    language = (opened[3].split() or [""])[0][:LANGUAGE_CHARS]
+    fence = opened[1] + opened[2]
+    body = min(opened.end() + 1, len(text))
+    return _Block(opened.start(), body, closer, end, f"{fence}{language}\n", f"\n{fence}")
+
+
+def _joints(text: str) -> Iterator[int]:
+    """The places inside of what is seen as one character."""
+    flags = 0
+    previous = ""
+    for place, character in enumerate(text):
+        if character < "\u0300" and character != "\n":
+            flags, previous = 0, character
+            continue
+        is_flag = "\U0001f1e6" <= character <= "\U0001f1ff"
+        if (
+            previous == _ZWJ
+            or character == _ZWJ
+            or (is_flag and flags % 2)
+            or (previous == "\r" and character == "\n")
+            or ("\ud800" <= previous <= "\udbff" and "\udc00" <= character <= "\udfff")
+            or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin
+            or "\U000e0020" <= character <= "\U000e007f"  # flags of regions
+            or unicodedata.category(character)[0] == "M"
+        ):
+            yield place
+        flags = flags + 1 if is_flag else 0
+        previous = character
