@@ -145,7 +145,9 @@ def _form(endpoint: Endpoint, request: LLMRequest) -> PreviewedEndpoint:
 def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMessage:
     """``text`` as the last speaker of the chat would say it."""
     heard = Message.objects.filter(session=session_pk, direction=Message.Direction.IN)
-    last: Any = heard.order_by("-pk").values("sender_id", "sender_name").first() or {}
+    said_of = ("sender_id", "sender_name", "sender_role", "header")
+    last: Any = heard.order_by("-pk").values(*said_of).first() or {}
+    header = last.get("header")
     return IncomingMessage(
         chat=chat,
         sender_id=last.get("sender_id") or chat.peer_id,
@@ -153,7 +155,9 @@ def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMes
         text=text,
         segments=[],
         spoken_text=text,
+        sender_role=last.get("sender_role") or "",
         happened_at=timezone.now(),
+        header=header and {**header, "mentions": []},
     )
 
 
@@ -161,7 +165,7 @@ def _build_run(persona: Persona, chat: ChatAddress, session_pk: int) -> ActiveRu
     kept = load_session_state(session_pk)
     return ActiveRun(
         Claim(0),
-        load_history(session_pk, chat.key, persona.context_messages - OTHERS),
+        load_history(session_pk, chat, persona.context_messages - OTHERS),
         state=kept.state,
         gate=kept.gate,
         discovered=kept.discovered,

@@ -52,6 +52,9 @@ def build_first_request(
         message.happened_at,
         media.text,
         media.pictures,
+        message.sender_role,
+        message.chat.account,
+        message.header,
     )
     request = fit_history(
         system_message(prompt),

@@ -43,6 +43,15 @@ class ChatAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class Mention:
+    """Somebody a message mentions, under the ``name`` that the client or the record gives him, ""
+    where neither does."""
+
+    user_id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class IncomingMessage:
     """One message as the client reported it, every id kept as exact text."""
 
@@ -57,6 +66,8 @@ class IncomingMessage:
     spoken_text: str = ""
     """The joined text segments alone: the text in which wake words are searched."""
     mentions_bot: bool = False
+    mentions: tuple[Mention, ...] = ()
+    """The people it mentions, each once; neither the bot's own account nor everybody."""
     quoted_id: str = ""
     sender_role: str = ""
     """``owner``, ``admin`` or ``member`` of the group, "" where the client does not say."""
@@ -74,6 +85,9 @@ class IncomingMessage:
     happened_at: datetime | None = None
     """The client's time, None where it gave none that can be meant."""
     raw: dict[str, Any] | None = None
+    header: dict[str, Any] | None = None
+    """As ``Message.header``: what the frame before the words says of a group's message that is on
+    record. None for a private one, before it is on record, and for one of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ mark occurs in no text from outside (:mod:`tools.text.fences`), and one message 
 every request.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,8 @@ from agent.llm.images import picture_part
 from tools.text import fences
 
 ChatMessage = dict[str, Any]
+#: Of a sender in a group; what else a client says is not shown.
+ROLES = ("owner", "admin", "member")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +35,40 @@ class SpokenMessage:
     seen: str = ""
     pictures: tuple[str, ...] = ()
     """Content hashes of kept pictures that the model is shown after the words."""
+    sender_role: str = ""
+    bot: str = ""
+    """The number of the account that it was said to."""
+    header: Mapping[str, Any] | None = None
+    """``chat_name`` and ``mentions`` of a group's message, as they were recorded with it. Without a
+    header the frame has no role and no bot either: so a message of an earlier version keeps its
+    frame."""
 
 
 def build_speaker_frame(speech: SpokenMessage) -> str:
     """The one-line header that goes before the words."""
-    sender: dict[str, str] = {"user_id": speech.sender_id}
-    if name := fences.clean_name(speech.sender_name):
-        sender["name"] = name
+    sender = _person(speech.sender_id, speech.sender_name)
     header: dict[str, Any] = {"sender": sender, "chat": speech.chat}
+    if speech.header is not None:
+        if speech.sender_role in ROLES:
+            sender["role"] = speech.sender_role
+        if chat_name := speech.header.get("chat_name"):
+            header["chat_name"] = chat_name
+        header["bot"] = speech.bot
     if speech.message_id:
         header["message_id"] = speech.message_id
     if speech.happened_at is not None:
         header["time"] = timezone.localtime(speech.happened_at).strftime("%Y-%m-%d %H:%M")
+    if speech.header and (mentions := speech.header.get("mentions")):
+        # PostgreSQL does not keep the order of keys.
+        header["mentions"] = [_person(one["user_id"], one.get("name", "")) for one in mentions]
     return fences.build_frame(fences.PERSON, header)
+
+
+def _person(user_id: str, name: str) -> dict[str, str]:
+    person = {"user_id": user_id}
+    if name := fences.clean_name(name):
+        person["name"] = name
+    return person
 
 
 def user_message(speech: SpokenMessage) -> ChatMessage:

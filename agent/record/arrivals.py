@@ -21,6 +21,7 @@ from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
 from agent.record.approvals import waiting_codes
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
+from agent.record.members import build_header
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun, settings_version
@@ -64,13 +65,14 @@ class AcceptedMessage:
     persona: Persona = field(default_factory=environment_persona)
     manners: Manners = field(default_factory=environment_manners)
     command: Command | None = None
+    header: dict[str, Any] | None = None
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
         """``message``, which is to be answered, as claimed by this process."""
         return PendingMessage(
             self.pk,
             self.session_pk,
-            message,
+            message if self.header is None else replace(message, header=self.header),
             notice=self.decision.detail if self.decision else "",
             approval_reply=self.approval_reply,
             account=self.account,
@@ -88,6 +90,7 @@ class _JudgedMessage(NamedTuple):
     manners: Manners
     approval_reply: ApprovalReply | None = None
     command: Command | None = None
+    header: dict[str, Any] | None = None
 
 
 class ArrivalStore:
@@ -140,7 +143,7 @@ class ArrivalStore:
         if self._quotas is not None and wanted:
             _apply_quotas(self._quotas, arrivals, chats, judged, wanted)
         rows = [
-            self._row(arrival, chat.pk, one.key, one.decision)
+            self._row(arrival, chat.pk, one, one.decision)
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
             if one.decision
         ]
@@ -156,6 +159,7 @@ class ArrivalStore:
                 persona=personas.find(arrival.message.chat, arrival.message.sender_id),
                 manners=one.manners,
                 command=one.command,
+                header=one.header,
             )
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
         ]
@@ -214,10 +218,15 @@ class ArrivalStore:
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
         decision = decide_trigger(message, manners, occasion)
-        return _JudgedMessage(key, decision, manners, reply, command)
+        header = build_header(message, chat.pk, chat.title)
+        return _JudgedMessage(key, decision, manners, reply, command, header)
 
     def _row(
-        self, arrival: MessageArrival, session_pk: int, key: str | None, decision: TriggerDecision
+        self,
+        arrival: MessageArrival,
+        session_pk: int,
+        judged: _JudgedMessage,
+        decision: TriggerDecision,
     ) -> dict[str, Any]:
         message = arrival.message
         return {
@@ -233,8 +242,10 @@ class ArrivalStore:
             "text": message.text,
             "segments": message.segments,
             "raw": message.raw,
+            "quoted_id": message.quoted_id or None,
             "temp_group_id": message.temp_group_id,
-            "event_key": key,
+            "event_key": judged.key,
+            "header": judged.header,
             "claimed_by": self._process_id if decision.is_to_be_answered else "",
             "claim_number": FIRST_CLAIM if decision.is_to_be_answered else 0,
             "place": message.chat.place,

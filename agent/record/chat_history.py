@@ -1,7 +1,10 @@
 """What has been said in a chat, as a model is shown it."""
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
+from agent.domain.types import ChatAddress
 from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
 from agent.models import Message
 from agent.record.compiled_sql import PreparedSelect
@@ -23,28 +26,34 @@ def history_query(limit: int) -> PreparedSelect:
             "message_id",
             "happened_at",
             "media_text",
+            "sender_role",
+            "header",
         )[:limit]
     )
 
 
-def load_history(session_pk: int, chat_key: str, count: int) -> list[ChatMessage]:
+def load_history(session_pk: int, chat: ChatAddress, count: int) -> list[ChatMessage]:
     """The newest exchanges of the session, oldest first, at most ``count`` messages of them."""
     if count <= 0:
         return []
-    rows = history_query(count)(session_pk)
-    return [
-        user_message(
-            SpokenMessage(
-                text.strip(),
-                sender_id,
-                sender_name,
-                chat_key,
-                message_id,
-                happened_at,
-                seen,
-            )
+    return [_message(row, chat) for row in reversed(history_query(count)(session_pk))]
+
+
+def _message(row: Sequence[Any], chat: ChatAddress) -> ChatMessage:
+    direction, text, sender_id, name, message_id, happened_at, seen, role, header = row
+    if direction != Direction.IN:
+        return assistant_message(text)
+    return user_message(
+        SpokenMessage(
+            text.strip(),
+            sender_id,
+            name,
+            chat.key,
+            message_id,
+            happened_at,
+            seen,
+            sender_role=role,
+            bot=chat.account,
+            header=header,
         )
-        if direction == Direction.IN
-        else assistant_message(text)
-        for direction, text, sender_id, sender_name, message_id, happened_at, seen in reversed(rows)
-    ]
+    )

@@ -17,7 +17,13 @@ from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command
 from agent.domain.manners import Manners, environment_manners
 from agent.domain.persona import Persona, environment_persona
-from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, IncomingMessage
+from agent.domain.types import (
+    DEFAULT_ACCOUNT,
+    AccountSettings,
+    ChatAddress,
+    IncomingMessage,
+    Mention,
+)
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
@@ -234,6 +240,9 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
         temp_group_id=row.temp_group_id,
         chat_title=session.title,
         happened_at=row.happened_at,
+        mentions=tuple(Mention(**one) for one in (row.header or {}).get("mentions", ())),
+        quoted_id=row.quoted_id or "",
+        header=row.header,
     )
 
 

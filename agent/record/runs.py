@@ -295,7 +295,7 @@ class RunStarter:
         chat = wish.plan.chat
         return ActiveRun(
             Claim(run_pk, wish.claim_number, wish.plan.place),
-            load_history(wish.session_pk, chat.key, persona.context_messages - OTHERS)
+            load_history(wish.session_pk, chat, persona.context_messages - OTHERS)
             if wish.session_pk is not None and chat is not None
             else [],
             later=call,

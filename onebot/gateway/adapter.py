@@ -3,7 +3,13 @@
 from agent.domain.types import ChatAddress, IncomingMessage
 from onebot.protocol.events import MessageEvent
 from onebot.protocol.media_refs import parse_media_refs
-from onebot.protocol.segments import mentions_account, quoted_id, render_text, spoken_text
+from onebot.protocol.segments import (
+    find_mentions,
+    mentions_account,
+    quoted_id,
+    render_text,
+    spoken_text,
+)
 
 
 def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> IncomingMessage:
@@ -17,6 +23,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         sender_role=event.sender_role if event.kind == "group" else "",
         message_id=event.message_id,
         spoken_text=spoken_text(event.segments),
+        mentions=find_mentions(event.segments, self_id) if event.kind == "group" else (),
         mentions_bot=mentions_account(event.segments, self_id),
         quoted_id=quoted_id(event.segments),
         media=tuple(parse_media_refs(event.segments, event.message_id)),

@@ -7,12 +7,13 @@ type, for clients send ids as integers, strings and floats alike.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent.domain.types import MessagePart
+from agent.domain.types import Mention, MessagePart
 from onebot.protocol.cq import parse_cq
 from onebot.protocol.values import BASE64, KEPT, LONGEST_MESSAGE_ID, json_text, parse_id, value_text
 
 __all__ = [
     "Segment",
+    "find_mentions",
     "mentions_account",
     "parse_id",
     "parse_message",
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 Segment = dict[str, Any]
+#: Characters of a mentioned person's name that are read.
+LONGEST_NAME = 200
 
 _WORDS: dict[str, Callable[[Segment], str]] = {
     "text": lambda data: _word(data, "text"),
@@ -74,6 +77,20 @@ def mentions_account(segments: Sequence[Segment], self_id: str) -> bool:
     return any(_is_mention(segment, self_id) for segment in segments)
 
 
+def find_mentions(segments: Sequence[Segment], self_id: str) -> tuple[Mention, ...]:
+    """The people that the message mentions, each once, in order; neither ``self_id`` nor everybody.
+
+    NapCat writes "0" where it does not know whom.
+    """
+    people: dict[str, str] = {}
+    for segment in segments:
+        if segment["type"] == "at":
+            user_id = parse_id(segment["data"].get("qq"))
+            if user_id not in ("", "0", "all", self_id):
+                people[user_id] = people.get(user_id) or _mention_name(segment["data"])
+    return tuple(Mention(user_id, name) for user_id, name in people.items())
+
+
 def quoted_id(segments: Sequence[Segment]) -> str:
     """The id of the message that the first ``reply`` segment quotes.
 
@@ -118,6 +135,10 @@ def _is_mention(segment: Segment, self_id: str) -> bool:
     return (
         segment["type"] == "at" and self_id != "" and parse_id(segment["data"].get("qq")) == self_id
     )
+
+
+def _mention_name(data: Segment) -> str:
+    return _word(data, "name")[:LONGEST_NAME].strip().removeprefix("@")
 
 
 def _file_name(data: Segment) -> str:

@@ -19,6 +19,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 NAME_LIMIT, FILE_NAME_LIMIT = 64, 100
@@ -159,8 +160,13 @@ def neutralize_content(content: Any) -> Any:
 def clean_name(name: str) -> str:
     """A name as far as it can be shown: without signs that are none, and not longer than names
     are."""
+    return _cleaned(name[:NAME_SOURCE])
+
+
+@lru_cache(maxsize=2_000)  # the same people speak again, and stand in each request's history
+def _cleaned(name: str) -> str:
     return neutralize_marks(
-        "".join(sign for sign in name[:NAME_SOURCE] if sign.isprintable()).strip()[:NAME_LIMIT]
+        "".join(sign for sign in name if sign.isprintable()).strip()[:NAME_LIMIT]
     )
 
 

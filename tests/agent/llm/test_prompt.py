@@ -37,6 +37,29 @@ def test_the_frame_says_when_in_the_time_of_the_machine_and_which_message():
     assert (header["time"], header["message_id"]) == ("2026-03-02 07:30", "-2147483648")
 
 
+def test_the_frame_of_a_groups_message_says_role_group_bot_and_who_is_mentioned():
+    header = {
+        "chat_name": "Test",
+        "mentions": [{"name": "Bob", "user_id": "20002"}, {"user_id": "20003", "name": ""}],
+    }
+    frame = build_speaker_frame(speech(sender_role="admin", bot="10001", header=header))
+    told = json.loads(frame)
+    assert (told["sender"]["role"], told["chat_name"], told["bot"]) == ("admin", "Test", "10001")
+    assert told["mentions"] == [{"user_id": "20002", "name": "Bob"}, {"user_id": "20003"}]
+    assert frame.index('"user_id": "20002"') < frame.index('"name": "Bob"')
+
+
+def test_a_message_of_an_earlier_version_keeps_its_frame():
+    assert build_speaker_frame(speech(sender_role="admin", bot="10001")) == build_speaker_frame(
+        speech()
+    )
+
+
+def test_a_role_that_is_none_is_not_shown():
+    told = json.loads(build_speaker_frame(speech(sender_role="the owner of you", header={})))
+    assert "role" not in told["sender"]
+
+
 def test_a_name_is_left_out_where_there_is_none():
     assert "name" not in json.loads(build_speaker_frame(speech(sender_name=" \u200b\n")))["sender"]
 
@@ -48,6 +71,8 @@ def test_a_name_is_left_out_where_there_is_none():
         ("a\r\nb\u2028c\x00d", "abcd"),
         ("名" * 200, "名" * 64),
         ("  A B  ", "A B"),
+        ("\u05d0" * 500, "\u05d0" * 64),
+        ("\u202e" * 150 + "Ann\u2067", "Ann"),
     ],
 )
 def test_a_name_is_one_short_line_of_printable_characters(name, shown):

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM
-from agent.domain.types import ChatAddress
+from agent.domain.types import ChatAddress, Mention
 from agent.models import Message, Run, ServerProcess, ToolCall
 from agent.record.recovery import (
     LEASE_SECONDS,
@@ -195,6 +195,8 @@ def test_a_message_comes_back_as_it_was_received():
         sender_role="admin",
         temp_group_id="9",
         chat_title="G",
+        quoted_id="-5",
+        mentions=(Mention("20002", "Bob"),),
     )
     accept(said, process_id="dead")
     (left,) = taken()
@@ -209,8 +211,12 @@ def test_a_message_comes_back_as_it_was_received():
         "temp_group_id",
         "chat_title",
         "happened_at",
+        "quoted_id",
+        "mentions",
     ):
         assert getattr(back, name) == getattr(said, name), name
+    mentioned = {"user_id": "20002", "name": "Bob"}
+    assert back.header == {"chat_name": "G", "mentions": [mentioned]}
 
 
 # --- Giving back --------------------------------------------------------------------
