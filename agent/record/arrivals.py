@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,17 +19,15 @@ from agent.domain.manners import Manners, environment_manners
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
+from agent.record import early_recalls
 from agent.record.approvals import waiting_codes
+from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
 from agent.record.members import build_header
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun, settings_version
 from agent.record.session_cache import KnownSession, SessionCache
-
-#: Clients use message ids again after some time; an id met again later than this is a new message.
-ID_REUSE_AFTER = timedelta(days=1)
-
 
 insert_messages = PreparedInsert(Message)
 
@@ -218,6 +216,8 @@ class ArrivalStore:
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
         decision = decide_trigger(message, manners, occasion)
+        if early_recalls.was_recalled(message.chat, message.message_id, arrival.received_at):
+            decision = TriggerDecision(State.SILENT, Message.Reason.RECALLED)
         header = build_header(message, chat.pk, chat.title)
         return _JudgedMessage(key, decision, manners, reply, command, header)
 
@@ -251,6 +251,9 @@ class ArrivalStore:
             "place": message.chat.place,
             "happened_at": message.happened_at,
             "created_at": arrival.received_at,
+            "recalled_at": arrival.received_at
+            if decision.reason is Message.Reason.RECALLED
+            else None,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,
         }
 

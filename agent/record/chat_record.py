@@ -2,17 +2,21 @@
 other chat from here."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from agent.domain.types import ChatAddress
-from agent.models import ChatSession, Message
+from agent.models import ChatSession, Digest, Message
+from agent.record import early_recalls
 from agent.record.commit import for_each
+from agent.record.quoted_words import blank_quoted, quoted_mark
 
 Direction, State = Message.Direction, Message.State
+#: Clients use message ids again: one met again later than this is of another message.
+ID_REUSE_AFTER = timedelta(days=1)
 #: Rows whose text was never seen in the chat.
 _UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)) | Q(
     direction=Direction.OUT, state__in=(State.PENDING, State.FAILED)
@@ -82,6 +86,23 @@ class MessageRecall:
 
     account: str
     message_id: str
+    chat: ChatAddress | None = None
+    """Where it stood: None where the client does not say, without a peer where it names only the
+    kind of chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledMessage:
+    """A message that was just taken back, as it was on record at that moment."""
+
+    pk: int
+    session_pk: int
+    chat: ChatAddress
+    direction: Message.Direction
+    state: Message.State
+    run_pk: int | None = None
+    merged_into: int | None = None
+    """The key of the message that it is answered together with."""
 
 
 @for_each
@@ -132,12 +153,64 @@ def find_targets(wanted: tuple[int, str]) -> ReplyTarget | None:
 
 
 @for_each
-def record_recalls(recall: MessageRecall) -> None:
-    """Keep that a message was taken back; it stays on record."""
-    recalled = Message.objects.filter(
-        message_id=recall.message_id, session__account=recall.account, recalled_at=None
+def record_recalls(recall: MessageRecall) -> list[RecalledMessage]:
+    """Keep that a message was taken back: it stays on record, and is shown to no model again.
+
+    Those that were not known to be taken back before; none for one that is not on record, which is
+    remembered for when it comes. Summaries that cover it are deleted, to be made anew.
+    """
+    known = Message.objects.filter(message_id=recall.message_id, session__account=recall.account)
+    if recall.chat is not None:
+        known = known.filter(session__kind=recall.chat.kind)
+        if recall.chat.peer_id:
+            known = known.filter(session__peer_id=recall.chat.peer_id)
+    rows = list(known.select_related("session").defer("raw", "segments").order_by("-pk"))
+    now = timezone.now()
+    # Clients use ids again: what is older is another message.
+    rows = [row for row in rows if rows[0].created_at - row.created_at < ID_REUSE_AFTER]
+    if not rows:
+        early_recalls.remember(recall.account, recall.message_id, recall.chat, now)
+    fresh = [row for row in rows if row.recalled_at is None]
+    Message.objects.filter(pk__in=[row.pk for row in fresh]).update(recalled_at=now)
+    for row in fresh:
+        _blank_quotes(row)
+        if row.in_history and row.run_id is not None:
+            _drop_summaries(row.session_id, row.run_id)
+    return [_recalled(row) for row in fresh]
+
+
+def _recalled(row: Message) -> RecalledMessage:
+    session = row.session
+    return RecalledMessage(
+        row.pk,
+        row.session_id,
+        ChatAddress(
+            session.account,
+            "group" if session.kind == ChatSession.Kind.GROUP else "private",
+            session.peer_id,
+            session.platform,
+        ),
+        Direction(row.direction),
+        State(row.state),
+        row.run_id,
+        row.merged_into_id,
     )
-    recalled.update(recalled_at=timezone.now())
+
+
+def _blank_quotes(recalled: Message) -> None:
+    """Take the words of a recalled message out of those that quote it: they came after it."""
+    later = Message.objects.filter(session_id=recalled.session_id, pk__gt=recalled.pk)
+    quoting = later.filter(context_text__contains=quoted_mark(recalled.message_id))
+    for pk, text in quoting.order_by().values_list("pk", "context_text"):
+        blanked = blank_quoted(text or "", recalled.message_id)
+        Message.objects.filter(pk=pk).update(context_text=blanked)
+
+
+def _drop_summaries(session_pk: int, run_pk: int) -> None:
+    """Delete the summary that a run's words went into, and all that were made from it."""
+    summaries = Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=session_pk)
+    if summaries.filter(first_run__lte=run_pk, last_run__gte=run_pk).exists():
+        summaries.filter(last_run__gte=run_pk).delete()
 
 
 def find_session(chat: ChatAddress) -> int | None:

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from agent.domain.errors import ClaimLost
 from agent.llm.meter import Spend
-from agent.record import arrivals, recovery, runs, spendings
+from agent.record import arrivals, early_recalls, recovery, runs, spendings
 from agent.record.accounts import AccountRows
 from agent.record.commit import GroupCommit
 from agent.record.offers import tool_offers
@@ -51,6 +51,7 @@ class Record(GroupCommit):
     ) -> None:
         super().__init__(self._forget_rows)
         tool_offers.forget()  # of another record, which may have been that of another database
+        early_recalls.forget()
         self.process_id = process_id
         self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)

@@ -1,5 +1,7 @@
 """From a message event to the agent's own message types. Pure."""
 
+from typing import Any
+
 from agent.domain.types import ChatAddress, IncomingMessage
 from onebot.protocol.events import MessageEvent
 from onebot.protocol.media_refs import parse_media_refs
@@ -10,6 +12,7 @@ from onebot.protocol.segments import (
     render_text,
     spoken_text,
 )
+from onebot.protocol.values import parse_id
 
 
 def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> IncomingMessage:
@@ -35,4 +38,19 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         chat_title=event.group_name if event.kind == "group" else event.sender_name,
         happened_at=event.time,
         raw=event.raw,
+    )
+
+
+def recalled_chat(notice: dict[str, Any], self_id: str) -> ChatAddress | None:
+    """Where the message of a recall notice stood, as far as the notice says it.
+
+    In a private chat ``user_id`` is who recalled: of the account's own message, where no
+    ``target_id`` names the peer, only the kind of chat is known.
+    """
+    if notice.get("notice_type") == "group_recall":
+        group_id = parse_id(notice.get("group_id"))
+        return ChatAddress(self_id, "group", group_id) if group_id else None
+    people = [parse_id(notice.get(name)) for name in ("user_id", "target_id", "peer_id")]
+    return ChatAddress(
+        self_id, "private", next((one for one in people if one and one != self_id), "")
     )

@@ -20,7 +20,7 @@ from onebot.connections.connections import FORBIDDEN, REPLACED, Connections, Soc
 from onebot.connections.handshake import HandshakePolicy, account_refusal
 from onebot.connections.relay import AccountLocation, Relay
 from onebot.gateway import bots
-from onebot.gateway.adapter import to_incoming
+from onebot.gateway.adapter import recalled_chat, to_incoming
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.gateway.media import OneBotMedia
 from onebot.protocol.actions import ActionResponse
@@ -241,9 +241,8 @@ class Gateway:
         if event.detail_type in ("group_recall", "friend_recall") and (
             message_id := parse_message_id(event.raw.get("message_id"))
         ):
-            self._keep(
-                self.runtime.record.submit(record_recalls, MessageRecall(self_id, message_id))
-            )
+            recall = MessageRecall(self_id, message_id, recalled_chat(event.raw, self_id))
+            self._keep(self.runtime.record.submit(record_recalls, recall))
 
     async def _perform(
         self, account: str, text: str, echo: str, timeout_seconds: float
