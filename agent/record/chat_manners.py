@@ -28,12 +28,15 @@ def find_chat_manners(chat: ChatAddress) -> Manners | None:
     return min((row for row in rows if row.chat_keys == (chat.key,)), key=rank_row, default=None)
 
 
-def change_chat_manners(chat: ChatAddress, author: User | None = None, **fields: Any) -> Manners:
+def change_chat_manners(
+    chat: ChatAddress, author: User | str | None = None, **fields: Any
+) -> Manners:
     """Set ``fields`` of the row of :func:`find_chat_manners`, which is made if there is none.
 
-    On record as a change by ``author`` (None: by the program) and obeyed from the next message on.
-    Raises :class:`django.core.exceptions.ValidationError` for a value that a form would refuse;
-    then nothing is changed.
+    On record as a change by ``author`` (words for an owner in a chat, None for the program) and
+    obeyed from the next message on. Raises
+    :class:`django.core.exceptions.ValidationError` for a value that a form would refuse; then
+    nothing is changed.
     """
     with transaction.atomic():
         ConfigVersion.bump()  # who does the same at once waits here, and then finds the row
@@ -53,7 +56,7 @@ def find_everywhere() -> list[Manners]:
     return sorted((row for row in rows if not row.chat_keys), key=rank_row)
 
 
-def silence_everything(name: str, author: User | None = None) -> Manners:
+def silence_everything(name: str, author: User | str | None = None) -> Manners:
     """Silence every chat, by the first row for all of them; it is made, and called ``name``, if
     there is none."""
     with transaction.atomic():
@@ -63,7 +66,7 @@ def silence_everything(name: str, author: User | None = None) -> Manners:
         return _change(row, author, silenced=True)
 
 
-def end_silence_everywhere(author: User | None = None) -> list[Manners]:
+def end_silence_everywhere(author: User | str | None = None) -> list[Manners]:
     """Take the silence out of all rows for every chat; the rows that had it. Chats and accounts
     that are silenced by rows of their own stay so."""
     with transaction.atomic():
@@ -71,7 +74,7 @@ def end_silence_everywhere(author: User | None = None) -> list[Manners]:
         return [_change(row, author, silenced=False) for row in find_everywhere() if row.silenced]
 
 
-def _change(row: Manners, author: User | None, **fields: Any) -> Manners:
+def _change(row: Manners, author: User | str | None, **fields: Any) -> Manners:
     with record_changes(author, row):
         for name, value in fields.items():
             setattr(row, name, value)

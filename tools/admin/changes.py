@@ -40,7 +40,7 @@ from tools.admin.row_history import (
 )
 from tools.live_rows import Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
-from tools.models.change import row_subject
+from tools.models.change import SAID_AUTHOR, row_subject
 from tools.secrets.masked import MASK
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
@@ -68,7 +68,8 @@ def list_differences(change: ToolConfigChange, model: type[Model]) -> list[Field
             format_field_value(model, name, value),
         )
         for name, value in change.after.items()
-        if not (
+        if name != SAID_AUTHOR
+        and not (
             isinstance(value, dict) and SEALED in value and SHOWN not in value
         )  # kept along, and not different
     ]
@@ -91,7 +92,7 @@ def field_label(model: type[Model], name: str) -> str:
 def format_moment_and_author(change: ToolConfigChange) -> str:
     """When a change was made, and by whom, in one line of text."""
     at = timezone.localtime(change.at).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{at} {change.author or gettext('the program')}"
+    return f"{at} {change.made_by or gettext('the program')}"
 
 
 def problem_lines(error: ValidationError, model: type[Model]) -> list[str]:
@@ -229,12 +230,12 @@ class HistoryAdmin(PageAdmin):
 
 @admin.register(ToolConfigChange)
 class ToolConfigChangeAdmin(RecordAdmin):
-    list_display = ("changed", "row", "author", "difference")
+    list_display = ("changed", "row", "made_by", "difference")
     list_select_related = ("config", "author")
     indexed_lookups = frozenset({"config__id__exact", "subject__exact"})
     text_fields = ("name",)
     search_help_text: ClassVar = _("The name of a row, such as a tool or an account.")
-    fields = ("row", "author", "at", "difference")
+    fields = ("row", "made_by", "at", "difference")
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         """The changes of the rows that the person may see."""
@@ -256,6 +257,10 @@ class ToolConfigChangeAdmin(RecordAdmin):
     @admin.display(description=_("changed"))
     def changed(self, change: ToolConfigChange) -> str:
         return format_moment(change.at)
+
+    @admin.display(description=_("author"))
+    def made_by(self, change: ToolConfigChange) -> Any:
+        return change.made_by
 
     @admin.display(description=_("row"))
     def row(self, change: ToolConfigChange) -> str:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext
 from tools.admin.related_rows import read_related, restore_related
 from tools.live_rows import ConfigVersion, Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
-from tools.models.change import row_subject
+from tools.models.change import SAID_AUTHOR, row_subject
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 
 SHOWN, SEALED = "$shown", "$sealed"
@@ -33,11 +33,12 @@ def find_changes(row: Model) -> "QuerySet[ToolConfigChange]":
 
 
 @contextmanager
-def record_changes(author: User | None, *rows: Model) -> Iterator[list[ToolConfigChange]]:
+def record_changes(author: User | str | None, *rows: Model) -> Iterator[list[ToolConfigChange]]:
     """Put on record what is changed in the stored ``rows`` meanwhile, in one transaction with it.
 
-    ``author`` is None for the program itself. What is handed out is filled at the end: a
-    change for each row in which something is different.
+    ``author`` is None for the program itself, and words for somebody without an account in the
+    admin: an owner in a chat. What is handed out is filled at the end: a change for each row in
+    which something is different.
     """
     made: list[ToolConfigChange] = []
     with transaction.atomic():
@@ -125,7 +126,7 @@ def _read(row: Model, name: str) -> Any:
 
 
 def _change(
-    row: Model, author: User | None, was: dict[str, Any], now: dict[str, Any]
+    row: Model, author: User | str | None, was: dict[str, Any], now: dict[str, Any]
 ) -> ToolConfigChange | None:
     changed = [name for name in was if name in now and was[name] != now[name]]
     if not changed:
@@ -139,13 +140,14 @@ def _change(
             if name not in changed and known.sealed.keys() & set(changed)
         ),
     ]
+    said = {SAID_AUTHOR: author} if isinstance(author, str) else {}
     return ToolConfigChange.objects.create(
         config=row if isinstance(row, ToolConfig) else None,
         subject="" if isinstance(row, ToolConfig) else row_subject(row),
         name=str(row)[:200],
-        author=author,
+        author=None if isinstance(author, str) else author,
         before={name: _kept(known, name, was, now) for name in names},
-        after={name: _kept(known, name, now, was) for name in names},
+        after={name: _kept(known, name, now, was) for name in names} | said,
     )
 
 

@@ -6,6 +6,9 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+#: In ``after``, beside the fields: in words, who made a change without an account in the admin.
+SAID_AUTHOR = "$author"
+
 
 def row_subject(row: models.Model) -> str:
     """Which row a change is about, as the column ``subject`` has it."""
@@ -63,4 +66,9 @@ class ToolConfigChange(models.Model):
         indexes: ClassVar = [models.Index(fields=["subject", "-id"], name="change_subject")]
 
     def __str__(self) -> str:
-        return f"#{self.pk} {', '.join(self.after)}"
+        return f"#{self.pk} {', '.join(name for name in self.after if name != SAID_AUTHOR)}"
+
+    @property
+    def made_by(self) -> Any:
+        """Who made it: a user, or somebody in words; None for the program itself."""
+        return self.author or self.after.get(SAID_AUTHOR)
