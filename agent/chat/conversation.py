@@ -142,6 +142,7 @@ class ConversationHandler:
             pending.message.chat,
             session_pk=pending.session_pk,
             temp_group_id=pending.message.temp_group_id,
+            sends_per_minute=active.manners.sends_per_minute,
         )
         sender.has_spoken, sender.has_replied = active.has_spoken, active.has_replied
         sender.allowance, sender.said = SendAllowance(*active.said), list(active.spoken)

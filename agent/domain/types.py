@@ -110,6 +110,9 @@ class AccountSettings:
     """Ids of the people that it belongs to."""
     media: MediaPolicy = field(default_factory=MediaPolicy)
     answers: AnswerPolicy = field(default_factory=AnswerPolicy)
+    sends_per_minute: int | None = None
+    """Messages sent a minute in all chats, 0 without a limit; None: as CHAT_ANSWERS_PER_MINUTE
+    says."""
 
     def includes(self, audience: MediaAudience, sender_id: str) -> bool:
         """Whether what is done for ``audience`` is done for this sender."""
@@ -172,6 +175,14 @@ class Outbox(Protocol):
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         """Wait at most ``seconds`` for the account of ``chat``; True once it is connected."""
+        ...
+
+    def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
+        """Reserve the next turn to write a message to ``chat``; the seconds until it, 0.0 for now.
+
+        ``sends_per_minute`` is that of the chat's manners. A turn that is not used is lost, no
+        more.
+        """
         ...
 
     async def deliver(

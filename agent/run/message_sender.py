@@ -15,6 +15,7 @@ from agent.record.replies import OutgoingMessage, SendResult
 from agent.record.run_journal import RunJournal
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
+from tools.registry.time_limits import pause_timeouts
 from tools.time_limits import TIME_LIMITS
 
 State = MessageState
@@ -59,7 +60,9 @@ class MessageSender:
         *,
         session_pk: int,
         temp_group_id: str = "",
+        sends_per_minute: int | None = None,
     ) -> None:
+        """``sends_per_minute`` is that of the chat's manners."""
         self.chat = chat
         self.session_pk = session_pk
         self.has_spoken = False
@@ -72,6 +75,7 @@ class MessageSender:
         self.journal = journal
         self._outbox = outbox
         self._temp_group_id = temp_group_id
+        self._sends_per_minute = sends_per_minute
 
     async def send(
         self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True
@@ -97,7 +101,10 @@ class MessageSender:
 
     async def resend(self, pk: int, segments: list[dict[str, Any]]) -> SendResult:
         """Send an answer that an earlier process had recorded and certainly not sent."""
-        return await self._pass_on(pk, segments, new_echo(), is_written=False, is_answer=True)
+        turn = self._next_turn()
+        return await self._pass_on(
+            pk, segments, new_echo(), is_written=False, is_answer=True, turn=turn
+        )
 
     async def _send(
         self,
@@ -109,7 +116,8 @@ class MessageSender:
     ) -> SendResult:
         segments = self._outbox.compose(parts)
         echo = new_echo()
-        connected = self._outbox.is_connected(self.chat)
+        turn = self._next_turn()
+        is_now = not turn and self._outbox.is_connected(self.chat)
         added = self.journal.add_reply(
             OutgoingMessage(
                 session_pk=self.session_pk,
@@ -117,7 +125,7 @@ class MessageSender:
                 text=text,
                 segments=segments,
                 echo=echo,
-                state=State.SENT if connected else State.PENDING,
+                state=State.SENT if is_now else State.PENDING,
                 tool_call_pk=tool_call_pk,
                 temp_group_id=self._temp_group_id,
                 step=step,
@@ -125,7 +133,7 @@ class MessageSender:
         )
         pk = await self._on_record(added, is_answer=tool_call_pk is None)
         return await self._pass_on(
-            pk, segments, echo, is_written=connected, is_answer=tool_call_pk is None
+            pk, segments, echo, is_written=is_now, is_answer=tool_call_pk is None, turn=turn
         )
 
     async def _on_record(self, written: "asyncio.Future[int]", *, is_answer: bool) -> int:
@@ -144,6 +152,20 @@ class MessageSender:
         if not written.cancelled() and written.exception() is None:
             delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
             self.journal.settle(SendResult(written.result(), delivery, is_speech=False))
+
+    def _next_turn(self) -> float:
+        return self._outbox.next_turn(self.chat, self._sends_per_minute)
+
+    async def _await_turn(self, pk: int, seconds: float, *, is_answer: bool) -> None:
+        """Wait for the turn of a pending message; no time limit of the run or the tool runs
+        meanwhile. When cancelled, an answer stays pending."""
+        try:
+            with pause_timeouts():
+                await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            if not is_answer:
+                self.journal.settle(SendResult(pk, NOT_SENT))
+            raise
 
     async def _wait(self, pk: int, seconds: float, *, was_there: bool, is_answer: bool) -> bool:
         """Wait for the account. When cancelled, an answer stays pending; what a tool wanted to say
@@ -165,12 +187,16 @@ class MessageSender:
         *,
         is_written: bool,
         is_answer: bool,
+        turn: float,
     ) -> SendResult:
-        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already.
+        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already;
+        otherwise it waits ``turn`` seconds first.
 
         A message that was certainly not written, because the account disconnected at that moment,
         waits for it.
         """
+        if turn:
+            await self._await_turn(pk, turn, is_answer=is_answer)
         loop = asyncio.get_running_loop()
         end = loop.time() + (ANSWER_PATIENCE if is_answer else TOOL_PATIENCE)
         delivery = (

@@ -78,6 +78,9 @@ class TerminalOutbox:
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         return True
 
+    def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
+        return 0.0
+
     async def deliver(
         self,
         chat: ChatAddress,

@@ -144,6 +144,7 @@ def load_accounts() -> tuple[dict[str, AccountSettings], frozenset[str]]:
                 bot.timing_gate,
             ),
             _answer_policy(bot),
+            bot.sends_per_minute,
         )
         for bot in bots
     }

@@ -16,6 +16,7 @@ from onebot.connections.client import OneBotClient
 from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media
 from onebot.gateway.outgoing_media import MAX_FRAME_BYTES
+from onebot.gateway.pacing import Pacer
 from onebot.gateway.web_media import WebMedia
 from onebot.protocol.actions import (
     ActionResponse,
@@ -45,6 +46,8 @@ UPLOAD_TIMEOUT = 180.0
 #: machine:
 #: go-cqhttp and Lagrange. They load an address by an action of its own.
 PATHS_ONLY = ("CQHttp", "Lagrange")
+#: How many times the messages to one chat an account may send to all, where no row says it.
+CHATS_AT_A_TIME = 3
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
 #: Characters of a client's error text that are kept.
@@ -60,6 +63,8 @@ class OneBotDelivery:
         self._on_reloaded = on_reloaded
         self._accounts: dict[str, AccountSettings] = {}
         self._by_url: frozenset[str] = frozenset()
+        self._pacer = Pacer()
+        self._usual_rate: int = settings.CHAT_ANSWERS_PER_MINUTE
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
@@ -78,6 +83,15 @@ class OneBotDelivery:
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         return await self._client.wait_connected(chat.account, seconds)
+
+    def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
+        usual = self._usual_rate
+        own = self.account_settings(chat.account).sends_per_minute
+        return self._pacer.next_turn(
+            chat,
+            CHATS_AT_A_TIME * usual if own is None else own,
+            usual if sends_per_minute is None else sends_per_minute,
+        )
 
     async def deliver(
         self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = ""

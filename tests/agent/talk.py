@@ -138,6 +138,8 @@ class Mailbox:
         self.delivery = Delivery(
             Message.State(state), "4711" if state == "delivered" else "", error
         )
+        self.turns: list[float] = []
+        """The seconds that the next messages wait for their turns."""
         self.silent = False
         """Whether the client answers never."""
 
@@ -169,6 +171,9 @@ class Mailbox:
         except TimeoutError:
             return False
         return True
+
+    def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
+        return self.turns.pop(0) if self.turns else 0.0
 
     async def deliver(
         self,

@@ -1,0 +1,56 @@
+"""A message that waits for its turn: on record as pending, and written once, whatever happens
+meanwhile."""
+
+import asyncio
+
+import pytest
+
+from agent.run import message_sender
+from agent.run.message_sender import MessageSender
+from tests.agent.chat.test_inbox import Make, idle, mailbox, make, rows, until
+from tests.agent.talk import PRIVATE, Mailbox, Script, message
+from tools.registry.time_limits import time_limit
+
+__all__ = ["mailbox", "make"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def test_an_answer_is_pending_until_its_turn_and_then_sent_once(make: Make, mailbox: Mailbox):
+    mailbox.turns = [0.1]
+    inbox = make(Script("hello"))
+    inbox.receive_message(message("hi"))
+    while not (out := await rows(direction="out")):
+        pass
+    assert (out, mailbox.sent) == ([("hello", "pending", "")], [])
+    await idle(inbox)
+    assert mailbox.texts == ["hello"]
+    assert await rows(direction="out") == [("hello", "delivered", "")]
+
+
+async def test_what_a_stopped_process_left_waiting_is_sent_once_by_the_next(
+    make: Make, mailbox: Mailbox
+):
+    mailbox.turns = [3_600.0]
+    first, model = make(Script("hello")), Script()
+    first.receive_message(message("hi"))
+    await until(lambda: not mailbox.turns)
+    while not await rows(direction="out"):
+        pass
+    await first.drain(0)
+    assert await rows() == [("hi", "waiting", "private"), ("hello", "pending", "")]
+    second = make(model)
+    second.resume(PRIVATE.account)
+    await until(lambda: mailbox.sent)
+    await idle(second)
+    assert (mailbox.texts, model.requests) == (["hello"], [])
+    assert await rows(state="delivered") == [("hello", "delivered", "")]
+
+
+async def test_no_time_limit_runs_out_while_a_message_waits_for_its_turn(monkeypatch):
+    waited = asyncio.Event()
+    monkeypatch.setattr(message_sender.asyncio, "sleep", lambda _seconds: waited.wait())
+    sender = object.__new__(MessageSender)
+    asyncio.get_running_loop().call_later(0.1, waited.set)
+    async with time_limit(0.02) as limit:
+        await sender._await_turn(1, 60.0, is_answer=True)
+    assert not limit.expired()
