@@ -16,6 +16,7 @@ from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command, parse_command
 from agent.domain.manners import Manners, environment_manners
+from agent.domain.merging import merge_window
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
@@ -23,6 +24,7 @@ from agent.record import early_recalls
 from agent.record.approvals import waiting_codes
 from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
+from agent.record.follow_ups import FollowUps
 from agent.record.members import build_header
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
@@ -40,14 +42,12 @@ class MessageArrival:
     """A message as it was received, not yet on record.
 
     ``plan`` is given where nothing of the chat is under way: if the message is to be
-    answered, its run begins in the same commit. ``is_follow_up``: it follows, in time, a message of
-    the same person that is to be answered.
+    answered, its run begins in the same commit, unless it waits for further words.
     """
 
     message: IncomingMessage
     received_at: datetime
     plan: RunPlan | None = None
-    is_follow_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ class ArrivalStore:
         self._run_starter = run_starter
         self._quotas = quotas
         self._sessions = SessionCache()
+        self._follow_ups = FollowUps()
         self._version: int | None = None
         """That of the settings, read in the present transaction."""
 
@@ -113,7 +114,10 @@ class ArrivalStore:
         wishes = {
             place: StartRun(arrival.plan, one.pk, one.session_pk)
             for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
-            if arrival.plan and one.decision and one.decision.is_to_be_answered
+            if arrival.plan
+            and one.decision
+            and one.decision.is_to_be_answered
+            and not merge_window(arrival.message, one.manners)
         }
         if wishes:
             runs = self._run_starter.begin_runs(list(wishes.values()), self._version)
@@ -125,6 +129,7 @@ class ArrivalStore:
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._sessions.forget()
+        self._follow_ups.forget()
         if self._quotas is not None:
             self._quotas.forget()
 
@@ -210,7 +215,7 @@ class ArrivalStore:
             quotes_bot=quotes_bot,
             is_decision=reply is not None and bool(waiting_codes(account, {reply.code})),
             is_command=command is not None,
-            is_follow_up=arrival.is_follow_up,
+            is_follow_up=self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=message.sender_id in self._run_starter.accounts.find(account).owners,
             pause=chat.find_pause(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
@@ -218,6 +223,9 @@ class ArrivalStore:
         decision = decide_trigger(message, manners, occasion)
         if early_recalls.was_recalled(message.chat, message.message_id, arrival.received_at):
             decision = TriggerDecision(State.SILENT, Message.Reason.RECALLED)
+        if decision.is_to_be_answered and not (command or reply):
+            window = merge_window(message, manners)
+            self._follow_ups.await_more(chat.pk, message, window, arrival.received_at)
         header = build_header(message, chat.pk, chat.title)
         return _JudgedMessage(key, decision, manners, reply, command, header)
 

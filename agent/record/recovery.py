@@ -16,6 +16,7 @@ from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command
 from agent.domain.manners import Manners, environment_manners
+from agent.domain.merging import is_bare_mention
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import (
     DEFAULT_ACCOUNT,
@@ -24,6 +25,7 @@ from agent.domain.types import (
     IncomingMessage,
     Mention,
 )
+from agent.llm.messages import SpokenMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
@@ -70,12 +72,25 @@ class PendingMessage:
     """What it decides over a waiting call, where it is written like such a decision."""
     command: Command | None = None
     """What it orders, where it is a command."""
+    has_begun: bool = False
+    """Whether a run of it was left by an earlier process."""
+    earlier: "tuple[PendingMessage, ...]" = ()
+    """Those that are merged into it on record, where it is taken up from there."""
+    merged: tuple[SpokenMessage, ...] = ()
+    """Earlier messages of the same person that are answered together with it, oldest first, with
+    what was read in their media; complete once its run has begun."""
     manners: Manners = field(default_factory=environment_manners)
     """Those of its chat, as the commit saw them; as of the run, once that has begun."""
     persona: Persona = field(default_factory=environment_persona)
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of its account, as the commit saw it; as of the run, once that
     has begun."""
+
+    @property
+    def is_bare_mention(self) -> bool:
+        """Whether it says nothing but the bot's name, and no words of the same person came after
+        it: it is answered with the messages before it in view."""
+        return is_bare_mention(self.message) and not self.merged
 
 
 @dataclass(frozen=True, slots=True)
