@@ -4,12 +4,13 @@ A segment is ``{"type": str, "data": dict}``; values in ``data`` may be of any J
 type, for clients send ids as integers, strings and floats alike.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agent.domain.types import Mention, MessagePart
 from onebot.protocol.cq import parse_cq
-from onebot.protocol.values import BASE64, KEPT, LONGEST_MESSAGE_ID, json_text, parse_id, value_text
+from onebot.protocol.segment_words import segment_words
+from onebot.protocol.values import LONGEST_MESSAGE_ID, parse_id, value_text
 
 __all__ = [
     "Segment",
@@ -27,22 +28,6 @@ Segment = dict[str, Any]
 #: Characters of a mentioned person's name that are read.
 LONGEST_NAME = 200
 
-_WORDS: dict[str, Callable[[Segment], str]] = {
-    "text": lambda data: _word(data, "text"),
-    "at": lambda data: f"[@{_word(data, 'qq')}]",
-    "face": lambda data: f"[表情:{_word(data, 'id')}]",
-    "image": lambda data: "[图片]",
-    "record": lambda data: "[语音]",
-    "video": lambda data: "[视频]",
-    "file": lambda data: f"[文件:{_file_name(data)}]",
-    "reply": lambda data: f"[回复:{_word(data, 'id')}]",
-    "location": lambda data: (
-        f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {_word(data, 'title')}]"
-    ),
-    "json": lambda data: f"[json:{_word(data, 'data')}]",
-    "xml": lambda data: f"[xml:{_word(data, 'data')}]",
-}
-
 
 def parse_message(value: object) -> list[Segment]:
     """The ``message`` of an event as segments: an array, a CQ string or one segment object.
@@ -58,10 +43,12 @@ def parse_message(value: object) -> list[Segment]:
 def render_text(segments: Sequence[Segment], self_id: str) -> str:
     """The message as the model reads it, the bot's own mention dropped and the ends trimmed.
 
-    A type without words of its own is shown as the segment's JSON.
+    See :mod:`onebot.protocol.segment_words`.
     """
     return "".join(
-        _rendered(segment) for segment in segments if not _is_mention(segment, self_id)
+        segment_words(segment["type"], segment["data"])
+        for segment in segments
+        if not _is_mention(segment, self_id)
     ).strip()
 
 
@@ -122,11 +109,6 @@ def _segment(item: object) -> Segment | None:
     return {"type": kind, "data": data if isinstance(data, dict) else {}}
 
 
-def _rendered(segment: Segment) -> str:
-    words = _WORDS.get(segment["type"])
-    return words(segment["data"]) if words else json_text(segment)
-
-
 def _word(data: Segment, key: str) -> str:
     return value_text(data.get(key))
 
@@ -139,15 +121,6 @@ def _is_mention(segment: Segment, self_id: str) -> bool:
 
 def _mention_name(data: Segment) -> str:
     return _word(data, "name")[:LONGEST_NAME].strip().removeprefix("@")
-
-
-def _file_name(data: Segment) -> str:
-    # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into
-    # "file".
-    file = value_text(data.get("file"))
-    return value_text(data.get("name") or data.get("file_name")) or (
-        "" if file.startswith((BASE64, KEPT)) else file
-    )
 
 
 def _from_part(part: MessagePart) -> tuple[str, dict[str, str]]:

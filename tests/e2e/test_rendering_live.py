@@ -9,7 +9,7 @@ from tests.cast import fresh_id
 from tests.e2e.chat import client, tell, words
 from tests.fake_onebot import at, text
 
-FACE = {"type": "mface", "data": {"summary": "[开心]", "emoji_id": "ab"}}
+NEW = {"type": "new", "data": {"summary": "[开心]", "emoji_id": "ab"}}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,12 @@ FACE = {"type": "mface", "data": {"summary": "[开心]", "emoji_id": "ab"}}
         ),
         ({"type": "json", "data": {"data": '{"app":"x"}'}}, '[json:{"app":"x"}]'),
         ({"type": "json", "data": {"data": "not json"}}, "[json:not json]"),
+        ({"type": "json", "data": {"data": '{"prompt":"[分享]歌"}'}}, "[卡片:[分享]歌]"),
+        ({"type": "mface", "data": {"summary": "[开心]", "emoji_id": "ab"}}, "[表情:开心]"),
+        ({"type": "dice", "data": {"result": 6.0}}, "[骰子:6]"),
+        ({"type": "dice", "data": {"value": "6"}}, "[骰子:6]"),
+        ({"type": "shake", "data": None}, "[窗口抖动]"),
+        ({"type": "shake"}, "[窗口抖动]"),
         ({"type": "xml", "data": {"data": "<a/>"}}, "[xml:<a/>]"),
     ],
 )
@@ -51,12 +57,11 @@ async def test_every_segment_has_its_words(live, model, segment, said):
 @pytest.mark.parametrize(
     ("segment", "shown"),
     [
-        (FACE, FACE),
-        ({"type": "dice", "data": {"result": 6.0}}, {"type": "dice", "data": {"result": 6}}),
-        ({"type": "dice", "data": {"value": "6"}}, {"type": "dice", "data": {"value": "6"}}),
-        ({"type": "node", "data": {"id": 1e18}}, {"type": "node", "data": {"id": 10**18}}),
-        ({"type": "shake", "data": None}, {"type": "shake", "data": {}}),
-        ({"type": "shake"}, {"type": "shake", "data": {}}),
+        (NEW, NEW),
+        ({"type": "new", "data": {"n": 6.0}}, {"type": "new", "data": {"n": 6}}),
+        ({"type": "new", "data": {"id": 1e18}}, {"type": "new", "data": {"id": 10**18}}),
+        ({"type": "new", "data": None}, {"type": "new", "data": {}}),
+        ({"type": "new"}, {"type": "new", "data": {}}),
     ],
 )
 async def test_an_unknown_segment_is_shown_as_json_without_floats(live, model, segment, shown):

@@ -71,11 +71,6 @@ def test_text_in_an_array_is_never_read_as_a_code():
         (segment("reply", id=-2147483647.0), "[回复:-2147483647]"),
         (segment("location", lat=39.9, lon="116.4", title="Home"), "[位置:39.9,116.4 Home]"),
         (segment("location", lat=Decimal("1e-5"), lon=116.0, title=None), "[位置:0.00001,116 ]"),
-        (segment("json", data='{"prompt":"x"}'), '[json:{"prompt":"x"}]'),
-        (segment("json", data={"prompt": "x", "n": 1.0}), '[json:{"prompt":"x","n":1}]'),
-        (segment("xml", data="<a/>"), "[xml:<a/>]"),
-        (segment("dice", result=3.0), '{"type":"dice","data":{"result":3}}'),
-        (segment("mface", summary="[挥手]"), '{"type":"mface","data":{"summary":"[挥手]"}}'),
     ],
 )
 def test_a_segment_as_text(item, text):
