@@ -217,6 +217,8 @@ class ToolExecutionContext:
     """The ids of the bot's owners."""
     sender_role: str = ""
     """``owner``, ``admin`` or ``member`` of the group; "" when the client does not report it."""
+    other_chats: frozenset[str] = frozenset()
+    """The chats beside its own, as ``kind:peer``, that the tool's row lets this sender reach."""
     on_progress: Callable[[str, bool], None] | None = None
     """Receives what a long-running tool reports; None where there is no receiver."""
     services: object | None = None

@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 from pydantic import WithJsonSchema
 
 from agent.domain.states import MessageState
-from agent.domain.types import Delivery, MessagePart, PartType
+from agent.domain.types import ChatAddress, ChatKind, Delivery, MessagePart, PartType
 from agent.media import media_folder
+from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender
 from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.errors import ToolFailed
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
 from tools.registry.policy import is_chat_manager
@@ -22,6 +24,8 @@ CONFIRMED = "消息已发送"
 UNCONFIRMED = "消息可能已送达，请勿重发"
 REST_IS_SENT = "其余内容已发送或可能已送达，请勿重发"
 EVERYBODY = "all"
+#: Other chats that a refusal names.
+OTHERS_NAMED = 10
 #: No leading zero: clients read "0" as everyone.
 _PERSON = re.compile(r"[1-9][0-9]{0,18}")
 #: Characters of a message that name it where only some of several could be sent.
@@ -67,15 +71,16 @@ def check_message_arguments(
 ) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
     problems, chat, session = [], get_sender(context).chat, arguments.get("session")
-    if isinstance(session, str) and session.strip() not in ("", chat.address, chat.key):
-        problems.append(f"session 只能是当前会话 {chat.address}，不允许发送到其他会话")
+    if isinstance(session, str) and _key(session) not in ("", chat.key, *context.other_chats):
+        problems.append(_not_allowed(chat, context))
     items = arguments.get("messages")
     for place, item in enumerate(items if isinstance(items, list) else ()):
         if not isinstance(item, dict) or item.get("type") not in TYPES:
             continue
         problem = check_message_item(item)
         if not problem and item["type"] == "mention_user":
-            mention = check_mention(_given(item, "mention_user_id"), context)
+            is_here = not isinstance(session, str) or _key(session) in ("", chat.key)
+            mention = check_mention(_given(item, "mention_user_id"), context, is_here=is_here)
             problem = mention and f".mention_user_id{mention}"
         if problem:
             problems.append(f"messages[{place}]{problem}")
@@ -98,10 +103,12 @@ async def send_message(
     messages: Annotated[list[dict[str, Any]], WithJsonSchema(ITEMS)],
     session: Annotated[
         str,
-        "目标会话 platform_id:message_type:session_id，默认为当前会话，只能是当前会话",
+        "目标会话 platform_id:message_type:session_id，默认为当前会话；"
+        "只能是当前会话，或者主人在工具配置中允许的其他会话",
     ] = "",
 ) -> ToolExecutionResult:
-    """Send to the run's own chat, and report the client's response to the model.
+    """Send to the run's own chat, or to one that the tool's row lists for the sender, and report
+    the client's response to the model. What goes to another chat is on record in both.
 
     Each file is a message of its own, after all the rest. A quote with only files is left out,
     because a file cannot quote.
@@ -109,12 +116,12 @@ async def send_message(
     parts = [parse_message_part(item) for item in messages]
     files = [[part] for part in parts if part.type == "file"]
     rest = [part for part in parts if part.type != "file"]
-    sent = []
+    sender, sent = await _sender(context, session), []
     for message in (
         files if files and all(part.type == "quote" for part in rest) else [rest, *files]
     ):
         text = "".join(WORDS[part.type](part) for part in message).strip()
-        delivery = await get_sender(context).send(message, text, tool_call_pk=invocation.call_pk)
+        delivery = await sender.send(message, text, tool_call_pk=invocation.call_pk)
         sent.append((text, delivery))
     return _result(sent)
 
@@ -146,12 +153,40 @@ def delivery_result(name: str, delivery: Delivery, confirmed: str) -> ToolExecut
     return ToolExecutionResult(name, success=True, content=content)
 
 
-def check_mention(user_id: str, context: ToolExecutionContext) -> str:
+def _key(session: str) -> str:
+    """The chat that ``session`` names, as ``kind:peer``; "" for that of the run."""
+    return session.strip().removeprefix("onebot:")
+
+
+def _not_allowed(chat: ChatAddress, context: ToolExecutionContext) -> str:
+    if not context.other_chats:
+        return f"session 只能是当前会话 {chat.address}，不允许发送到其他会话"
+    others = "、".join(sorted(context.other_chats)[:OTHERS_NAMED])
+    return f"session 只能是当前会话 {chat.address}，或者 {others}"
+
+
+async def _sender(context: ToolExecutionContext, session: str) -> MessageSender:
+    """What sends to ``session``, the run's own chat or another one. Raises :class:`ToolFailed`
+    where nothing may be said there."""
+    sender = get_sender(context)
+    key = _key(session)
+    if key in ("", sender.chat.key):
+        return sender
+    kind, _, peer = key.partition(":")
+    chat = ChatAddress(sender.chat.account, cast("ChatKind", kind), peer, sender.chat.platform)
+    found = await sender.journal.open_chat(chat)
+    if found.silence:
+        raise ToolFailed(f"会话 {key} 现在不能发言：{found.silence}")
+    return sender.elsewhere(chat, found.session_pk)
+
+
+def check_mention(user_id: str, context: ToolExecutionContext, *, is_here: bool = True) -> str:
     """Why the sender of ``context`` cannot have ``user_id`` mentioned, as the end of a sentence; ""
-    if he can. Only senders who may do so themselves can have everyone mentioned."""
+    if he can. Only senders who may do so themselves can have everyone mentioned; in another chat
+    than theirs (not ``is_here``) only owners may."""
     if user_id != EVERYBODY:
         return "" if _PERSON.fullmatch(user_id) else " 只能是数字的用户 ID"
-    if is_chat_manager(context):
+    if context.is_owner or (is_here and is_chat_manager(context)):
         return ""
     return " 不能是 all：只有群主、群管理员或机器人的主人可以 @全体成员，请如实告诉用户，不要重试"
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.domain.claims import Claim
+from agent.domain.types import ChatAddress
 from agent.record import approvals, deferred_calls, replies, sessions, steps
 from agent.record.commit import I, R
 from agent.record.record import Record
@@ -38,6 +39,11 @@ class RunJournal:
 
     async def ask(self, question: approvals.ApprovalRequest) -> approvals.RecordedQuestion | None:
         return await self._put(approvals.record_questions, question)
+
+    async def open_chat(self, chat: ChatAddress) -> sessions.OpenedChat:
+        return await self._put(
+            sessions.open_chats, (chat, self.record.run_starter.manners.current.find(chat))
+        )
 
     async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
         await self._put(sessions.set_continuing, (session_pk, is_continuing))

@@ -355,9 +355,8 @@ def _recorded_answer(run: Run) -> RecordedAnswer | None:
 def _heard(run: Run) -> "QuerySet[Message]":
     """The messages that tools of the run sent, and that were, or may have been, delivered."""
     heard = (State.DELIVERED, State.UNKNOWN)
-    return Message.objects.filter(run=run, direction=Direction.OUT, state__in=heard).exclude(
-        tool_call=None
-    )
+    here = Message.objects.filter(run=run, session=run.session_id, direction=Direction.OUT)
+    return here.filter(state__in=heard).exclude(tool_call=None)
 
 
 def _asks_owners(run: Run) -> Q:

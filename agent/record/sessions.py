@@ -5,7 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils import timezone
+
+from agent.domain.manners import Manners
 from agent.domain.state import StateChange, ToolDiscovery
+from agent.domain.types import ChatAddress
 from agent.models import ChatSession
 from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect
@@ -37,6 +41,32 @@ class SessionState:
     state: dict[str, Any] = field(default_factory=dict)
     gate: ChatGateSetting = field(default_factory=ChatGateSetting)
     discovered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedChat:
+    """The row of a chat that something is to be sent to. ``silence``: why nothing may be said
+    there, in words for a model; "" where it may."""
+
+    session_pk: int
+    silence: str = ""
+
+
+@for_each
+def open_chats(wanted: tuple[ChatAddress, Manners]) -> OpenedChat:
+    """The row of a chat, made where nothing was said there yet; with the manners of the chat."""
+    chat, manners = wanted
+    now = timezone.now()
+    row, _ = ChatSession.objects.get_or_create(
+        platform=chat.platform,
+        account=chat.account,
+        kind=chat.kind,
+        peer_id=chat.peer_id,
+        defaults={"last_message_at": now},
+    )
+    is_paused = row.pause_reason and (row.paused_until is None or row.paused_until > now)
+    silence = "已被静音" if manners.silenced_by else "机器人在那里不能发言" if is_paused else ""
+    return OpenedChat(row.pk, silence)
 
 
 def load_session_state(session_pk: int | None) -> SessionState:

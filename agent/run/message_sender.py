@@ -77,6 +77,13 @@ class MessageSender:
         self._temp_group_id = temp_group_id
         self._sends_per_minute = sends_per_minute
 
+    def elsewhere(self, chat: ChatAddress, session_pk: int) -> "MessageSender":
+        """Sends to another chat for the same run, which may say no more because of it. What is said
+        there is not said in the chat of the run."""
+        other = MessageSender(self.journal, self._outbox, chat, session_pk=session_pk)
+        other.allowance = self.allowance
+        return other
+
     async def send(
         self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True
     ) -> Delivery:

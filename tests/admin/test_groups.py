@@ -129,7 +129,7 @@ def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_th
     assert (
         before
         == {group.name: group.permissions.count() for group in Group.objects.all()}
-        == {"operator": 71, "viewer": 32}
+        == {"operator": 75, "viewer": 33}
     )
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
@@ -149,5 +149,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 103
+    assert len(rows) == 108
     assert doubled == []

@@ -18,6 +18,7 @@ FIELDS = (
     "mock_value",
     "allowed",
     "allowed_ids",
+    "other_chats",
     "requires_approval",
     "calls_per_minute_person",
     "visibility",

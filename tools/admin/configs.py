@@ -48,6 +48,9 @@ class ToolConfigForm(_Form):
             "allowed_ids": forms.Textarea(
                 attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}
             ),
+            "other_chats": forms.Textarea(
+                attrs={"rows": 3, "class": "vLargeTextField", "spellcheck": "false"}
+            ),
             "mock_value": forms.Textarea(attrs=JSON_INPUT),
             "parameter_descriptions": forms.Textarea(attrs=JSON_INPUT),
         }
@@ -107,6 +110,7 @@ class ToolConfigAdmin(HistoryAdmin):
                     "scope",
                     "allowed",
                     "allowed_ids",
+                    "other_chats",
                     "requires_approval",
                     "calls_per_minute_person",
                     "calls_per_minute_chat",
@@ -117,6 +121,14 @@ class ToolConfigAdmin(HistoryAdmin):
         (_("Mock"), {"fields": ("mock_enabled", "mock_value", "arguments")}),
         (_("History"), {"fields": ("created_at", "updated_at")}),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Other chats are there for the tool that names one alone."""
+        names = self.fieldsets[1][1]["fields"]
+        if obj is None or "session" in (obj.parameter_names or ()):
+            return self.fieldsets
+        kept = tuple(name for name in names if name != "other_chats")
+        return [self.fieldsets[0], (_("Who may use it"), {"fields": kept}), *self.fieldsets[2:]]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.live_rows import LiveModel, Tracked
 from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
+from tools.models.other_chats import check_other_chats
 from tools.models.row_validation import check_descriptions, check_ids, parse_ids
 from tools.text.placeholders import check_mock_template
 
@@ -204,6 +205,7 @@ class ToolConfig(LiveModel):
                 self.parameter_descriptions, self.parameter_names
             ),
             "allowed_ids": self._id_errors(),
+            "other_chats": check_other_chats(self.other_chats),
         }
 
     def _id_errors(self) -> list[str]:

@@ -96,6 +96,15 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
             return False
 
 
+def reachable_chats(settings: ToolSettings, context: ToolExecutionContext) -> frozenset[str]:
+    """The other chats that the row lets the sender in ``context`` reach with the tool."""
+    return frozenset(
+        chat.key
+        for chat in settings.other_chats
+        if chat.is_for(context.user_id, is_owner=context.is_owner)
+    )
+
+
 def is_chat_manager(context: ToolExecutionContext) -> bool:
     """Whether the sender decides for the whole chat: as an owner of the bot, or an admin of the
     group."""

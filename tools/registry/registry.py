@@ -32,7 +32,7 @@ from tools.registry.execution import ExecutionRequest, execute_call, run_after_h
 from tools.registry.hooks import AfterHook, BeforeHook, Hooks, hooks_of
 from tools.registry.new_tools import NewToolTracker
 from tools.registry.offers import ResolvedTool, ToolResolver
-from tools.registry.policy import check_availability, decide_call
+from tools.registry.policy import check_availability, decide_call, reachable_chats
 from tools.registry.provider_set import Listed, ProviderSet
 from tools.registry.settings import ToolSettings
 from tools.schemas.arguments import check_arguments, parse_arguments
@@ -189,6 +189,8 @@ class ToolRegistry:
             result = outcomes.refused_result(name, offer, await self._near(name, context))
             row = self._settings().get(name)
             return _decided(await run_after_hooks(call, result), offer.reason, row)
+        if context is not None and offer.settings.other_chats:
+            context = replace(context, other_chats=reachable_chats(offer.settings, context))
         call = ExecutionRequest(
             offer.spec,
             invocation,

@@ -8,6 +8,7 @@ from typing import Any
 
 from tools.models import ConfigVersion, ToolConfig
 from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
+from tools.models.other_chats import OtherChat, parse_other_chats
 from tools.models.row_validation import parse_ids
 
 
@@ -31,6 +32,7 @@ class ToolSettings:
     scope: str = ToolScope.ALL.value
     allowed: str = AllowedCallers.EVERYONE.value
     allowed_ids: frozenset[str] = frozenset()
+    other_chats: tuple[OtherChat, ...] = ()
     requires_approval: str = ApprovalMode.OWN.value
     calls_per_minute_person: int = 0
     calls_per_minute_chat: int = 0
@@ -57,6 +59,7 @@ def load_tool_settings() -> dict[str, ToolSettings]:
 
 def _settings(row: dict[str, Any]) -> ToolSettings:
     row["allowed_ids"] = frozenset(parse_ids(row["allowed_ids"]))
+    row["other_chats"] = parse_other_chats(row["other_chats"])
     return ToolSettings(**row)
 
 
