@@ -1,8 +1,13 @@
 """An answer in the pieces that are sent: as it is, as plain text, or with pictures."""
 
+import asyncio
 from typing import NamedTuple
 
 from agent.domain.manners import MarkdownStyle
+from agent.markdown.plain_text import to_plain
+
+#: A longer text is read beside the event loop; in characters.
+SHORT = 2_000
 
 
 class AnswerPiece(NamedTuple):
@@ -20,4 +25,8 @@ async def prepare_answer(text: str, style: MarkdownStyle) -> list[AnswerPiece]:
 
     When cancelled, drawing stops.
     """
-    return [AnswerPiece(text)]
+    if style == MarkdownStyle.AS_IS:
+        return [AnswerPiece(text)]
+    if len(text) > SHORT:
+        return [AnswerPiece(await asyncio.to_thread(to_plain, text))]
+    return [AnswerPiece(to_plain(text))]
