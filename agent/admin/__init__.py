@@ -6,6 +6,7 @@ from agent.admin.calls import ToolCallAdmin
 from agent.admin.descriptions import DescriptionAdmin
 from agent.admin.endpoints import EndpointAdmin
 from agent.admin.kept_files import KeptFileAdmin
+from agent.admin.manners import MannersAdmin
 from agent.admin.media_files import MediaFileAdmin
 from agent.admin.messages import MessageAdmin
 from agent.admin.note_proposals import DigestAdmin, NoteProposalAdmin
@@ -26,6 +27,7 @@ __all__ = [
     "DigestAdmin",
     "EndpointAdmin",
     "KeptFileAdmin",
+    "MannersAdmin",
     "MediaFileAdmin",
     "MessageAdmin",
     "NoteAdmin",

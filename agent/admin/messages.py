@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.reasons import names_source, reason_words
 from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from tools.admin.filters import RecordedSince
@@ -31,8 +32,8 @@ class MessageAdmin(StateRecordAdmin):
     list_display = ("recorded", "chat", "excerpt", "decision", "run_link")
     list_filter = (RecordedSince, "state", "direction", "reason")
     list_select_related = ("session",)
-    list_excerpts = ("text",)
-    list_defer = ("detail", "media_text", "segments", "raw")
+    list_excerpts = ("text", "detail")
+    list_defer = ("media_text", "segments", "raw", "context_text", "header")
     text_fields = ("text",)
     indexed_lookups = frozenset(
         {"state__exact", "reason__exact", "session__id__exact", "run__id__exact"}
@@ -62,8 +63,8 @@ class MessageAdmin(StateRecordAdmin):
             {
                 "fields": (
                     "outcome",
-                    "reason",
-                    "detail",
+                    "why",
+                    "details",
                     "run_links",
                     "tool_call",
                     "settled_at",
@@ -151,11 +152,18 @@ class MessageAdmin(StateRecordAdmin):
     @admin.display(description=_("state"))
     def decision(self, message: Message) -> str:
         state = self.outcome(message)
-        return (
-            format_html('{} <div class="quiet">{}</div>', state, message.get_reason_display())
-            if message.reason
-            else state
-        )
+        words = reason_words(message, getattr(message, "detail_excerpt", ""))
+        return format_html('{} <div class="quiet">{}</div>', state, words) if words else state
+
+    @admin.display(description=_("reason"))
+    def why(self, message: Message) -> str:
+        return reason_words(message, message.detail) or "-"
+
+    @admin.display(description=_("detail"))
+    def details(self, message: Message) -> str:
+        """What went wrong, in words; the name of a row stands at the reason."""
+        is_told = names_source(message.reason)
+        return text_block("" if is_told else gettext(message.detail or " ").strip())
 
     @admin.display(description=_("run"))
     def run_link(self, message: Message) -> str:

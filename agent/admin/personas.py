@@ -25,7 +25,7 @@ from agent.admin.persona_form import (
     known_tool_names,
 )
 from agent.admin.prompt_preview import build_preview
-from agent.admin.sessions import session_address
+from agent.admin.session_manners import session_address
 from agent.domain.model_roles import PERSONA_ROLES, ModelRole
 from agent.domain.persona import PersonaKind
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
 from django.db.models import Model, Q
 from django.http import HttpRequest
@@ -13,9 +14,17 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
 from agent.admin.persona_places import describe_answering
+from agent.admin.reasons import names_source, reason_words
+from agent.admin.session_manners import (
+    SessionChangeList,
+    SessionSilence,
+    SilenceFilter,
+    describe_manners,
+    describe_pause,
+    session_address,
+)
 from agent.admin.state_form import LIMITS, StateForm
 from agent.admin.thumbnails import load_media_previews
-from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Message
 from agent.record.sessions import save_changes
 from agent.record.tallies import find_silences
@@ -63,9 +72,9 @@ def known_accounts(platform: str = "onebot") -> list[str]:
 
 
 @admin.register(ChatSession)
-class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
-    list_display = ("name", "kind", "peer_id", "account", "active")
-    list_filter = (RecentlyActive, "kind", AccountFilter)
+class ChatSessionAdmin(SessionSilence, HistoryAdmin, RecordAdmin):
+    list_display = ("name", "kind", "peer_id", "account", "silence", "active")
+    list_filter = (RecentlyActive, "kind", AccountFilter, SilenceFilter)
     ordering = ("-last_message_at", "-id")
     search_help_text: ClassVar = _("The id of a group or a person, or words of a title.")
     text_fields = ("title",)
@@ -89,6 +98,9 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
             if changes := form.changed_columns():
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
                 ConfigVersion.bump()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SessionChangeList
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """There are far fewer chats than messages: a scan in order is fast for every condition."""
@@ -116,6 +128,8 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
             "state_json": format_readable(state),
             "silences": _silences(obj),
             **describe_answering(session_address(obj), request),
+            **describe_manners(obj, request),
+            **describe_pause(obj),
         }
         if not request.user.has_perm("agent.view_message"):
             return context
@@ -125,7 +139,7 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
         )
         media = load_media_previews([message.pk for message in page.messages])
         bubbles = [
-            (message, behind.get(message.pk, []), media.get(message.pk))
+            (message, behind.get(message.pk, []), media.get(message.pk), *_why(message))
             for message in page.messages
         ]
         bottom = page.messages[-1].pk if bubbles else 0
@@ -137,9 +151,10 @@ class ChatSessionAdmin(HistoryAdmin, RecordAdmin):
         }
 
 
-def session_address(session: ChatSession) -> ChatAddress:
-    kind = cast("ChatKind", session.kind)
-    return ChatAddress(session.account, kind, session.peer_id, session.platform)
+def _why(message: Message) -> tuple[str, str]:
+    """The reason as a bubble shows it, and the sentence on record, if it is one."""
+    detail = "" if names_source(message.reason) else message.detail
+    return reason_words(message, message.detail), detail
 
 
 def _silences(session: ChatSession) -> list[tuple[str, datetime]]:

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from agent.domain.types import ChatAddress
 from agent.models import Manners
-from agent.record.manners import rank_row
+from agent.record.manners import is_for, rank_row
 from tools.admin.row_history import record_changes
 from tools.live_rows import ConfigVersion
 
@@ -19,13 +19,13 @@ def find_chat_manners(chat: ChatAddress) -> Manners | None:
 
     Of several the one that counts first. One that lists the chat for every account is none.
     """
-    rows = Manners.objects.filter(
-        enabled=True,
-        account=chat.account,
-        chat_kind__in=("", chat.kind),
-        chats__contains=chat.peer_id,
-    )
-    return min((row for row in rows if row.chat_keys == (chat.key,)), key=rank_row, default=None)
+    rows = Manners.objects.filter(enabled=True, account=chat.account, chats__contains=chat.peer_id)
+    return min((row for row in rows if is_row_of_chat(row, chat)), key=rank_row, default=None)
+
+
+def is_row_of_chat(row: Manners, chat: ChatAddress) -> bool:
+    """Whether ``row`` is for ``chat`` and for nothing else."""
+    return is_for(row, chat) and row.account == chat.account and row.chat_keys == (chat.key,)
 
 
 def change_chat_manners(
@@ -53,7 +53,11 @@ def find_everywhere() -> list[Manners]:
     """The rows that are switched on and for every chat of every account, the first to count
     first."""
     rows = Manners.objects.filter(enabled=True, account="", chat_kind="")
-    return sorted((row for row in rows if not row.chat_keys), key=rank_row)
+    return sorted(filter(is_for_everything, rows), key=rank_row)
+
+
+def is_for_everything(row: Manners) -> bool:
+    return not (row.account or row.chat_kind or row.chat_keys)
 
 
 def silence_everything(name: str, author: User | str | None = None) -> Manners:

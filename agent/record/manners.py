@@ -83,7 +83,7 @@ def combine_rows(base: Manners, rows: Iterable[MannersRow]) -> Manners:
     denied, silenced_by = frozenset[str](), ""
     for row in rows:
         silenced_by = silenced_by or (row.name if row.silenced else "")
-        for name, value in _said(row):
+        for name, value in said_values(row):
             if name == "denied_people":
                 denied |= value
                 said_by.setdefault(name, row.name)
@@ -100,7 +100,7 @@ def rank_row(row: MannersRow) -> tuple[bool, int, bool, bool, int]:
     return not count, count, not row.account, not row.chat_kind, row.pk
 
 
-def _said(row: MannersRow) -> Iterator[tuple[str, Any]]:
+def said_values(row: MannersRow) -> Iterator[tuple[str, Any]]:
     """The fields of ``row`` that are not empty, as the manners have them."""
     for name in SAID:
         value = row.endpoint_id if name == "endpoint" else getattr(row, name)

@@ -11,9 +11,11 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from agent.admin.session_manners import paused_condition
 from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.states import ApprovalState, MessageState, RunState
-from agent.models import UNSETTLED, Approval, Message, ModelEndpoint, Run
+from agent.models import UNSETTLED, Approval, ChatSession, Manners, Message, ModelEndpoint, Run
+from agent.record.chat_manners import is_for_everything
 from agent.record.spendings import SumRange, current_day, load_spent
 from agent.runtime import serving
 from frostproject.models import FailedSignIns, SignInRecord
@@ -38,10 +40,13 @@ def status_panel(context: Any) -> dict[str, Any]:
     messages = _messages(user)
     return {
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
+        "request": request,
+        "perms": context["perms"],
         "just_now": timezone.now() - JUST_NOW,
         **_models(user),
         **_bots(user),
         **messages,
+        **_silence(user),
         **_approvals(user),
         **_tools(user),
         **_runs(user, {message.pk for message in messages.get("failed_messages", ())}),
@@ -104,6 +109,22 @@ def _messages(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
         "most_tokens": settings.TOKENS_PER_DAY,
         "costs": [cost_words(cost, currency) for currency, cost in sorted(spent.costs.items())],
         "failed_messages": list(failed.order_by("-pk")[:FAILURE_LIMIT]),
+    }
+
+
+def _silence(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
+    """Where nothing is said, by decision or, of the chats with the newest messages, because an
+    account cannot."""
+    if not user.has_perm("agent.view_manners"):
+        return {}
+    silencing = list(Manners.objects.filter(enabled=True, silenced=True))
+    recent = ChatSession.objects.order_by("-last_message_at", "-pk").values("pk")[:WAITING_LIMIT]
+    paused = ChatSession.objects.filter(paused_condition(), pk__in=recent).order_by().count()
+    return {
+        "sees_manners": True,
+        "is_all_silenced": any(map(is_for_everything, silencing)),
+        "silencing": len(silencing),
+        "paused": paused,
     }
 
 

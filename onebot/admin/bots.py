@@ -17,7 +17,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
+from agent.admin.manners import EVERY_ACCOUNT
 from agent.admin.persona_places import choose_url
+from agent.models import Manners
 from agent.record.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
 from onebot.models import Bot, ClientEvent
@@ -50,6 +52,7 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
         "token_state",
         "chats",
         "personas",
+        "manners",
     )
     fieldsets = (
         (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
@@ -174,6 +177,20 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
             urlencode({"q": bot.self_id}),
             _("elsewhere"),
             others,
+        )
+
+    @admin.display(description=_("manners"))
+    def manners(self, bot: Bot) -> str:
+        """How many rows are for this account alone, and for every account."""
+        address = reverse("admin:agent_manners_changelist")
+        own, common = (Manners.objects.filter(account=one).count() for one in (bot.self_id, ""))
+        return format_html(
+            '<a href="{}?{}">{} ({})</a> <a href="{}?{}">{} ({})</a> <a href="{}?{}">{}</a>',
+            *(address, urlencode({"account": bot.self_id}), _("of this account"), own),
+            *(address, urlencode({"account": EVERY_ACCOUNT}), _("of every account"), common),
+            reverse("admin:agent_manners_add"),
+            urlencode({"account": bot.self_id}),
+            _("add"),
         )
 
 

@@ -96,7 +96,7 @@ def test_the_front_page_takes_few_queries(
     for number in range(30):
         Bot.objects.create(self_id=str(number), online=True)
         run_for(said(chat(str(number)), state="failed"), state="failed")
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(16):
         page(browser, "/admin/")
 
 

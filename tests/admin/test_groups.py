@@ -22,6 +22,7 @@ from tools.models import ToolConfig
 
 groups = import_module("agent.migrations.0002_groups")
 later = import_module("agent.migrations.0008_group_permissions")
+of_manners = import_module("agent.migrations.0010_manners_permissions")
 EDITOR = SimpleNamespace(connection=connection)
 AGENT = (
     *(
@@ -43,6 +44,7 @@ LISTS = (
     "onebot/bot",
     "onebot/clientevent",
     "agent/modelendpoint",
+    "agent/manners",
 )
 
 
@@ -51,6 +53,7 @@ def _groups(db: None) -> None:
     """The groups, also after a test that emptied the database."""
     groups.make_groups(apps, EDITOR)
     later.give(apps, EDITOR)
+    of_manners.give(apps, EDITOR)
 
 
 @pytest.mark.parametrize("group", ["operator", "viewer"])
@@ -126,6 +129,7 @@ def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_th
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
     groups.make_groups(apps, EDITOR)
     later.give(apps, EDITOR)
+    of_manners.give(apps, EDITOR)
     assert (
         before
         == {group.name: group.permissions.count() for group in Group.objects.all()}

@@ -1,0 +1,152 @@
+"""Manners: how the bot behaves where, which of two rows counts, and one switch for everything."""
+
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import URLPattern, path
+from django.utils.html import format_html, format_html_join
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.manners_conflicts import find_contradictions
+from agent.admin.manners_form import MannersForm
+from agent.admin.manners_words import list_said, place_words
+from agent.admin.sessions import known_accounts
+from agent.models import Manners
+from agent.models.manners import HEARING, LISTS, SPEAKING, WAKING
+from agent.record.chat_manners import end_silence_everywhere, find_everywhere, silence_everything
+from agent.record.manners import rank_row
+from tools.admin.changes import HistoryAdmin, field_label
+from tools.admin.concurrent_edits import ConcurrentEdits
+from tools.admin.filters import Rows
+from tools.admin.record_pages import format_moment, record_link, render_badge
+
+#: What a row says that a list shows, and contradictions that a row's page shows.
+STATEMENTS, CONTRADICTIONS = 4, 20
+#: What the filter of accounts calls the rows for every account.
+EVERY_ACCOUNT = "-"
+
+
+class RowAccountFilter(admin.SimpleListFilter):
+    """The rows for one account alone, or for every account."""
+
+    title = _("account")
+    parameter_name = "account"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        named = Manners.objects.exclude(account="").order_by("account")
+        accounts = named.values_list("account", flat=True).distinct()
+        return [(EVERY_ACCOUNT, _("every account")), *((one, one) for one in accounts)]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        value = self.value()
+        return (
+            queryset.filter(account="" if value == EVERY_ACCOUNT else value) if value else queryset
+        )
+
+
+@admin.register(Manners)
+class MannersAdmin(ConcurrentEdits, HistoryAdmin):
+    form = MannersForm
+    list_display = ("name", "state", "place", "says", "changed")
+    list_filter = ("enabled", "silenced", RowAccountFilter, "chat_kind")
+    search_fields = ("name", "account", "chats", "wake_names", "allowed_people", "denied_people")
+    list_select_related = ("endpoint",)
+    list_per_page = 50
+    show_full_result_count = False
+    change_list_template = "admin/agent/manners/change_list.html"
+    change_form_template = "admin/agent/manners/change_form.html"
+    fieldsets = (
+        (None, {"fields": ("name", "enabled")}),
+        (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),
+        (_("Silence"), {"fields": ("silenced", "quiet_hours")}),
+        (_("Who is answered"), {"fields": (*WAKING, *LISTS)}),
+        (_("What the model hears"), {"fields": HEARING}),
+        (_("How it speaks"), {"fields": (*SPEAKING, "endpoint")}),
+        (_("Commands"), {"fields": ("command_prefix",)}),
+    )
+
+    def page_context(self, request: HttpRequest, obj: Manners | None) -> dict[str, Any]:
+        page: dict[str, Any] = {"accounts": known_accounts()}
+        if obj is not None and obj.pk and obj.enabled:
+            page["contradictions"] = list(contradiction_lines(obj))
+        return page
+
+    # --- Everything at once -----------------------------------------------------------
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        shown = {"is_all_silenced": any(row.silenced for row in find_everywhere())}
+        return super().changelist_view(request, {**(extra_context or {}), **shown})
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.everything_view)
+        return [path("everything/", view, name="agent_manners_everything"), *super().get_urls()]
+
+    def everything_view(self, request: HttpRequest) -> HttpResponse:
+        """Silence every chat, or end that; then back to the page with the button."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        author = cast("User", request.user)
+        if "silence" in request.POST:
+            row = silence_everything(gettext("everywhere"), author)
+            self.log_change(request, row, gettext("Silenced everything."))
+            words = gettext("Every chat is silenced, from the next message on.")
+            self.message_user(request, words, messages.WARNING)
+        else:
+            for row in end_silence_everywhere(author):
+                self.log_change(request, row, gettext("Ended the silence of everything."))
+            words = gettext("The bot speaks again; chats that rows of their own silence stay so.")
+            self.message_user(request, words, messages.SUCCESS)
+        back = request.POST.get("next", "")
+        is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+        return redirect(back if is_ours else "admin:agent_manners_changelist")
+
+    # --- The list ---------------------------------------------------------------------
+
+    @admin.display(description=_("state"))
+    def state(self, row: Manners) -> str:
+        if not row.enabled:
+            return render_badge("off", _("off"))
+        if row.silenced:
+            return render_badge("refused", _("silenced"))
+        return render_badge("succeeded", _("on"))
+
+    @admin.display(description=_("where it counts"))
+    def place(self, row: Manners) -> str:
+        return place_words(row)
+
+    @admin.display(description=_("what it says"))
+    def says(self, row: Manners) -> str:
+        said = list(list_said(row))
+        lines = format_html_join(
+            "", "<div>{}: {}</div>", ((s.label, s.words) for s in said[:STATEMENTS])
+        )
+        more = len(said) - STATEMENTS
+        beyond = gettext("and %(count)d more") % {"count": more} if more > 0 else ""
+        return format_html('<div class="quiet">{}{}</div>', lines, beyond) if said else "-"
+
+    @admin.display(description=_("changed"), ordering="updated_at")
+    def changed(self, row: Manners) -> str:
+        return format_moment(row.updated_at)
+
+
+def contradiction_lines(row: Manners) -> Any:
+    """For the page of ``row``: the rows that say something else of some of its chats, and which
+    counts there."""
+    others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=rank_row)
+    for found in list(find_contradictions(row, others))[:CONTRADICTIONS]:
+        fields = ", ".join(f"“{field_label(Manners, name)}”" for name in found.fields)
+        link = record_link("agent_manners", found.other.pk, found.other.name)
+        text = (
+            gettext("Of %(fields)s, {row} says something else, and counts: it is more particular.")
+            if found.other_counts
+            else gettext("Of %(fields)s, {row} says something else; this row counts.")
+        )
+        yield format_html(text % {"fields": fields}, row=link)

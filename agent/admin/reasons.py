@@ -1,0 +1,56 @@
+"""Why a message is answered or not, in words: the reason, and the row or fact behind it."""
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.translation import gettext
+
+from agent.domain.states import MessageReason, PauseReason
+from agent.models import Message
+
+#: Reasons whose detail is the name of a row of manners.
+OF_ROWS = frozenset(
+    {
+        MessageReason.SILENCED,
+        MessageReason.QUIET_HOURS,
+        MessageReason.PRIVATE_OFF,
+        MessageReason.NOT_FRIEND,
+        MessageReason.GROUPS_OFF,
+        MessageReason.BLOCKED,
+        MessageReason.NOT_LISTED,
+    }
+)
+#: Those that the lists of the account's own page give too.
+OF_ACCOUNTS = frozenset({MessageReason.BLOCKED, MessageReason.NOT_LISTED})
+
+
+def names_source(reason: str) -> bool:
+    """Whether the detail of a message with ``reason`` is a name or a word, and no sentence."""
+    return reason in OF_ROWS or reason == MessageReason.PAUSED
+
+
+def reason_source(message: Message, detail: str) -> str:
+    """Who or what keeps the bot silent, for the reasons of :func:`names_source`; "" for others."""
+    if message.reason == MessageReason.PAUSED:
+        return str(dict(PauseReason.choices).get(detail, detail))
+    if message.reason not in OF_ROWS:
+        return ""
+    if detail:
+        query = urlencode({"q": detail})
+        address = reverse("admin:agent_manners_changelist")
+        return format_html('{}: <a href="{}?{}">{}</a>', gettext("manners"), address, query, detail)
+    if message.reason in OF_ACCOUNTS:
+        return gettext("by the lists on the bot’s page")
+    if message.reason == MessageReason.GROUPS_OFF:
+        return "GROUP_REPLY_ON_MENTION"
+    return ""
+
+
+def reason_words(message: Message, detail: str) -> str:
+    """The reason and what is behind it, in one line; "" without a reason."""
+    if not message.reason:
+        return ""
+    source = reason_source(message, detail)
+    if not source:
+        return str(message.get_reason_display())
+    return format_html("{} ({})", message.get_reason_display(), source)

@@ -1,0 +1,182 @@
+"""What counts in one chat and which row says it, on the chat's page; with the buttons that silence
+the chat, let it speak, and lift a pause."""
+
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from agent.admin.manners_words import Statement, list_counting
+from agent.domain.types import ChatAddress, ChatKind
+from agent.models import ChatSession, Manners
+from agent.record.chat_manners import change_chat_manners, find_chat_manners, is_row_of_chat
+from agent.record.manners import ONEBOT, MannersTable, load_manners_table
+from tools.admin.filters import Rows
+from tools.admin.record_pages import ModelAdmin, RecordChangeList, parse_row_number, render_badge
+from tools.live_rows import ConfigVersion
+
+
+def session_address(session: ChatSession) -> ChatAddress:
+    kind = cast("ChatKind", session.kind)
+    return ChatAddress(session.account, kind, session.peer_id, session.platform)
+
+
+def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
+    """For the page of a chat: all that counts there with the rows that say it, what silences it,
+    and where a rule for this chat alone is written."""
+    if not request.user.has_perm("agent.view_manners") or session.platform != ONEBOT:
+        return {}
+    chat, table = session_address(session), load_manners_table()
+    rows, manners = list(table.matching(chat)), table.find(chat)
+    said = list(list_counting(manners, rows))
+    return {
+        "counting": sorted(said, key=_is_from_program),
+        "rule_count": len(rows),
+        "silencing": [row for row in rows if row.silenced],
+        "own_rule_url": _own_rule_url(chat, rows, request),
+    }
+
+
+def _is_from_program(statement: Statement) -> bool:
+    return statement.row is None
+
+
+def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) -> str:
+    """The row for this chat alone, or a new one that is filled in so far."""
+    own = next((row for row in rows if is_row_of_chat(row, chat)), None)
+    if own is not None:
+        return reverse("admin:agent_manners_change", args=(own.pk,))
+    if not request.user.has_perm("agent.add_manners"):
+        return ""
+    given = {"account": chat.account, "chat_kind": chat.kind, "chats": chat.key}
+    given["name"] = f"{chat.key} ({chat.account})"
+    return f"{reverse('admin:agent_manners_add')}?{urlencode(given)}"
+
+
+def describe_pause(session: ChatSession) -> dict[str, Any]:
+    """Why the account cannot speak in the chat, as a page shows it."""
+    return {"is_paused": is_paused(session), "pause": session.get_pause_reason_display()}
+
+
+def is_paused(session: ChatSession) -> bool:
+    until = session.paused_until
+    return bool(session.pause_reason) and (until is None or until > timezone.now())
+
+
+def paused_condition() -> Q:
+    """Of the chats in which the account cannot speak now."""
+    lasts = Q(paused_until__isnull=True) | Q(paused_until__gt=timezone.now())
+    return Q(pause_reason__isnull=False) & lasts
+
+
+def silenced_condition(table: MannersTable) -> Q:
+    """Of the chats that a row silences; of none where no row silences any."""
+    found = Q(pk__in=[])
+    for row in (row for row in table.rows if row.silenced):
+        where = Q(platform=ONEBOT)
+        if row.account:
+            where &= Q(account=row.account)
+        if row.chat_kind:
+            where &= Q(kind=row.chat_kind)
+        if row.chat_keys:
+            listed: dict[str, list[str]] = {}
+            for kind, _colon, peer in (key.partition(":") for key in row.chat_keys):
+                listed.setdefault(kind, []).append(peer)
+            chats = Q(pk__in=[])
+            for kind, peers in listed.items():
+                chats |= Q(kind=kind, peer_id__in=peers)
+            where &= chats
+        found |= where
+    return found
+
+
+class SilenceFilter(admin.SimpleListFilter):
+    """Chats in which nothing is said, by decision or because the account cannot."""
+
+    title = _("silence")
+    parameter_name = "silence"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("silenced", _("silenced")), ("paused", _("cannot speak"))]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        if self.value() == "silenced":
+            return queryset.filter(silenced_condition(load_manners_table()))
+        return queryset.filter(paused_condition()) if self.value() == "paused" else queryset
+
+
+class SessionChangeList(RecordChangeList):
+    """Each row knows what silences it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        table, rows = load_manners_table(), list(self.result_list)
+        for row in rows:
+            row.silenced_by = table.find(session_address(row)).silenced_by
+        self.result_list = cast("Any", rows)
+
+
+class SessionSilence(ModelAdmin):
+    """The column and the buttons, for the pages of chats."""
+
+    @admin.display(description=_("silence"))
+    def silence(self, session: Any) -> str:
+        if is_paused(session):
+            return render_badge("failed", session.get_pause_reason_display())
+        return render_badge("refused", _("silenced")) if session.silenced_by else ""
+
+    def get_urls(self) -> list[URLPattern]:
+        views = {"silence": self.silence_view, "lift": self.lift_view}
+        own = [
+            path(
+                f"<path:object_id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"agent_chatsession_{name}",
+            )
+            for name, view in views.items()
+        ]
+        return [*own, *super().get_urls()]
+
+    def silence_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Silence the chat, or let it speak, by the row for it alone."""
+        session = get_object_or_404(ChatSession, pk=parse_row_number(object_id), platform=ONEBOT)
+        if not request.user.has_perm("agent.change_manners"):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        wanted, chat = "silence" in request.POST, session_address(session)
+        if wanted or ((own := find_chat_manners(chat)) and own.silenced):
+            row = change_chat_manners(chat, cast("User", request.user), silenced=wanted)
+            words = gettext("Silenced this chat.") if wanted else gettext("Let this chat speak.")
+            self.log_change(request, row, words)
+            self.message_user(request, words, messages.SUCCESS)
+        if not wanted and (still := load_manners_table().find(chat).silenced_by):
+            text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
+            self.message_user(request, text % {"name": still}, messages.WARNING)
+        return redirect("admin:agent_chatsession_change", session.pk)
+
+    def lift_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Say that the account can speak in the chat again."""
+        session = get_object_or_404(ChatSession, pk=parse_row_number(object_id))
+        if not self.has_change_permission(request, session):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        with transaction.atomic():
+            over = {"pause_reason": None, "paused_at": None, "paused_until": None}
+            ChatSession.objects.filter(pk=session.pk).update(**over)
+            ConfigVersion.bump()
+        words = gettext("The account can speak here again, from the next message on.")
+        self.log_change(request, session, words)
+        self.message_user(request, words, messages.SUCCESS)
+        return redirect("admin:agent_chatsession_change", session.pk)
