@@ -165,10 +165,11 @@ def _build_run(persona: Persona, chat: ChatAddress, session_pk: int) -> ActiveRu
     kept = load_session_state(session_pk)
     return ActiveRun(
         Claim(0),
-        load_history(session_pk, chat, persona.context_messages - OTHERS),
+        load_history(session_pk, chat, persona.context_messages - OTHERS, kept.context_after),
         state=kept.state,
         gate=kept.gate,
         discovered=kept.discovered,
+        context_after=kept.context_after,
         persona=persona,
     )
 
@@ -177,5 +178,5 @@ def _recall(message: IncomingMessage, session_pk: int) -> MemoryContext:
     """What the memory would add, found by words alone: meanings are not asked for."""
     summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
     viewer = build_chat_viewer(message.chat, message.sender_id)
-    request = RecallRequest(viewer, message.text, settings.MEMORY_CHARS, summarised)
+    request = RecallRequest(viewer, message.text, settings.MEMORY_CHARS, summarised, is_reset=True)
     return recall_notes([request])[0]

@@ -187,6 +187,7 @@ class ConversationHandler:
                         run.message.sender_id,
                         run.message.text,
                         has_notes=run.active.has_notes,
+                        is_reset=run.active.context_after is not None,
                     )
                 request = await self._build_request(run, media, memory)
                 engine = self.engines.find(run.active.persona)

@@ -13,6 +13,7 @@ from agent.llm.messages import (
 )
 from agent.media.pipeline import MediaText
 from agent.memory.prompt_block import MemoryContext
+from agent.record.chat_history import from_user
 from agent.record.runs import ActiveRun
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from tools.contract import ToolExecutionContext
@@ -77,8 +78,8 @@ def fit_history(
     """The first request of a run: ``system``, as much of ``history`` as fits, ``current``.
 
     ``history`` is oldest first. The system message and the current one are always
-    kept, even when they alone are over a limit. What is left of the history never
-    begins with an answer whose question was cut away.
+    kept, even when they alone are over a limit. Where something of the history is cut away, what is
+    left never begins with an answer, whose question may be among that.
     """
     room = max_chars - _size(system) - _size(current)
     kept: list[ChatMessage] = []
@@ -88,10 +89,9 @@ def fit_history(
             break
         kept.append(message)
     kept.reverse()
-    start = next(
-        (place for place, message in enumerate(kept) if message["role"] == "user"), len(kept)
-    )
-    return [system, *kept[start:], current]
+    if len(kept) < len(history):
+        kept = from_user(kept)
+    return [system, *kept, current]
 
 
 def _size(message: ChatMessage) -> int:

@@ -42,6 +42,8 @@ class SpokenMessage:
     """``chat_name`` and ``mentions`` of a group's message, as they were recorded with it. Without a
     header the frame has no role and no bot either: so a message of an earlier version keeps its
     frame."""
+    context: str = ""
+    """The fenced words of what it quotes and forwards, as they follow its own."""
 
 
 def build_speaker_frame(speech: SpokenMessage) -> str:
@@ -76,6 +78,8 @@ def user_message(speech: SpokenMessage) -> ChatMessage:
     if speech.seen:
         said = (said + fences.strip_marks(speech.seen)).strip()
     text = f"{build_speaker_frame(speech)}\n{said}"
+    if speech.context:
+        text = f"{text}\n{speech.context}"
     if not speech.pictures:
         return {"role": "user", "content": text}
     return {

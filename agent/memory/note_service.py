@@ -43,19 +43,26 @@ class NoteService:
         return await self._record.submit(notes_store.load_profiles, (viewer, person_id, limit))
 
     async def recall(
-        self, viewer: NoteViewer, text: str, *, budget: int, session_pk: int | None = None
+        self,
+        viewer: NoteViewer,
+        text: str,
+        *,
+        budget: int,
+        session_pk: int | None = None,
+        is_reset: bool = False,
     ) -> MemoryContext:
         """What the model should have in mind for ``text``; with a budget of 0 and no session
         nothing is asked.
 
-        ``session_pk``: the chat whose summary is wanted.
+        ``session_pk``: the chat whose summary is wanted; ``is_reset``: whether its context was ever
+        begun afresh.
         """
         if budget <= 0 and session_pk is None:
             return MemoryContext()
         meaning = await self._meaning(viewer, text if budget > 0 else "")
         return await self._record.submit(
             recalling.recall_notes,
-            recalling.RecallRequest(viewer, text, budget, session_pk, meaning),
+            recalling.RecallRequest(viewer, text, budget, session_pk, meaning, is_reset),
         )
 
     async def _meaning(self, viewer: NoteViewer, words: str) -> TextVector:

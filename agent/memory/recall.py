@@ -10,6 +10,7 @@ from agent.memory.note_visibility import to_recalled_notes, visible_notes
 from agent.memory.notes_store import chat_owner, mark_notes_used
 from agent.memory.prompt_block import MemoryContext, fit_notes, quote_notes, quote_summary
 from agent.memory.relevance import RecalledNote, rank_notes
+from agent.memory.summary_store import find_last_hidden_run
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import Digest, Note
 from agent.record.commit import for_each
@@ -22,9 +23,13 @@ SPEAKER_NOTES, CHAT_NOTES = 5, 3
 #: others.
 HITS = 8
 
-#: The newest summary of a session; its parameters are the kind and the session.
+#: Every run comes after it.
+NO_RUN = -1
+
+#: The newest summary of a session that begins after a run; its parameters are that run, the kind
+#: and the session.
 summary_query = PreparedSelect(
-    Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=0)
+    Digest.objects.filter(first_run__gt=0, kind=Digest.DigestKind.SUMMARY, session_id=0)
     .order_by("-last_run")
     .values_list("text")[:1]
 )
@@ -34,7 +39,8 @@ summary_query = PreparedSelect(
 class RecallRequest:
     """A message to be answered, and the characters that memory may take; 0 for none.
 
-    ``session_pk``: the chat whose summary is wanted, None for no summary.
+    ``session_pk``: the chat whose summary is wanted, None for no summary; ``is_reset``: whether its
+    context was ever begun afresh.
     """
 
     viewer: NoteViewer
@@ -42,14 +48,16 @@ class RecallRequest:
     budget: int
     session_pk: int | None = None
     meaning: TextVector = NO_VECTOR
+    is_reset: bool = False
 
 
 @for_each
 def recall_notes(wish: RecallRequest) -> MemoryContext:
     """What the model should have in mind for a message."""
-    rows = (
-        summary_query(Digest.DigestKind.SUMMARY.value, wish.session_pk) if wish.session_pk else []
-    )
+    rows = []
+    if wish.session_pk:
+        hidden = find_last_hidden_run(wish.session_pk) if wish.is_reset else NO_RUN
+        rows = summary_query(hidden, Digest.DigestKind.SUMMARY.value, wish.session_pk)
     summary = str(rows[0][0]) if rows else ""
     return MemoryContext(quote_summary(summary), build_memory_block(wish))
 

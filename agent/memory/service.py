@@ -66,17 +66,23 @@ class MemoryService:
         text: str,
         *,
         has_notes: bool = True,
+        is_reset: bool = False,
     ) -> MemoryContext:
         """The memory context of a message; the database is not queried if all features are off.
 
-        ``has_notes``: whether there is any note at all.
+        ``has_notes``: whether there is any note at all; ``is_reset``: whether the chat's context
+        was ever begun afresh.
         """
         summarised = session_pk if self._settings.habits.summary_after else None
         if summarised is None and not has_notes:
             return MemoryContext()
         viewer = build_chat_viewer(chat, sender_id)
         return await self.notebook.recall(
-            viewer, text, budget=self._settings.chars, session_pk=summarised
+            viewer,
+            text,
+            budget=self._settings.chars,
+            session_pk=summarised,
+            is_reset=is_reset,
         )
 
     def after_turn(self, session_pk: int, chat: ChatAddress) -> None:

@@ -81,15 +81,34 @@ def find_unsummarized(wish: tuple[int, HistoryWindow, int]) -> ConversationBatch
     The first summary of a chat begins one batch back, however long its past is.
     """
     session_pk, window, least = wish
-    newest = Digest.objects.filter(kind=Kind.SUMMARY, session_id=session_pk).order_by("-last_run")
-    covered, before = newest.values_list("last_run", "text").first() or (0, "")
+    hidden = find_last_hidden_run(session_pk)
+    covered, before = _find_summary(session_pk, hidden)
     past = _history(session_pk).filter(
-        run_id__gt=covered, run_id__lt=_first_shown_run(session_pk, window)
+        run_id__gt=max(covered, hidden), run_id__lt=_first_shown_run(session_pk, window)
     )
     if not _has(past, least):
         return None
     said = _read(past.order_by("run_id", "pk")) if covered else _newest(past)
     return ConversationBatch(session_pk, Kind.SUMMARY, said, before)
+
+
+def find_last_hidden_run(session_pk: int) -> int:
+    """The newest run of which the model is shown nothing since the chat was reset; 0 where it never
+    was. Summaries that begin with it, or before, are not shown either."""
+    chat = ChatSession.objects.filter(pk=session_pk)
+    after = chat.values_list("context_after", flat=True).first()
+    if after is None:
+        return 0
+    hidden = _history(session_pk).filter(pk__lte=after).order_by("-run_id", "-pk")
+    return hidden.values_list("run_id", flat=True).first() or 0
+
+
+def _find_summary(session_pk: int, hidden: int) -> tuple[int, str]:
+    """The last run in the newest summary that may be shown, and its text; 0 and "" without one."""
+    newest = Digest.objects.filter(
+        kind=Kind.SUMMARY, session_id=session_pk, first_run__gt=hidden
+    ).order_by("-last_run")
+    return newest.values_list("last_run", "text").first() or (0, "")
 
 
 def _has(messages: "QuerySet[Message]", least: int) -> bool:
@@ -144,11 +163,12 @@ def _newest(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
 
 def _read(messages: "QuerySet[Message]") -> tuple[DigestMessage, ...]:
     """The first of ``messages``, in their order, as many as one reading takes."""
-    fields = ("pk", "run_id", "text", "sender_id", "sender_name", "happened_at", "direction")
+    fields = ("pk", "run_id", "text", "sender_id", "sender_name", "happened_at")
     said = []
-    for *values, direction in messages.values_list(*fields)[: BATCH_MESSAGES + 1]:
+    rows = messages.values_list(*fields, "direction", "reason")[: BATCH_MESSAGES + 1]
+    for *values, direction, reason in rows:
         message = DigestMessage(*values)
-        if direction == Message.Direction.OUT:
+        if direction == Message.Direction.OUT or reason == Message.Reason.OWN_MESSAGE:
             message = replace(message, sender_id="", sender_name="")
         said.append(message)
     return whole_exchanges(said)
@@ -171,8 +191,11 @@ def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
 @for_each
 def save_digests(digest: NewDigest) -> int:
     """Store a digest with its notes; how many notes were new. One that another process made before
-    stays as it is."""
+    stays as it is. Nothing is stored where a message was recalled, or the chat reset, meanwhile:
+    what was read is not to be read any more."""
     batch, now = digest.batch, timezone.now()
+    if _is_outdated(batch):
+        return 0
     row, is_new = Digest.objects.get_or_create(
         session_id=batch.session_pk,
         kind=batch.kind,
@@ -195,6 +218,18 @@ def save_digests(digest: NewDigest) -> int:
     return count
 
 
+def _is_outdated(batch: ConversationBatch) -> bool:
+    read = Message.objects.filter(pk__in=[one.pk for one in batch.said])
+    if read.filter(recalled_at__isnull=False).exists():
+        return True
+    if batch.kind is not Kind.SUMMARY:
+        return False
+    hidden = find_last_hidden_run(batch.session_pk)
+    is_hidden = batch.said[0].run_pk <= hidden
+    covered, before = _find_summary(batch.session_pk, hidden)
+    return is_hidden or (covered < batch.said[0].run_pk and before != batch.before)
+
+
 def _without_doubles(wishes: Sequence[NewNote], known: Sequence[RecalledNote]) -> list[NewNote]:
     """Those of ``wishes`` that repeat neither a known note nor an earlier one about the same
     person."""
@@ -210,4 +245,6 @@ def _without_doubles(wishes: Sequence[NewNote], known: Sequence[RecalledNote]) -
 
 
 def _history(session_pk: int) -> "QuerySet[Message]":
-    return Message.objects.filter(session_id=session_pk, in_history=True, run_id__isnull=False)
+    return Message.objects.filter(
+        session_id=session_pk, in_history=True, run_id__isnull=False, recalled_at__isnull=True
+    )

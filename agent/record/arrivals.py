@@ -26,6 +26,7 @@ from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
 from agent.record.follow_ups import FollowUps
 from agent.record.members import build_header
+from agent.record.own_messages import place_own_message, repeats_own
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun, settings_version
@@ -263,6 +264,7 @@ class ArrivalStore:
             if decision.reason is Message.Reason.RECALLED
             else None,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,
+            **place_own_message(message, session_pk),
         }
 
 
@@ -304,7 +306,9 @@ def _find_seen(
     known = _seen_query(len(keys), len(chats))(*keys, *chats)
     seen = {(session, key): at for session, key, at in known if key}
     for arrival, session_pk in zip(arrivals, sessions, strict=True):
-        if arrival.message.from_own_account and _repeats_own(arrival, session_pk):
+        if arrival.message.from_own_account and repeats_own(
+            arrival.message, session_pk, arrival.received_at, ID_REUSE_AFTER
+        ):
             seen[session_pk, arrival.message.message_id] = arrival.received_at
     return seen
 
@@ -318,21 +322,6 @@ def _seen_query(keys: int, chats: int) -> PreparedSelect:
         event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))
     ).order_by()
     return PreparedSelect(wanted.values_list("session_id", "event_key", "created_at"))
-
-
-def _repeats_own(arrival: MessageArrival, session_pk: int) -> bool:
-    """Whether a client that reports the account's own messages repeats one that was sent from
-    here."""
-    message = arrival.message
-    same = Q(message_id=message.message_id) | Q(
-        text=message.text, state__in=(State.SENT, State.UNKNOWN)
-    )
-    recent = Message.objects.filter(
-        session_id=session_pk,
-        direction=Direction.OUT,
-        created_at__gt=arrival.received_at - ID_REUSE_AFTER,
-    )
-    return bool(message.message_id) and recent.filter(same).exists()
 
 
 def _event_key(

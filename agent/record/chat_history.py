@@ -13,12 +13,14 @@ Direction = Message.Direction
 
 
 @cache
-def history_query(limit: int) -> PreparedSelect:
-    """The newest ``limit`` messages of a session's conversation, newest first; its parameter is the
-    session."""
-    said = Message.objects.filter(session_id=0, in_history=True).order_by("-run_id", "-pk")
+def history_query(limit: int, *, is_reset: bool = False) -> PreparedSelect:
+    """The newest ``limit`` messages of a session's conversation, newest first. Its parameter is the
+    session; with ``is_reset`` also the key of the message after which it begins."""
+    said = Message.objects.filter(session_id=0, in_history=True, recalled_at__isnull=True)
+    if is_reset:
+        said = said.filter(pk__gt=0)
     return PreparedSelect(
-        said.values_list(
+        said.order_by("-run_id", "-pk").values_list(
             "direction",
             "text",
             "sender_id",
@@ -28,32 +30,66 @@ def history_query(limit: int) -> PreparedSelect:
             "media_text",
             "sender_role",
             "header",
+            "reason",
+            "part",
+            "context_text",
         )[:limit]
     )
 
 
-def load_history(session_pk: int, chat: ChatAddress, count: int) -> list[ChatMessage]:
-    """The newest exchanges of the session, oldest first, at most ``count`` messages of them."""
+def load_history(
+    session_pk: int, chat: ChatAddress, count: int, after: int | None = None
+) -> list[ChatMessage]:
+    """The newest exchanges of the session, oldest first, at most ``count`` messages of them.
+
+    ``after``: the key of the message after which the context is fresh; None where it never was
+    reset. They begin with a user's message, or with what was written by hand where that is the
+    beginning of all.
+    """
     if count <= 0:
         return []
-    return [_message(row, chat) for row in reversed(history_query(count)(session_pk))]
+    query = history_query(count + 1, is_reset=after is not None)
+    rows = query(session_pk) if after is None else query(session_pk, after)
+    messages = _messages(rows[:count], chat)
+    return from_user(messages) if len(rows) > count else messages
 
 
-def _message(row: Sequence[Any], chat: ChatAddress) -> ChatMessage:
-    direction, text, sender_id, name, message_id, happened_at, seen, role, header = row
-    if direction != Direction.IN:
-        return assistant_message(text)
-    return user_message(
-        SpokenMessage(
-            text.strip(),
-            sender_id,
-            name,
-            chat.key,
-            message_id,
-            happened_at,
-            seen,
-            sender_role=role,
-            bot=chat.account,
-            header=header,
-        )
+def from_user(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """``messages`` from the first one of a user on."""
+    starts = (place for place, one in enumerate(messages) if one["role"] == "user")
+    return messages[next(starts, len(messages)) :]
+
+
+def _messages(rows: Sequence[Sequence[Any]], chat: ChatAddress) -> list[ChatMessage]:
+    """``rows``, newest first, without answers whose question is not among them at the beginning."""
+    messages = list[ChatMessage]()
+    for direction, text, *fields, reason, part, context in reversed(rows):
+        if direction == Direction.IN:
+            by_hand = reason == Message.Reason.OWN_MESSAGE
+            messages.append(
+                assistant_message(text)
+                if by_hand
+                else user_message(_speech(text, fields, context or "", chat))
+            )
+        elif messages and part and part > 1:  # an answer in several messages is one
+            messages[-1] = assistant_message(f"{messages[-1]['content']}\n{text}")
+        elif messages:
+            messages.append(assistant_message(text))
+    return messages
+
+
+def _speech(text: str, fields: Sequence[Any], context: str, chat: ChatAddress) -> SpokenMessage:
+    sender_id, name, message_id, happened_at, seen, role, header = fields
+    return SpokenMessage(
+        text.strip(),
+        sender_id,
+        name,
+        chat.key,
+        message_id,
+        happened_at,
+        seen,
+        sender_role=role,
+        bot=chat.account,
+        header=header,
+        context=context,
     )

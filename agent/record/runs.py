@@ -25,6 +25,7 @@ from agent.record.chat_history import load_history
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
 from agent.record.manners import MannersRows
+from agent.record.own_messages import adopt_own_messages
 from agent.record.personas import PersonaRows
 from agent.record.sessions import ChatGateSetting, load_session_state
 from tools.models import ConfigVersion
@@ -131,6 +132,8 @@ class ActiveRun:
     has_replied: bool = False
     discovered: tuple[str, ...] = ()
     """Deferred tools that were found in the chat."""
+    context_after: int | None = None
+    """The key of the message after which the context is fresh; None where it never was reset."""
     said: tuple[int, int] = (0, 0)
     """Messages that tools of it put on record before, but for questions to the owners, and their
     characters."""
@@ -295,18 +298,31 @@ class RunStarter:
         chat = wish.plan.chat
         return ActiveRun(
             Claim(run_pk, wish.claim_number, wish.plan.place),
-            load_history(wish.session_pk, chat, persona.context_messages - OTHERS)
-            if wish.session_pk is not None and chat is not None
-            else [],
+            _load_history(wish, run_pk, persona, kept.context_after),
             later=call,
             state=kept.state,
             gate=kept.gate,
             discovered=kept.discovered,
+            context_after=kept.context_after,
             has_notes=has_any_note(),
             account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
             persona=persona,
             manners=self.manners.current.find(chat) if chat else environment_manners(),
         )
+
+
+def _load_history(
+    wish: StartRun, run_pk: int, persona: Persona, after: int | None
+) -> list[ChatMessage]:
+    """What the model is shown of the chat before the message; nothing without a chat."""
+    session_pk, chat, count = wish.session_pk, wish.plan.chat, persona.context_messages - OTHERS
+    if session_pk is None or chat is None:
+        return []
+    history = load_history(session_pk, chat, count, after)
+    begins = history[0]["role"] if history else ""
+    if begins != "user" and adopt_own_messages(session_pk, run_pk):
+        history = load_history(session_pk, chat, count, after)
+    return history
 
 
 def _find_broken_off(message_pk: int) -> Run | None:

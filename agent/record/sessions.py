@@ -21,7 +21,7 @@ MOST_KEPT = 100
 session_state_query = PreparedSelect(
     ChatSession.objects.filter(pk=0)
     .order_by()
-    .values_list("state", "timing_gate", "is_continuing", "discovered_tools")
+    .values_list("state", "timing_gate", "is_continuing", "discovered_tools", "context_after")
 )
 
 
@@ -41,6 +41,8 @@ class SessionState:
     state: dict[str, Any] = field(default_factory=dict)
     gate: ChatGateSetting = field(default_factory=ChatGateSetting)
     discovered: tuple[str, ...] = ()
+    context_after: int | None = None
+    """The key of the message after which the context is fresh; None where it never was reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,12 @@ def load_session_state(session_pk: int | None) -> SessionState:
     rows = session_state_query(session_pk) if session_pk is not None else []
     if not rows:
         return SessionState()
-    state, is_on, is_continuing, names = rows[0]
+    state, is_on, is_continuing, names, context_after = rows[0]
     return SessionState(
         parse_stored_state(state),
         ChatGateSetting(is_on, is_continuing),
         parse_discovered_tools(names),
+        context_after,
     )
 
 

@@ -1,6 +1,7 @@
 """Summaries and notes that are made behind the conversation."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,9 +9,12 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.domain.errors import LLMError
+from agent.domain.notes import NoteViewer
 from agent.memory.background_jobs import FIRST_PAUSE, MemoryJobs, SummaryPolicy
+from agent.memory.recall import RecallRequest, recall_notes
 from agent.memory.summary_store import (
     BATCH_CHARS,
+    ConversationBatch,
     DigestMessage,
     HistoryWindow,
     NewDigest,
@@ -20,6 +24,7 @@ from agent.memory.summary_store import (
     whole_exchanges,
 )
 from agent.models import ChatSession, Digest, Message, Note, Run
+from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, texts
 from tests.agent.talk import Script
@@ -101,6 +106,62 @@ def test_a_window_that_is_full_of_words_lets_fall_out_too(session: ChatSession):
     (batch,) = find_unsummarized([(session.pk, HistoryWindow(100, 600), 1)])
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id] == ["a", "b" * 900]
+
+
+def summarised(session: ChatSession, *texts: str) -> ConversationBatch:
+    """The batch of a summary that was made of all of ``texts``."""
+    turns(session, *texts)
+    (batch,) = find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)])
+    assert batch is not None
+    save_digests([NewDigest(batch, "m", f"摘要：{'，'.join(texts)}")])
+    return batch
+
+
+def recall(text: str) -> None:
+    Message.objects.filter(text=text).update(message_id="5")
+    record_recalls([MessageRecall("10001", "5")])
+
+
+def test_a_summary_is_made_anew_without_what_was_recalled(session: ChatSession):
+    summarised(session, "a", "b")
+    recall("a")
+    (batch,) = find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)])
+    assert batch is not None
+    assert [one.text for one in batch.said if one.sender_id] == ["b"]
+    assert batch.before == ""
+
+
+def test_a_reading_of_words_that_are_recalled_meanwhile_is_not_kept(session: ChatSession):
+    turns(session, "a", "b")
+    (summary,) = find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)])
+    (notes,) = find_unread([(session.pk, 1)])
+    recall("b")
+    save_digests([NewDigest(one, "m", "secret") for one in (summary, notes) if one])
+    assert not Digest.objects.exists()
+
+
+def test_after_a_reset_summaries_begin_afresh(session: ChatSession):
+    old = summarised(session, "a", "b")
+    session.context_after = Message.objects.latest("pk").pk
+    session.save()
+    save_digests([NewDigest(replace(old, said=old.said[:2]), "m", "late")])
+    assert Digest.objects.count() == 1
+    assert find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)]) == [None]
+    assert summarised(session, "c").before == ""
+    wish = RecallRequest(NoteViewer("onebot", "10001", "group:30001", ""), "", 0, session.pk)
+    assert "摘要：c" in recall_notes([replace(wish, is_reset=True)])[0].summary
+    assert Digest.objects.count() == 2
+
+
+def test_what_the_owner_wrote_by_hand_is_read_as_the_bots_words(session: ChatSession):
+    turns(session, "a")
+    run = Run.objects.latest("pk")
+    Message.objects.filter(run=run, direction="out").update(
+        direction="in", reason="own_message", sender_id="10001"
+    )
+    (batch,) = find_unread([(session.pk, 1)])
+    assert batch is not None
+    assert [one.sender_id for one in batch.said] == ["20001", ""]
 
 
 def test_a_reading_is_bounded_and_ends_between_two_exchanges():

@@ -1,0 +1,84 @@
+"""What the owner of an account writes by hand, as the client reports it: part of the conversation,
+as the assistant's words, among the messages of the run that began last.
+
+A chat's history is ordered by run. What is said before the first run of a chat waits for it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+
+from agent.domain.types import IncomingMessage
+from agent.models import Message, Run
+from agent.record.compiled_sql import PreparedSelect
+
+Direction, State = Message.Direction, Message.State
+
+#: The newest messages sent from here that a reported one is compared with by its words.
+COMPARED = 50
+
+#: Those of a session that wait for its first run; its parameter is the session.
+waiting_query = PreparedSelect(
+    Message.objects.filter(session_id=0, in_history=True, run_id__isnull=True)
+    .order_by()
+    .values_list("pk")[:1]
+)
+
+
+def place_own_message(message: IncomingMessage, session_pk: int) -> dict[str, Any]:
+    """The columns that make what was written by hand part of the history; none for other
+    messages."""
+    if not message.from_own_account or not message.text:
+        return {}
+    runs = Run.objects.filter(session_id=session_pk, parent=None).order_by("-pk")
+    return {"in_history": True, "run_id": runs.values_list("pk", flat=True).first()}
+
+
+def adopt_own_messages(session_pk: int, run_pk: int) -> bool:
+    """Put what was written by hand before the first run of a chat before the messages of that run;
+    whether there is anything."""
+    if not waiting_query(session_pk):
+        return False
+    waiting = Message.objects.filter(session_id=session_pk, in_history=True, run=None)
+    return bool(waiting.filter(reason=Message.Reason.OWN_MESSAGE).update(run_id=run_pk))
+
+
+def repeats_own(
+    message: IncomingMessage, session_pk: int, received_at: datetime, within: timedelta
+) -> bool:
+    """Whether a client that reports the account's own messages repeats one that was sent from here.
+
+    It reports some before it answers the call that sent them: then only their words are known.
+    """
+    if not message.message_id:
+        return False
+    recent = Message.objects.filter(
+        session_id=session_pk, direction=Direction.OUT, created_at__gt=received_at - within
+    )
+    if recent.filter(message_id=message.message_id).exists():
+        return True
+    unconfirmed = Q(state__in=(State.SENT, State.UNKNOWN)) | Q(state=State.DELIVERED, message_id="")
+    sent = recent.filter(unconfirmed).order_by("-pk").values_list("segments", "text")[:COMPARED]
+    said = _essence(message.segments)
+    return any(
+        text == message.text or (any(said) and _essence(segments) == said)
+        for segments, text in sent
+    )
+
+
+def _essence(segments: Sequence[Any]) -> tuple[str, Counter[str]]:
+    """What a message says, whoever is mentioned or quoted before it: its typed words, and how many
+    media of each type it holds. Clients report spaces and forwards differently."""
+    words, others = "", Counter[str]()
+    for one in segments:
+        kind, data = (one.get("type"), one.get("data")) if isinstance(one, dict) else ("", None)
+        if kind == "text" and isinstance(data, dict):
+            words += str(data.get("text") or "")
+        elif kind == "node":
+            others["forward"] = 1
+        elif kind not in ("at", "reply"):
+            others[str(kind)] += 1
+    return "".join(words.split()), others
