@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.domain.states import MessageState
+from agent.domain.states import MessageState, PauseReason
 
 ChatKind = Literal["group", "private"]
 MediaAudience = Literal["off", "on", "owners"]
@@ -144,6 +144,8 @@ class Delivery:
     (certainly not written: the account is not connected)."""
     message_id: str = ""
     error: str = ""
+    pause: PauseReason | None = None
+    """Why the account cannot speak in the chat, where that is why it failed."""
     fallback: Callable[[], Awaitable[list[dict[str, Any]]]] | None = field(
         default=None, compare=False, repr=False
     )
@@ -152,6 +154,8 @@ class Delivery:
 
     They are not for the record. Raises :class:`agent.domain.errors.MediaError`.
     """
+    fallback_form: str = "as Base64"
+    """What that form is, for the record."""
 
 
 class Outbox(Protocol):

@@ -30,6 +30,7 @@ from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, To
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
 from agent.record.commit import for_each
+from agent.record.pauses import is_paused
 from agent.record.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
 from tools.time_limits import TIME_LIMITS
 
@@ -188,6 +189,7 @@ def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
     living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     orphaned = ~Q(claimed_by__in=living)
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
+    waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
     rows = waiting.select_related("session").order_by("pk")[:TAKE_LIMIT]
     return [left for row in rows if (left := _taken(row, wish.process_id))]
 

@@ -256,5 +256,5 @@ class MessageSender:
         second = await self._deliver(pk, segments, echo)
         if second.state == State.PENDING:
             return Delivery(State.FAILED, error=f"{refused.error}; {second.error}")
-        said = f"{refused.error}; as Base64: {second.error or second.state.value}"
+        said = f"{refused.error}; {refused.fallback_form}: {second.error or second.state.value}"
         return Delivery(second.state, second.message_id, said)

@@ -1,14 +1,18 @@
 """Asking the client of an account to do something, wherever its socket is."""
 
 import asyncio
+import logging
 from typing import Any
 
+from agent.run.message_sender import new_echo
 from onebot.connections.calls import PendingActions
 from onebot.connections.connections import Connections
 from onebot.connections.relay import Relay
 from onebot.protocol.actions import ActionResponse, encode_action
-from onebot.protocol.errors import NotConnected
+from onebot.protocol.errors import NotConnected, OneBotError
 from tools.time_limits import TIME_LIMITS
+
+logger = logging.getLogger(__name__)
 
 #: How often to look whether an account has come back to another process, in seconds.
 LOOK_AGAIN_SECONDS = TIME_LIMITS.account_look
@@ -48,6 +52,24 @@ class OneBotClient:
     ) -> ActionResponse:
         """Have the client carry out ``action``; its response. Raises what :meth:`send` raises."""
         return await self.send(account, encode_action(action, params, echo), echo, timeout_seconds)
+
+    async def call_optional(
+        self, account: str, action: str, params: dict[str, Any], timeout_seconds: float
+    ) -> ActionResponse | None:
+        """Have the client carry out what not every client can. None where it does not answer, is
+        not connected, or has said on this connection that it does not know ``action``: then it is
+        not asked again. Never raises."""
+        socket = self._connections.action_socket(account)
+        if socket is not None and action in socket.unsupported:
+            return None
+        try:
+            response = await self.call(account, action, params, new_echo(), timeout_seconds)
+        except OneBotError as error:
+            logger.debug("%s was not answered by %s: %s", action, account, error)
+            return None
+        if response.is_unsupported and socket is not None:
+            socket.unsupported.add(action)
+        return response
 
     async def send(
         self, account: str, text: str, echo: str, timeout_seconds: float

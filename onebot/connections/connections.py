@@ -24,6 +24,8 @@ class Socket:
     """What the client's token opens, see
     :class:`onebot.connections.handshake.HandshakeAccepted`."""
     is_open: bool = True
+    unsupported: set[str] = field(default_factory=set)
+    """Optional actions that the client has said it does not know."""
     connected_at: float = field(default_factory=time.time)
     """Unix time, to be compared with that of a socket in another process."""
 

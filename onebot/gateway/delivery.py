@@ -8,10 +8,13 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from agent.domain.errors import MediaError
-from agent.domain.states import MessageState
+from agent.domain.pauses import NOT_WRITTEN, Pause
+from agent.domain.states import MessageState, PauseReason
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
+from agent.record.pauses import load_pauses
 from onebot.connections.client import OneBotClient
 from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media
@@ -28,6 +31,7 @@ from onebot.protocol.actions import (
 from onebot.protocol.base64_file import Base64File
 from onebot.protocol.errors import FrameTooLarge, NotConnected, OneBotError
 from onebot.protocol.segments import Segment, segments_from_parts
+from onebot.protocol.shut_outs import find_pause, is_about_quote
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
 from tools.processes import crash_points
@@ -57,10 +61,18 @@ ERROR_LIMIT = 1_000
 class OneBotDelivery:
     """The :class:`agent.domain.types.Outbox` of OneBot 11."""
 
-    def __init__(self, client: OneBotClient, on_reloaded: Callable[[], None] | None = None) -> None:
-        """``on_reloaded`` is called after each :meth:`reload`, in the same thread."""
+    def __init__(
+        self,
+        client: OneBotClient,
+        on_reloaded: Callable[[], None] | None = None,
+        on_paused: Callable[[ChatAddress, PauseReason], None] | None = None,
+    ) -> None:
+        """``on_reloaded`` is called after each :meth:`reload`, in the same thread; ``on_paused``
+        when a client refuses a message because the account cannot speak in its group."""
         self._client = client
         self._on_reloaded = on_reloaded
+        self._on_paused = on_paused
+        self._pauses: dict[ChatAddress, Pause] = {}
         self._accounts: dict[str, AccountSettings] = {}
         self._by_url: frozenset[str] = frozenset()
         self._pacer = Pacer()
@@ -75,6 +87,7 @@ class OneBotDelivery:
 
     def reload(self) -> None:
         self._accounts, self._by_url = bots.load_accounts()
+        self._pauses = load_pauses()
         if self._on_reloaded is not None:
             self._on_reloaded()
 
@@ -96,6 +109,8 @@ class OneBotDelivery:
     async def deliver(
         self, chat: ChatAddress, segments: list[Segment], *, echo: str, temp_group_id: str = ""
     ) -> Delivery:
+        if (pause := self._pauses.get(chat)) and not pause.is_over(timezone.now()):
+            return Delivery(State.FAILED, error=NOT_WRITTEN[pause.reason], pause=pause.reason)
         try:
             async with AsyncExitStack() as turns:
                 name, params = await self._action(chat, segments, echo, temp_group_id, turns)
@@ -118,9 +133,30 @@ class OneBotDelivery:
             )
         crash_points.hit_crash_point("answer_received")
         delivery = to_delivery(response)
-        if delivery.state == State.FAILED and not response.is_shut_out and could_be_base64:
+        if delivery.state != State.FAILED:
+            return delivery
+        if reason := find_pause(response):
+            return self._paused(chat, delivery, reason)
+        user_agent = self._client.user_agent(chat.account)
+        if _has_quote(segments) and is_about_quote(response, user_agent):
+            return replace(
+                delivery,
+                fallback=partial(_without_quote, segments),
+                fallback_form="without the quote",
+            )
+        if could_be_base64:
             return replace(delivery, fallback=partial(self._load_as_base64, segments))
         return delivery
+
+    def _paused(self, chat: ChatAddress, delivery: Delivery, reason: PauseReason) -> Delivery:
+        """Write nothing more to a group in which the account cannot speak: trying on puts the
+        account at risk (NapCatQQ#398)."""
+        if chat.kind != "group":
+            return delivery
+        self._pauses[chat] = Pause(reason)  # until the record says more
+        if self._on_paused is not None:
+            self._on_paused(chat, reason)
+        return replace(delivery, pause=reason)
 
     async def close(self) -> None:
         """Close what media are loaded with."""
@@ -236,6 +272,16 @@ def _is_large(params: dict[str, Any]) -> bool:
         isinstance(value, Base64File) or (isinstance(value, str) and len(value) > LARGE_VALUE)
         for value in values
     )
+
+
+def _has_quote(segments: Sequence[Segment]) -> bool:
+    """Whether ``segments`` quote a message, and hold more."""
+    types = {segment["type"] for segment in segments}
+    return "reply" in types and len(types) > 1
+
+
+async def _without_quote(segments: list[Segment]) -> list[Segment]:
+    return [segment for segment in segments if segment["type"] != "reply"]
 
 
 def _timeout_seconds(segments: Sequence[Segment], length: int) -> float:

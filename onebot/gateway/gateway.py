@@ -23,6 +23,7 @@ from onebot.gateway import bots
 from onebot.gateway.adapter import recalled_chat, to_incoming
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.gateway.media import OneBotMedia
+from onebot.gateway.pauses import PauseWatch
 from onebot.protocol.actions import ActionResponse
 from onebot.protocol.errors import NotConnected
 from onebot.protocol.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
@@ -55,9 +56,12 @@ class Gateway:
         self._pending = PendingActions()
         self._relay = Relay(self._load_channels, self._on_moved)
         self._client = OneBotClient(self.connections, self._pending, self._relay)
-        self._delivery = OneBotDelivery(self._client, self._reload_tokens)
+        self._delivery = OneBotDelivery(
+            self._client, self._reload_tokens, lambda *told: self._pauses.refused(*told)
+        )
         events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
         self.runtime = Runtime(self._delivery, OneBotMedia(self._client), [events])
+        self._pauses = PauseWatch(self._client, self.runtime.record)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -93,6 +97,7 @@ class Gateway:
         self._record_connection(self_id, socket)
         if socket.takes_actions:
             self.runtime.account_connected(self_id)
+            self._pauses.connected(self_id)
         logger.info(
             "Account %s connected (%s, %s)",
             self_id,
@@ -142,6 +147,7 @@ class Gateway:
                 )
                 self._follow_account(self_id, event)
                 self._follow_recall(self_id, event)
+                self._pauses.follow(self_id, event)
 
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is
@@ -166,6 +172,7 @@ class Gateway:
         await self._relay.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
+        await self._pauses.close()
         await self.runtime.close()
         await self._delivery.close()
 

@@ -22,8 +22,8 @@ STATUS_WORDS = ("ok", "async", "failed")
 NO_RETCODE = -1
 NAPCAT_TIMEOUT = "Timeout: NTEvent"
 _QQ_RESULT = re.compile(r"\bresult\W{1,6}?(-?\d{1,9})")
-#: QQ's codes for a bot that is muted and for one that is no member any more.
-_SHUT_OUT = (120, 110)
+#: Of NapCat, LLBot and go-cqhttp, and of Lagrange.
+_UNSUPPORTED = (1404, 404)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,16 @@ class ActionResponse:
         """
         if self.is_success or NAPCAT_TIMEOUT not in self.error_text:
             return False
-        return self._qq_result in (None, 0)
+        return self.qq_result in (None, 0)
 
     @property
-    def is_shut_out(self) -> bool:
-        """Whether nothing at all may be said in this chat now, in whatever form; trying on puts the
-        account at risk."""
-        return not self.is_success and (self.retcode in _SHUT_OUT or self._qq_result in _SHUT_OUT)
+    def is_unsupported(self) -> bool:
+        """Whether the client does not know the action."""
+        return not self.is_success and self.retcode in _UNSUPPORTED
 
     @property
-    def _qq_result(self) -> int | None:
+    def qq_result(self) -> int | None:
+        """QQ's own result, where NapCat words it."""
         found = _QQ_RESULT.search(self.error_text)
         return int(found[1]) if found else None
 

@@ -114,27 +114,6 @@ def test_a_success_is_never_uncertain():
 
 
 @pytest.mark.parametrize(
-    ("retcode", "wording", "is_shut_out"),
-    [
-        (1200, 'EventChecker Failed: NTEvent EventRet:\n{"result": 120, "errMsg": ""}', True),
-        (120, "", True),
-        (1200, "result: 110", True),
-        (1200, "rich media transfer failed", False),
-        (1200, 'EventRet:\n{"result": -1}', False),
-        (100, "SEND_MSG_API_ERROR", False),
-        (0, "", False),
-    ],
-)
-def test_a_bot_that_is_muted_or_was_removed_is_told_from_one_whose_message_was_refused(
-    retcode, wording, is_shut_out
-):
-    response = parse_response(
-        {"status": "ok" if retcode == 0 else "failed", "retcode": retcode, "wording": wording}
-    )
-    assert response.is_shut_out is is_shut_out
-
-
-@pytest.mark.parametrize(
     ("answer", "file"),
     [
         ({"status": "ok", "retcode": 0, "data": {"file": "/cache/1"}}, "/cache/1"),
