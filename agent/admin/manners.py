@@ -77,6 +77,14 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
             page["contradictions"] = list(contradiction_lines(obj))
         return page
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """The choice alone: an endpoint has a page of its own."""
+        field = super().formfield_for_dbfield(db_field, request, **options)
+        if db_field.name == "endpoint":
+            for name in ("add", "change", "view", "delete"):
+                setattr(field.widget, f"can_{name}_related", False)
+        return field
+
     # --- Everything at once -----------------------------------------------------------
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

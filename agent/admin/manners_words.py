@@ -1,7 +1,7 @@
 """What rows of manners say, in words: for lists, for the page of a chat, and for those who compare
 two rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext
@@ -83,15 +83,15 @@ def value_words(name: str, value: Any) -> str:
         number = f"{value:g}" if isinstance(value, float) else str(value)
         return f"{number} ({ZERO[name]})" if not value and name in ZERO else number
     if isinstance(value, tuple | frozenset):
-        return shorten_list([_entry(one) for one in value]) or gettext("none")
+        ordered = sorted(value) if isinstance(value, frozenset) else value
+        return shorten_list([_entry(one) for one in ordered]) or gettext("none")
     choices = dict(getattr(MannersRow._meta.get_field(name), "flatchoices", ()))
     return str(choices.get(value) or shorten_text(str(value), SHOWN) or gettext("none"))
 
 
-def shorten_list(entries: Any) -> str:
+def shorten_list(entries: Sequence[str]) -> str:
     """The first of ``entries``, and how many there are beyond."""
-    entries = sorted(entries) if isinstance(entries, frozenset) else list(entries)
-    words = ", ".join(shorten_text(str(one), SHOWN) for one in entries[:ENTRIES])
+    words = ", ".join(shorten_text(one, SHOWN) for one in entries[:ENTRIES])
     more = len(entries) - ENTRIES
     return f"{words} … (+{more})" if more > 0 else words
 
