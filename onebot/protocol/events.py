@@ -5,6 +5,7 @@ times in seconds and milliseconds, any part of ``sender`` may be missing. Nothin
 here raises for an odd shape; what cannot be read is "" or None.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,6 +18,8 @@ from onebot.protocol.values import parse_id, parse_message_id, value_text
 # Seconds since 1970 between which a time can be meant; some clients count from their own start.
 EARLIEST = int(datetime(2001, 1, 1, tzinfo=UTC).timestamp())
 LATEST = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp())
+#: Signs that are not seen, but end lines or turn the direction of what follows them.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 LONGEST_INTERVAL_MS = 24 * 60 * 60 * 1000
 
 
@@ -141,7 +144,7 @@ def _message(
         kind=kind,
         group_id=group_id,
         user_id=user_id,
-        sender_name=_text(sender.get("card")) or _text(sender.get("nickname")),
+        sender_name=_name(sender.get("card")) or _name(sender.get("nickname")),
         sender_role=_text(sender.get("role")),
         message_id=parse_message_id(frame.get("message_id")),
         time=parse_time(frame.get("time")),
@@ -151,8 +154,8 @@ def _message(
         is_self=is_sent or (user_id != "" and user_id == self_id),
         temp_group_id=_temp_group_id(frame, sender) if is_temporary else "",
         target_id=parse_id(frame.get("target_id")),
-        group_name=_text(frame.get("group_name")),
-        anonymous_name=_text(_object(frame.get("anonymous")).get("name")),
+        group_name=_name(frame.get("group_name")),
+        anonymous_name=_name(_object(frame.get("anonymous")).get("name")),
         raw=frame,
     )
 
@@ -191,6 +194,10 @@ def _online(status: object) -> bool | None:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _name(value: object) -> str:
+    return _CONTROLS.sub("", _text(value)).strip()
 
 
 def _text(value: object) -> str:

@@ -73,6 +73,8 @@ def test_milliseconds_keep_their_fraction():
         ({"card": "Anna", "nickname": "Ann"}, "Anna"),
         ({"card": " ", "nickname": " Ann "}, "Ann"),
         ({"card": None, "nickname": "Ann"}, "Ann"),
+        ({"card": "\u202e" * 500, "nickname": "\u2067Ann\u2069\n"}, "Ann"),
+        ({"card": "\u05d0" * 500}, "\u05d0" * 500),
         ({"nickname": 42}, "42"),
         ({"nickname": {"a": 1}}, ""),
         ({}, ""),
@@ -82,6 +84,10 @@ def test_milliseconds_keep_their_fraction():
 )
 def test_the_senders_name_is_the_card_or_the_nickname(sender, name):
     assert message(sender=sender).sender_name == name
+
+
+def test_a_groups_name_turns_nothing_around_that_stands_beside_it():
+    assert message(group_name="\u202eTest\u2028 1").group_name == "Test 1"
 
 
 @pytest.mark.parametrize(
