@@ -54,12 +54,14 @@ async def is_answered(bot: FakeOneBot, model, words: str = "still here") -> None
 
 @pytest.mark.parametrize("payload", MALFORMED, ids=lambda payload: payload["name"])
 async def test_a_malformed_frame_is_passed_over(live, model, payload):
+    """Checklist 38."""
     async with client(live, fresh_id()) as bot:
         await bot.send_raw(payload["text"] if "text" in payload else json.dumps(payload["frame"]))
         await is_answered(bot, model)
 
 
 async def test_a_malformed_binary_frame_is_passed_over(live, model):
+    """Checklist 38."""
     async with client(live, fresh_id()) as bot:
         await bot.send_raw(b"\xff\xfe\x00")
         await is_answered(bot, model)
@@ -75,12 +77,14 @@ async def test_a_malformed_binary_frame_is_passed_over(live, model):
 )
 @pytest.mark.may_block("the test itself makes and sends frames of several MB")
 async def test_a_frame_made_to_hurt_is_passed_over(live, model, frame):
+    """Checklist 42."""
     async with client(live, fresh_id()) as bot:
         await bot.send_raw(frame)
         await is_answered(bot, model)
 
 
 async def test_the_same_bad_frame_again_and_again_is_one_line_in_the_log(live, model):
+    """Checklist 38."""
     account = fresh_id()
     async with client(live, account) as bot:
         for _ in range(50):
@@ -104,6 +108,7 @@ async def test_no_secret_of_a_bad_frame_is_logged(live, model):
 
 
 async def test_a_binary_frame_is_as_good_as_a_text_frame(live, model):
+    """Checklist 39."""
     model.script(["read"])
     account = fresh_id()
     async with client(live, account) as bot:
@@ -115,6 +120,7 @@ async def test_a_binary_frame_is_as_good_as_a_text_frame(live, model):
 
 
 async def test_a_frame_in_a_hundred_pieces_is_put_together(live, model):
+    """Checklist 40."""
     model.script(["whole"])
     account = fresh_id()
     frame = json.dumps(private_event(account, fresh_id(), "piece by piece " * 50))
@@ -131,6 +137,7 @@ async def test_a_frame_in_a_hundred_pieces_is_put_together(live, model):
 @pytest.mark.slow
 @pytest.mark.may_block("the test itself makes and sends 40 MiB")
 async def test_an_event_of_40_mib_is_answered(live, model):
+    """Checklist 41."""
     model.script(["heard all of it"])
     recording = {"type": "record", "data": {"file": "base64://" + "A" * (40 * MIB)}}
     async with client(live, fresh_id()) as bot:
@@ -143,6 +150,7 @@ async def test_an_event_of_40_mib_is_answered(live, model):
 @pytest.mark.slow
 @pytest.mark.may_block("the test itself makes and sends 70 MiB")
 async def test_a_frame_of_70_mib_costs_the_connection_and_not_the_server(live, model):
+    """Checklist 41."""
     account = fresh_id()
     async with client(live, account) as bot:
         with contextlib.suppress(ConnectionClosed):
@@ -156,6 +164,7 @@ async def test_a_frame_of_70_mib_costs_the_connection_and_not_the_server(live, m
 
 
 async def test_an_event_that_looks_like_a_response_is_an_event(live, model):
+    """Checklist 43."""
     model.script(["an event"])
     account, fields = fresh_id(), {"status": "ok", "retcode": 0, "echo": "e", "data": {}}
     async with client(live, account) as bot:
@@ -165,6 +174,7 @@ async def test_an_event_that_looks_like_a_response_is_an_event(live, model):
 
 @pytest.mark.parametrize("echo", ["never-sent", {"seq": 1}, MISSING])
 async def test_a_response_nobody_waits_for_is_passed_over(live, model, echo):
+    """Checklist 44."""
     frame = {**ok(), "echo": echo}
     async with client(live, fresh_id()) as bot:
         await bot.send_raw(
@@ -177,6 +187,7 @@ async def test_a_response_nobody_waits_for_is_passed_over(live, model, echo):
 
 
 async def test_an_event_of_another_account_is_ignored_and_told_to_the_operator(live, model):
+    """Checklist 45."""
     account, other, user = fresh_id(), fresh_id(), fresh_id()
     async with client(live, account) as bot:
         await bot.send_raw(json.dumps(private_event(other, user, "I am somebody else")))
@@ -187,6 +198,7 @@ async def test_an_event_of_another_account_is_ignored_and_told_to_the_operator(l
 
 @pytest.mark.parametrize("form", ["float", "missing"])
 async def test_an_account_is_recognised_in_every_form(live, model, form):
+    """Checklist 46."""
     model.script(["that is me"])
     account = fresh_id()
     event = private_event(account, fresh_id(), "hi")
@@ -202,6 +214,7 @@ async def test_an_account_is_recognised_in_every_form(live, model, form):
 
 @pytest.mark.parametrize("group", ["90071992547409931", "9007199254740993.0"])
 async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group):
+    """Checklist 46."""
     model.script(["exact"])
     account, user = fresh_id(), fresh_id()
     at = f'[{{"type":"at","data":{{"qq":{account}}}}},{{"type":"text","data":{{"text":"hi"}}}}]'
@@ -237,6 +250,7 @@ async def test_an_id_of_any_size_and_form_comes_back_exactly(live, model, group)
     ],
 )
 async def test_an_event_of_another_kind_is_kept_and_not_answered(live, model, post_type, fields):
+    """Checklist 47, 73."""
     account = fresh_id()
     async with client(live, account) as bot:
         await bot.tell(post_type, **fields)
@@ -271,6 +285,7 @@ async def test_a_storm_of_typing_notices_leaves_no_trace(live, model):
     ],
 )
 async def test_a_message_with_odd_or_missing_fields_is_answered(live, model, overrides):
+    """Checklist 48."""
     model.script(["never mind"])
     group, user = fresh_id(), fresh_id()
     async with client(live, fresh_id()) as bot:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cast import fresh_id
 from tests.e2e.chat import client, tell, verdict, words
-from tests.fake_onebot import FakeOneBot, spoken
+from tests.fake_onebot import FakeOneBot, at, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import Call, Request, ScriptedModel, call, calls, fails
 
@@ -90,6 +90,33 @@ async def test_the_frame_tells_who_said_it_where_and_when(live, model):
     assert told["sender"] == {"user_id": str(user), "name": "安 娜"}
     assert (told["chat"], told["message_id"]) == (f"group:{group}", str(event["message_id"]))
     assert told["time"]
+
+
+async def test_the_frame_of_a_group_tells_its_name_the_bots_number_and_who_is_mentioned(
+    live, model
+):
+    model.answer_with(lambda _request: "ok")
+    group, user, other = fresh_id(), fresh_id(), fresh_id()
+    ann = {"nickname": "Ann", "role": "owner"}
+    async with client(live) as bot:
+        await bot.say_group(group, other, "hi", mention=False, sender={"nickname": "Bob"})
+        assert await verdict(live, group) == ("recorded", "not_addressed")
+        await tell(
+            bot,
+            [at(bot.self_id), at(other), text(" 是谁")],
+            user=user,
+            group=group,
+            group_name="测试",
+            sender=ann,
+        )
+        await bot.next_action()
+        await bot.say_group(group, user, "and?", group_name="改名")
+        await bot.next_action()
+    told = frame(model.requests[0])
+    assert (told["chat_name"], told["bot"]) == ("测试", str(bot.self_id))
+    assert told["sender"] == {"user_id": str(user), "name": "Ann", "role": "owner"}
+    assert told["mentions"] == [{"user_id": str(other), "name": "Bob"}]
+    assert model.requests[1].messages[1] == model.requests[0].messages[-1]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.scripted_model import held
 
 
 async def test_a_message_told_again_is_answered_once(live, model):
+    """Checklist 65."""
     model.script(["once"])
     account, user = fresh_id(), fresh_id()
     async with client(live, account) as bot:
@@ -35,6 +36,7 @@ async def test_a_message_told_again_is_answered_once(live, model):
 
 
 async def test_a_message_told_by_two_sockets_is_answered_once(live, model):
+    """Checklist 65."""
     model.script(["once"])
     account, user = fresh_id(), fresh_id()
     async with client(live, account) as universal, client(live, account, role="Event") as events:
@@ -50,6 +52,7 @@ async def test_a_message_told_by_two_sockets_is_answered_once(live, model):
 
 
 async def test_a_message_told_again_after_a_restart_is_not_answered_again(start_server, model):
+    """Checklist 65."""
     model.script(["once"])
     server, account, user = start_server(), fresh_id(), fresh_id()
     async with client(server, account) as bot:
@@ -67,6 +70,7 @@ async def test_a_message_told_again_after_a_restart_is_not_answered_again(start_
 
 @pytest.mark.parametrize("message_id", [-1, 0, "0", "-1", None, MISSING])
 async def test_messages_without_a_usable_id_are_all_answered(live, model, message_id):
+    """Checklist 64, 66."""
     model.answer_with(words)
     user = fresh_id()
     async with client(live) as bot:
@@ -78,6 +82,7 @@ async def test_messages_without_a_usable_id_are_all_answered(live, model, messag
 
 
 async def test_one_message_id_in_several_chats_means_several_messages(live, model):
+    """Checklist 67."""
     model.answer_with(words)
     async with client(live) as bot:
         for group in (fresh_id(), fresh_id(), None):
@@ -117,6 +122,7 @@ async def test_a_bots_own_words_told_back_are_not_recorded_twice(live, model):
 async def test_a_chats_messages_are_answered_in_the_order_they_came_whatever_their_time(
     live, model
 ):
+    """Checklist 68."""
     model.answer_with(words)
     group, now = fresh_id(), int(time.time())
     async with client(live) as bot:
@@ -146,6 +152,7 @@ async def test_a_chats_messages_are_answered_one_at_a_time(live, model):
 
 
 async def test_a_chat_that_waits_for_its_model_holds_no_other_up(live, model):
+    """Checklist 68."""
     model.script([held("slow")])
     slow, quick = fresh_id(), fresh_id()
     async with client(live) as bot:

@@ -31,6 +31,7 @@ def quote(message_id: int | str) -> dict:
     ],
 )
 async def test_a_mention_in_any_form_is_answered(live, model, message, said):
+    """Checklist 49, 51."""
     model.script(["yes?"])
     group = fresh_id()
     async with client(live, ME) as bot:
@@ -50,6 +51,7 @@ async def test_a_mention_in_any_form_is_answered(live, model, message, said):
     ],
 )
 async def test_a_group_message_for_others_is_recorded_and_not_answered(live, model, message):
+    """Checklist 52, 53, 54."""
     group = fresh_id()
     async with client(live, ME) as bot:
         await tell(bot, message, user=fresh_id(), group=group)
@@ -80,6 +82,7 @@ async def test_what_holds_no_wake_word_is_not_answered(contrary, model, said):
 
 
 async def test_a_quote_of_the_bots_own_message_is_answered(live, model):
+    """Checklist 54."""
     model.script(["first", "second"])
     group = fresh_id()
     async with client(live) as bot:
@@ -151,6 +154,7 @@ async def test_groups_are_recorded_and_never_answered_where_that_is_switched_off
 
 @pytest.mark.parametrize("post_type", ["message", "message_sent"])
 async def test_the_accounts_own_messages_are_recorded_and_not_answered(live, model, post_type):
+    """Checklist 70."""
     account, group, user = fresh_id(), fresh_id(), fresh_id()
     async with client(live, account) as bot:
         await tell(
@@ -163,6 +167,7 @@ async def test_the_accounts_own_messages_are_recorded_and_not_answered(live, mod
 
 
 async def test_two_connected_bots_do_not_talk_to_each_other_for_ever(live, model):
+    """Checklist 70."""
     model.answer_with(lambda request: f"you said: {words(request)}")
     group, first, second = fresh_id(), fresh_id(), fresh_id()
     async with client(live, first) as one, client(live, second) as two:
@@ -179,6 +184,7 @@ async def test_two_connected_bots_do_not_talk_to_each_other_for_ever(live, model
 
 @pytest.mark.parametrize("message", [[], MISSING, [text("  \n ")]])
 async def test_an_empty_message_is_recorded_and_not_answered(live, model, message):
+    """Checklist 58."""
     user = fresh_id()
     async with client(live) as bot:
         await tell(bot, message, user=user)
@@ -187,6 +193,7 @@ async def test_an_empty_message_is_recorded_and_not_answered(live, model, messag
 
 
 async def test_a_message_that_comes_too_late_is_kept_and_not_answered(live, model):
+    """Checklist 69."""
     user = fresh_id()
     async with client(live) as bot:
         await bot.say_private(user, "hi", time=int(time.time()) - 301)
@@ -203,6 +210,7 @@ async def test_a_message_of_these_minutes_is_answered_whatever_its_clock(live, m
 
 
 async def test_a_system_notice_of_a_group_is_not_answered(live, model):
+    """Checklist 71."""
     group = fresh_id()
     async with client(live) as bot:
         await bot.say_group(group, fresh_id(), "a file was added", sub_type="notice")
@@ -226,6 +234,7 @@ ANONYMOUS = 80_000_000
     ],
 )
 async def test_members_of_every_kind_are_answered(live, model, user, overrides):
+    """Checklist 71, 72."""
     model.script(["hello"])
     group = fresh_id()
     async with client(live) as bot:
@@ -246,6 +255,7 @@ async def test_members_of_every_kind_are_answered(live, model, user, overrides):
 async def test_a_temporary_session_is_private_and_answered_through_its_group(
     live, model, dialect, overrides, through
 ):
+    """Checklist 71."""
     model.script(["psst"])
     user = fresh_id()
     async with client(live) as bot:
@@ -258,6 +268,7 @@ async def test_a_temporary_session_is_private_and_answered_through_its_group(
 
 
 async def test_a_friend_with_a_stray_group_is_answered_as_a_friend(live, model):
+    """Checklist 71."""
     model.script(["hi"])
     async with client(live) as bot:
         await bot.say_private(fresh_id(), "hi", sub_type="friend", group_id=30003)

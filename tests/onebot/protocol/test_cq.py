@@ -62,6 +62,7 @@ def text(words):
 
 @given(MESSAGES)
 def test_a_string_and_an_array_of_one_message_are_the_same_segments(message):
+    """Checklist 50."""
     assert parse_message(encode_cq(message)) == parse_message(joined(message))
 
 
@@ -98,6 +99,7 @@ def test_no_text_raises_and_no_text_segment_is_empty(string):
     ],
 )
 def test_a_code_becomes_a_segment(string, segments):
+    """Checklist 57."""
     assert parse_cq(string) == segments
 
 
@@ -106,6 +108,7 @@ def test_a_code_becomes_a_segment(string, segments):
     ["[CQ:", "a [CQ:at,qq=1", "[CQ:]", "[CQ: at,qq=1]", "[cq:at,qq=1]", "[]", "x]", "[CQ:,qq=1]"],
 )
 def test_what_is_no_complete_code_is_text(string):
+    """Checklist 57."""
     assert parse_cq(string) == [text(string)]
 
 
@@ -122,10 +125,12 @@ def test_a_string_of_too_many_codes_is_not_read_to_its_end():
 
 
 def test_the_ampersand_is_unescaped_last():
+    """Checklist 56."""
     assert parse_cq("&amp;#91;CQ:at&#44;qq=1&amp;amp;&#93;") == [text("&#91;CQ:at,qq=1&amp;]")]
 
 
 def test_an_escaped_code_in_the_text_is_no_code():
+    """Checklist 55."""
     assert parse_cq("&#91;CQ:at,qq=10001&#93;") == [text("[CQ:at,qq=10001]")]
 
 
@@ -139,6 +144,7 @@ def test_an_escaped_code_in_the_text_is_no_code():
     ],
 )
 def test_a_megabyte_of_openings_is_read_in_linear_time(string):
+    """Checklist 57."""
     started = perf_counter()
     assert parse_cq(string)
     assert perf_counter() - started < 2

@@ -26,6 +26,7 @@ HELLO = [segment("text", text="hello")]
     "value", [HELLO, "hello", HELLO[0], [{"type": "text", "data": {"text": "hello"}, "extra": 1}]]
 )
 def test_every_shape_of_a_message_is_a_list_of_segments(value):
+    """Checklist 58."""
     assert parse_message(value) == HELLO
 
 
@@ -33,11 +34,13 @@ def test_every_shape_of_a_message_is_a_list_of_segments(value):
     "value", [None, "", [], {}, 5, True, [None], ["hello"], [[HELLO]], [{"type": 1}], {"data": {}}]
 )
 def test_what_holds_no_segment_is_an_empty_message(value):
+    """Checklist 58, 59."""
     assert parse_message(value) == []
 
 
 @pytest.mark.parametrize("data", [{}, None, [], "x", 5])
 def test_data_that_is_no_object_is_empty(data):
+    """Checklist 59."""
     assert parse_message([{"type": "dice", "data": data}, {"type": "rps"}]) == [
         segment("dice"),
         segment("rps"),
@@ -103,6 +106,7 @@ def test_a_mention_is_seen_whatever_type_its_id_has(qq):
     "qq", ["all", "100011", "1000", "", None, True, 10001.5, ["10001"], {"qq": 10001}]
 )
 def test_another_mention_is_none_of_the_bot(qq):
+    """Checklist 52, 53."""
     assert not mentions_account([segment("at", qq=qq)], "10001")
 
 
