@@ -9,6 +9,7 @@ from agent.chat.final_answer import approval_outcome_text
 from agent.chat.history import open_conversation
 from agent.chat.message_run import MessageRun
 from agent.chat.run_context import build_spenders, build_tool_context
+from agent.chat.working_sign import working_sign
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
 from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
@@ -105,7 +106,8 @@ class ConversationHandler:
         elif pending.notice:
             await self.endings.send_notice(run)
         else:
-            with spending_for(**build_spenders(pending, active.persona.name)):
+            spenders = build_spenders(pending, active.persona.name)
+            with spending_for(**spenders), working_sign(self.outbox, pending):
                 await self._answer(run, prefetch, resumed=resumed)
 
     async def _answer(

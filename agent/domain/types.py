@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from agent.domain.answer_policy import AnswerPolicy
+from agent.domain.manners import Manners
 from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.states import MessageState, PauseReason
 
@@ -179,6 +180,13 @@ class Outbox(Protocol):
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         """Wait at most ``seconds`` for the account of ``chat``; True once it is connected."""
+        ...
+
+    def show_working(
+        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+    ) -> None:
+        """Begin to show in ``chat`` that the message is worked on, as ``manners`` say, or no more.
+        Returns at once; a client may show nothing."""
         ...
 
     def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from agent.chat.conversation import ConversationHandler, ToolCallWatcher
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost
+from agent.domain.manners import Manners
 from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.record.arrivals import MessageArrival
@@ -77,6 +78,11 @@ class TerminalOutbox:
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         return True
+
+    def show_working(
+        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+    ) -> None:
+        """There is nothing to show it with."""
 
     def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
         return 0.0

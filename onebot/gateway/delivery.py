@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from agent.domain.errors import MediaError
+from agent.domain.manners import Manners
 from agent.domain.pauses import NOT_WRITTEN, Pause
 from agent.domain.states import MessageState, PauseReason
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
@@ -20,6 +21,7 @@ from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media
 from onebot.gateway.outgoing_media import MAX_FRAME_BYTES
 from onebot.gateway.pacing import Pacer
+from onebot.gateway.signs import WorkSigns
 from onebot.gateway.web_media import WebMedia
 from onebot.protocol.actions import (
     ActionResponse,
@@ -75,6 +77,7 @@ class OneBotDelivery:
         self._pauses: dict[ChatAddress, Pause] = {}
         self._accounts: dict[str, AccountSettings] = {}
         self._by_url: frozenset[str] = frozenset()
+        self._signs = WorkSigns(client)
         self._pacer = Pacer()
         self._usual_rate: int = settings.CHAT_ANSWERS_PER_MINUTE
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
@@ -96,6 +99,11 @@ class OneBotDelivery:
 
     async def wait_connected(self, chat: ChatAddress, seconds: float) -> bool:
         return await self._client.wait_connected(chat.account, seconds)
+
+    def show_working(
+        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+    ) -> None:
+        self._signs.show(chat, message_id, manners, is_on=is_on)
 
     def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
         usual = self._usual_rate
@@ -159,7 +167,8 @@ class OneBotDelivery:
         return replace(delivery, pause=reason)
 
     async def close(self) -> None:
-        """Close what media are loaded with."""
+        """Close what media are loaded with, and show nothing more."""
+        await self._signs.close()
         await self._web.close()
 
     async def _action(

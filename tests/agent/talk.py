@@ -8,6 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.errors import LLMError
+from agent.domain.manners import Manners
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
@@ -138,6 +139,7 @@ class Mailbox:
         self.delivery = Delivery(
             Message.State(state), "4711" if state == "delivered" else "", error
         )
+        self.signs: list[tuple[str, bool]] = []
         self.turns: list[float] = []
         """The seconds that the next messages wait for their turns."""
         self.silent = False
@@ -171,6 +173,11 @@ class Mailbox:
         except TimeoutError:
             return False
         return True
+
+    def show_working(
+        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+    ) -> None:
+        self.signs.append((message_id, is_on))
 
     def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
         return self.turns.pop(0) if self.turns else 0.0

@@ -1,0 +1,92 @@
+"""Signs that the bot is at work: "is typing" in private chats, a reaction on the message in groups.
+
+NapCat and LLBot know ``set_input_status`` and ``set_msg_emoji_like``, Lagrange
+``set_group_reaction``. No run waits for a sign, and nothing depends on one.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Coroutine
+from typing import Any
+
+from agent.domain.manners import Manners
+from agent.domain.types import ChatAddress
+from onebot.connections.client import OneBotClient
+
+logger = logging.getLogger(__name__)
+
+#: Time for a client to show a sign, in seconds.
+SHOW_SECONDS = 2.0
+#: Messages that may have a sign at a time; more have none.
+MOST_SIGNS = 200
+#: The event of ``set_input_status`` for somebody who types.
+TYPING = 1
+
+
+class WorkSigns:
+    """Shows signs, and takes them off again."""
+
+    def __init__(self, client: OneBotClient) -> None:
+        self._client = client
+        self._ends: dict[tuple[ChatAddress, str], asyncio.Event] = {}
+        """Of the messages with a reaction: that it is to be taken off."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def show(self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool) -> None:
+        """Begin to show that a message is worked on, or no more. Returns at once."""
+        place = (chat, message_id)
+        if not is_on:
+            if ended := self._ends.get(place):
+                ended.set()
+        elif len(self._tasks) >= MOST_SIGNS:
+            return
+        elif chat.kind == "private" and manners.typing:
+            self._keep(self._type(chat))
+        elif chat.kind == "group" and manners.reaction and message_id and place not in self._ends:
+            ended = self._ends[place] = asyncio.Event()
+            self._keep(self._react(chat, message_id, manners.reaction, ended))
+
+    async def close(self) -> None:
+        """Show nothing more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _type(self, chat: ChatAddress) -> None:
+        params = {"user_id": _number(chat.peer_id), "event_type": TYPING}
+        await self._call(chat.account, "set_input_status", params)
+
+    async def _react(
+        self, chat: ChatAddress, message_id: str, emoji: str, ended: asyncio.Event
+    ) -> None:
+        """React to a message until ``ended`` is set."""
+        is_lagrange = self._client.user_agent(chat.account).startswith("Lagrange")
+        message = {"message_id": _number(message_id)}
+        if is_lagrange:
+            action, switch = "set_group_reaction", "is_add"
+            params = {"group_id": _number(chat.peer_id), **message, "code": emoji}
+        else:
+            action, switch = "set_msg_emoji_like", "set"
+            params = {**message, "emoji_id": emoji}
+        try:
+            if await self._call(chat.account, action, {**params, switch: True}):
+                await ended.wait()
+                await self._call(chat.account, action, {**params, switch: False})
+        finally:
+            del self._ends[chat, message_id]
+
+    async def _call(self, account: str, action: str, params: dict[str, Any]) -> bool:
+        response = await self._client.call_optional(account, action, params, SHOW_SECONDS)
+        if response is not None and not response.is_success:
+            logger.debug("%s was refused by %s: %s", action, account, response.error_text)
+        return response is not None and response.is_success
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="sign")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _number(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
