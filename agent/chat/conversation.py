@@ -1,19 +1,21 @@
 """One message, from the inbox to the recorded outcome, in one screen."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from agent.chat.earlier_messages import hear_earlier
 from agent.chat.endings import RunEndings
 from agent.chat.final_answer import approval_outcome_text
 from agent.chat.history import open_conversation
+from agent.chat.merging import QueuedMessage
 from agent.chat.message_run import MessageRun
 from agent.chat.run_context import build_spenders, build_tool_context
 from agent.chat.working_sign import working_sign
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
 from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
-from agent.domain.types import IncomingMessage, Outbox
+from agent.domain.types import ChatAddress, IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
 from agent.llm.meter import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
@@ -44,6 +46,10 @@ LogLimit(logger)
 ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
 
+async def _stop_nothing(chat: ChatAddress) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class ConversationHandler:
     """Answers messages; holds nothing that belongs to one of them."""
@@ -57,6 +63,8 @@ class ConversationHandler:
     media: MediaPipeline | None = field(default=None)
     pauses: ChatPauses = field(default_factory=ChatPauses)
     memory: MemoryService | None = field(default=None)
+    stop_answer: Callable[[ChatAddress], Awaitable[bool]] = field(default=_stop_nothing)
+    """Stops the answer under way in a chat; whether there was one (:meth:`Inbox.stop`)."""
     endings: RunEndings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,11 +87,13 @@ class ConversationHandler:
         *,
         resumed: bool = False,
         prefetch: PrefetchTask | None = None,
+        earlier: tuple[QueuedMessage, ...] = (),
     ) -> None:
         """Bring the message to a recorded end. When cancelled, it can be taken up where it was.
 
         ``active`` is its run where that is on record already; ``resumed`` says that an
-        earlier one may have been left; ``prefetch`` is what :meth:`prefetch_media` began. Raises
+        earlier one may have been left; ``prefetch`` is what :meth:`prefetch_media` began;
+        ``earlier`` are merged into it on record, and end with it. Raises
         :class:`ClaimLost` when the message is in other hands, and otherwise what kept the
         end from being recorded: then the message is still to be answered.
         """
@@ -100,7 +110,7 @@ class ConversationHandler:
             pending = replace(
                 pending, account=active.account, persona=active.persona, manners=active.manners
             )
-        run = MessageRun(pending, active, self._sender(pending, active))
+        run = MessageRun(pending, active, self._sender(pending, active, earlier), earlier)
         if active.answer is not None:
             await self.endings.finish_recorded(run, active.answer)
         elif pending.notice:
@@ -136,10 +146,12 @@ class ConversationHandler:
         else:
             await self.endings.finish(run, result)
 
-    def _sender(self, pending: PendingMessage, active: ActiveRun) -> MessageSender:
+    def _sender(
+        self, pending: PendingMessage, active: ActiveRun, earlier: Sequence[QueuedMessage]
+    ) -> MessageSender:
         is_demo = self.engines.find(active.persona).model.is_demo
         sender = MessageSender(
-            RunJournal(self.record, active.claim, is_history=not is_demo),
+            RunJournal(self.record, active.claim, not is_demo, tuple(one.pk for one in earlier)),
             self.outbox,
             pending.message.chat,
             session_pk=pending.session_pk,
@@ -182,12 +194,15 @@ class ConversationHandler:
                     else:
                         media = await self.media.describe(run.pending, prefetch)
                     run.notes += media.notes
+                if run.earlier and not has_begun:
+                    merged = await hear_earlier(run, self.media)
+                    run.pending = replace(run.pending, merged=merged)
                 if self.memory and not has_begun:
                     memory = await self.memory.build_context(
                         run.pending.session_pk,
                         run.message.chat,
                         run.message.sender_id,
-                        run.message.text,
+                        "\n".join([*(one.text for one in run.pending.merged), run.message.text]),
                         has_notes=run.active.has_notes,
                         is_reset=run.active.context_after is not None,
                     )

@@ -44,7 +44,20 @@ def build_first_request(
 ) -> list[ChatMessage]:
     """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words
     or what they stand for."""
-    speech = SpokenMessage(
+    speech = build_speech(message, media)
+    request = fit_history(
+        system_message(prompt),
+        active.history,
+        outcome_message(speech, active.later.tool_name) if active.later else user_message(speech),
+        max_messages=active.persona.context_messages - memory.count,
+        max_chars=active.persona.context_chars - memory.size,
+    )
+    return memory.insert_into(request)
+
+
+def build_speech(message: IncomingMessage, media: MediaText) -> SpokenMessage:
+    """``message`` as the model is shown it, with what was read in its media."""
+    return SpokenMessage(
         message.text.strip(),
         message.sender_id,
         message.sender_name,
@@ -57,14 +70,6 @@ def build_first_request(
         message.chat.account,
         message.header,
     )
-    request = fit_history(
-        system_message(prompt),
-        active.history,
-        outcome_message(speech, active.later.tool_name) if active.later else user_message(speech),
-        max_messages=active.persona.context_messages - memory.count,
-        max_chars=active.persona.context_chars - memory.size,
-    )
-    return memory.insert_into(request)
 
 
 def fit_history(

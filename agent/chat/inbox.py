@@ -6,21 +6,26 @@ found again in the record.
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from math import inf
 
 from django.utils import timezone
 
+from agent.chat.chat_queues import ChatQueues
 from agent.chat.conversation import ConversationHandler
+from agent.chat.merging import QueuedMessage, from_record, merge, waits_until
+from agent.chat.under_way import AnswerUnderWay
 from agent.domain.errors import ClaimLost
+from agent.domain.states import MessageReason, MessageState
 from agent.domain.types import ChatAddress, IncomingMessage
-from agent.media.pipeline import PrefetchTask
 from agent.record.arrivals import AcceptedMessage, MessageArrival, refuse_messages
+from agent.record.chat_record import RecalledMessage
+from agent.record.merged import HeldMessage, merge_messages
 from agent.record.record import Record
 from agent.record.recovery import (
     ClaimMessages,
-    HeldMessage,
     PendingMessage,
     claim_messages,
     find_held_messages,
@@ -29,8 +34,8 @@ from agent.record.recovery import (
     reclaim_messages,
     release_messages,
 )
-from agent.record.runs import ActiveRun
-from tools.error_boundary import capture_error
+from agent.record.stops import StopRequest, stop_chats, stop_runs
+from tools.error_boundary import CapturedError, capture_error
 from tools.log_limit import LogLimit
 from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
@@ -44,20 +49,10 @@ CHAT_LIMIT = 100
 TOTAL_LIMIT = 20_000
 #: Pause before looking again whether another process is done with a chat, in seconds.
 TURN_PAUSE = TIME_LIMITS.turn_pause
+#: Commands that are obeyed at the same time, beside the queues; more wait in those of their chats.
+COMMANDS_AT_ONCE = 20
 #: How often a message is retried whose run has no recorded end, before it fails.
 TRIES = 3
-
-
-class QueuedMessage(NamedTuple):
-    """A message to be answered. ``active``: its run, if that began with the message's own commit.
-
-    ``prefetch`` fetches its media since it arrived, for their links expire.
-    """
-
-    pending: PendingMessage
-    active: ActiveRun | None = None
-    resumed: bool = False
-    prefetch: PrefetchTask | None = None
 
 
 class Inbox:
@@ -68,18 +63,20 @@ class Inbox:
         self.shares_database = False
         """Whether other processes may work on the same chats."""
         self._conversations = conversations
-        self._queues: dict[ChatAddress, deque[QueuedMessage]] = {}
+        self._queues = ChatQueues()
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._under_way: dict[ChatAddress, AnswerUnderWay] = {}
+        self._commands: dict[asyncio.Task[None], QueuedMessage] = {}
         self._arriving: Counter[ChatAddress] = Counter()
         self._claiming: Counter[str] = Counter()
         self._side_tasks: set[asyncio.Future[None]] = set()
-        self._waiting_count = 0
         self._at_work: set[int] = set()
         self._failures: Counter[int] = Counter()
         """How often each message has found no end here."""
         self._missed: dict[int, int] = {}
         self._is_open = True
-        conversations.pauses.has_more = lambda chat: bool(self._queues.get(chat))
+        conversations.pauses.has_more = lambda chat: self._queues.count(chat) > 0
+        conversations.stop_answer = self.stop
 
     def receive_message(
         self, message: IncomingMessage, received_at: datetime | None = None
@@ -97,17 +94,36 @@ class Inbox:
         """Claim the waiting messages of ``account`` that no process has claimed. Returns at
         once."""
         self._claiming[account] += 1
-        claimed = self.record.submit(claim_messages, ClaimMessages(account, self.record.process_id))
+        manners = self.record.run_starter.manners
+        wish = ClaimMessages(account, self.record.process_id, manners)
+        claimed = self.record.submit(claim_messages, wish)
         claimed.add_done_callback(lambda future: self._on_claimed(account, future))
 
     async def abandon(self) -> None:
         """Stop all work at once: this process was taken for dead, and others have claimed its
         messages."""
-        workers, self._workers, self._queues = list(self._workers.values()), {}, {}
-        self._waiting_count = 0
+        workers, self._workers, self._under_way = list(self._workers.values()), {}, {}
+        workers += self._commands
+        self._queues.clear()
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+
+    async def stop(self, chat: ChatAddress) -> bool:
+        """Stop the answer under way in ``chat``, in whatever process; whether there was one. What
+        waits behind it is answered."""
+        work = self._under_way.get(chat)
+        if work is None or work.task is asyncio.current_task():
+            return await self.record.submit(stop_chats, chat)
+        await self._stop_work(work, MessageReason.STOPPED)
+        return True
+
+    async def drop_recalled(self, recalled: Sequence[RecalledMessage]) -> None:
+        """Do not answer what was recalled, nor go on with the answer to it; what is merged with it
+        is answered without it, unless something was said."""
+        for one in recalled:
+            if one.merged_into or one.state in (MessageState.WAITING, MessageState.RUNNING):
+                await self._drop(one)
 
     async def audit(self) -> None:
         """Release messages that are claimed by this process on record but that no worker here
@@ -117,7 +133,7 @@ class Inbox:
         its chat until the next start.
         """
         held = await self.record.submit(find_held_messages, self.record.process_id)
-        known = self._at_work | {job.pending.pk for queue in self._queues.values() for job in queue}
+        known = self._at_work | self._queues.keys
         missed = {pk: number for pk, number in held.items() if pk not in known}
         for pk, number in missed.items():
             if self._missed.get(pk) == number and pk not in self._at_work:
@@ -128,7 +144,10 @@ class Inbox:
     async def drain(self, seconds: float) -> None:
         """Begin nothing more; give what runs ``seconds``, then give it back to the record."""
         self._is_open = False
-        workers = list(self._workers.values())
+        for chat, work in self._under_way.items():
+            if work.is_gathering:
+                self._conversations.pauses.wake(chat)
+        workers = [*self._workers.values(), *self._commands]
         if workers:
             await asyncio.wait(workers, timeout=seconds)
         for worker in workers:
@@ -170,7 +189,7 @@ class Inbox:
         """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left
         over."""
         busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
-        return not busy and not self.shares_database
+        return not (busy or self.shares_database or self._find_commands(chat))
 
     def _on_claimed(self, account: str, future: "asyncio.Future[list[PendingMessage]]") -> None:
         self._claiming[account] -= 1
@@ -180,71 +199,160 @@ class Inbox:
             logger.error("What waits could not be read from the record: %s", error)
             return
         for pending in future.result():
-            self._enqueue(QueuedMessage(pending, resumed=True))
+            self._enqueue(from_record(pending))
 
     def _enqueue(self, job: QueuedMessage) -> None:
-        """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
+        """Have ``job`` answered: a command at once, anything else when its chat comes to it."""
         if not self._is_open:
             return  # it stays on record, to be claimed again
         chat = job.pending.message.chat
-        queue = self._queues.setdefault(chat, deque())
-        if not job.resumed and (len(queue) >= CHAT_LIMIT or self._waiting_count >= TOTAL_LIMIT):
+        if job.pending.command and len(self._commands) < COMMANDS_AT_ONCE:
+            self._obey(job)
+            return
+        is_full = self._queues.count(chat) >= CHAT_LIMIT or self._queues.total >= TOTAL_LIMIT
+        if is_full and not job.resumed:
             logger.warning(
                 "Message %s in %s is refused: too many are waiting", job.pending.pk, chat.address
             )
             self._keep(self.record.submit(refuse_messages, job.pending.pk))
             return
         if not job.resumed:
-            job = job._replace(prefetch=self._conversations.prefetch_media(job.pending))
-        place = len(queue)
-        while place and queue[place - 1].pending.pk > job.pending.pk:
-            place -= 1
-        queue.insert(place, job)
-        self._waiting_count += 1
+            job = job._replace(
+                prefetch=self._conversations.prefetch_media(job.pending),
+                arrived=asyncio.get_running_loop().time(),
+            )
+        self._queues.put(job)
         self._conversations.pauses.wake(chat)
         if chat not in self._workers:
             self._workers[chat] = asyncio.get_running_loop().create_task(
                 self._work(chat), name=chat.address
             )
 
+    def _obey(self, job: QueuedMessage) -> None:
+        """Answer a command beside the queue of its chat, also while an answer is under way."""
+        self._at_work.add(job.pk)
+        task = asyncio.get_running_loop().create_task(self._answer_command(job), name="command")
+        self._commands[task] = job
+        task.add_done_callback(self._commands.pop)
+
+    async def _answer_command(self, job: QueuedMessage) -> None:
+        await self._answer(AnswerUnderWay([job]))
+
     async def _work(self, chat: ChatAddress) -> None:
         """Answer what waits in ``chat``, then end."""
-        queue = self._queues[chat]
         try:
-            while queue and self._is_open:
-                if not await self._is_next(queue[0].pending):
+            while self._is_open and (job := self._queues.first(chat)):
+                if not await self._is_next(job.pending):
                     # Another process is at an earlier message, or leaves one that is put before
                     # this one here.
                     await asyncio.sleep(TURN_PAUSE)
-                    continue
-                job = queue.popleft()
-                self._waiting_count -= 1
-                await self._answer(job)
+                elif self._queues.first(chat) is job:  # and was not recalled meanwhile
+                    work = self._under_way[chat] = AnswerUnderWay([self._take(chat)])
+                    await self._answer(work)
+                    self._under_way.pop(chat, None)
         finally:
             if self._workers.get(chat) is asyncio.current_task():
+                self._under_way.pop(chat, None)
                 del self._workers[chat]
-                del self._queues[chat]
-                self._waiting_count -= len(queue)
+                self._queues.forget(chat)
 
-    async def _answer(self, job: QueuedMessage) -> None:
-        """Answer one message; one whose run has no recorded end is released and claimed again."""
-        pending = job.pending
-        self._at_work.add(pending.pk)
+    def _take(self, chat: ChatAddress) -> QueuedMessage:
+        job = self._queues.take(chat)
+        self._at_work.add(job.pk)
+        return job
+
+    async def _answer(self, work: AnswerUnderWay) -> None:
+        """Answer what ``work`` holds, with what follows and belongs to it; what has no recorded end
+        is released and claimed again."""
+        attempt = CapturedError()
         try:
-            with capture_error() as attempt:
-                await self._conversations.answer_message(
-                    pending, job.active, resumed=job.resumed, prefetch=job.prefetch
-                )
+            if work.group[0].window:
+                await self._gather(work)
+            for job in work.group:  # one, or none any more
+                with capture_error() as attempt:
+                    await self._conversations.answer_message(
+                        job.pending,
+                        job.active,
+                        resumed=job.resumed,
+                        prefetch=job.prefetch,
+                        earlier=job.earlier,
+                    )
         except asyncio.CancelledError:
-            held = HeldMessage(pending.pk, pending.claim_number)
-            await self.record.submit(release_messages, held)
-            raise
-        finally:
-            self._at_work.discard(pending.pk)
-        if attempt.error is None or isinstance(attempt.error, ClaimLost):
-            self._failures.pop(pending.pk, None)
+            await self._give_back(work)
+            if not work.is_only_stopped:
+                raise
         else:
-            await self._try_later(pending, attempt.error)
+            if work.reason is not None:  # something kept it from being cancelled
+                await self._give_back(work)
+        finally:
+            self._at_work -= work.keys
+            work.end()
+        if attempt.error is None or isinstance(attempt.error, ClaimLost) or work.reason:
+            for job in work.group:
+                self._failures.pop(job.pk, None)
+        else:
+            await self._try_later(work.group[0].pending, attempt.error)
+
+    async def _gather(self, work: AnswerUnderWay) -> None:
+        """Wait for what the same person says next, and merge it on record into one."""
+        chat = work.group[0].pending.message.chat
+        work.is_gathering = True
+        while self._is_open and (group := work.group):
+            while (one := self._queues.first(chat)) and one.follows(group):
+                group.append(self._take(chat))
+            left = waits_until(group) - asyncio.get_running_loop().time()
+            if one or left <= 0:
+                break
+            await self._conversations.pauses.pause(chat, left, breakable=True)
+        work.is_gathering = False
+        if not self._is_open:
+            await self._give_back(work)
+            self._let_go(work, ())
+        elif len(work.group) > 1:
+            held = tuple(HeldMessage(job.pk, job.pending.claim_number) for job in work.group)
+            kept = await self.record.submit(merge_messages, held)
+            self._let_go(work, merge([job for job in work.group if job.pk in kept]))
+            if work.group and not await self._is_next(work.group[0].pending):
+                self._queues.put(work.group[0])  # another process is at one that came between
+                self._let_go(work, ())
+
+    def _let_go(self, work: AnswerUnderWay, left: Sequence[QueuedMessage]) -> None:
+        """Have no more than ``left`` in hand."""
+        self._at_work -= work.keys
+        work.group = list(left)
+        self._at_work |= work.keys
+
+    async def _give_back(self, work: AnswerUnderWay) -> None:
+        """What was cancelled goes back to the record, to be taken up again; what was stopped, to
+        its end."""
+        for job in work.group:
+            if work.reason is None:
+                held = HeldMessage(job.pk, job.pending.claim_number)
+                await self.record.submit(release_messages, held)
+            else:
+                await self._stop_on_record(job.pending.message.chat, job.pk, work.reason)
+
+    async def _stop_on_record(self, chat: ChatAddress, pk: int, reason: MessageReason) -> None:
+        outcome = await self.record.submit(stop_runs, StopRequest(pk, reason))
+        if outcome.leaves_more:
+            self.resume(chat.account)
+
+    async def _stop_work(self, work: AnswerUnderWay, reason: MessageReason) -> None:
+        """Stop what is under way; what does not end in time can write and send nothing more."""
+        if not await work.stop(reason):
+            await self._give_back(work)
+
+    async def _drop(self, hit: RecalledMessage) -> None:
+        """Do not answer a message that was recalled, nor go on with the answer to it."""
+        pk, work = hit.merged_into or hit.pk, self._under_way.get(hit.chat)
+        if work is not None and hit.pk in work.keys:
+            if not work.is_gathering:
+                await self._stop_work(work, MessageReason.RECALLED)
+                return
+            self._let_go(work, [job for job in work.group if job.pk != pk])
+            self._conversations.pauses.wake(hit.chat)
+        self._queues.drop(hit.chat, pk)
+        await self._stop_on_record(hit.chat, pk, MessageReason.RECALLED)
 
     async def _try_later(self, pending: PendingMessage, error: Exception) -> None:
         """The run came to no recorded end: it is taken up again, before any later message of its
@@ -260,13 +368,24 @@ class Inbox:
         await asyncio.sleep(TURN_PAUSE)
         held = HeldMessage(pending.pk, pending.claim_number)
         if again := await self.record.submit(reclaim_messages, (held, self.record.process_id)):
-            self._enqueue(QueuedMessage(again, resumed=True))
+            self._enqueue(from_record(again))
 
     async def _is_next(self, pending: PendingMessage) -> bool:
-        """Whether no other process is still at an earlier message of the same chat."""
+        """Whether nothing earlier of the same chat is still worked on: no command here, which is
+        waited for, and nothing in another process."""
+        if commands := self._find_commands(pending.message.chat, before=pending.pk):
+            await asyncio.wait(commands)
         return not self.shares_database or await self.record.submit(
             is_next_in_session, (pending.pk, pending.session_pk)
         )
+
+    def _find_commands(self, chat: ChatAddress, before: float = inf) -> list[asyncio.Task[None]]:
+        """The commands in ``chat`` that are being obeyed, ``before`` the message with this key."""
+        return [
+            task
+            for task, job in self._commands.items()
+            if job.pending.message.chat == chat and job.pk < before
+        ]
 
     def _keep(self, written: "asyncio.Future[None]") -> None:
         self._side_tasks.add(written)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agent.chat.merging import QueuedMessage
 from agent.domain.types import IncomingMessage
 from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun
@@ -15,6 +16,8 @@ class MessageRun:
     pending: PendingMessage
     active: ActiveRun
     sender: MessageSender
+    earlier: tuple[QueuedMessage, ...] = ()
+    """Those that are answered together with it, oldest first."""
     notes: list[str] = field(default_factory=list)
     """For the record: what was left out, and why."""
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
 from agent.domain.claims import FIRST_CLAIM
-from agent.domain.commands import Command
+from agent.domain.commands import Command, parse_command
 from agent.domain.manners import Manners, environment_manners
 from agent.domain.merging import is_bare_mention
 from agent.domain.persona import Persona, environment_persona
@@ -30,7 +30,11 @@ from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, To
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
 from agent.record.commit import for_each
+from agent.record.manners import MannersRows, MannersTable, load_manners_table
+from agent.record.merged import HeldMessage
 from agent.record.pauses import is_paused
+from agent.record.runs import settings_version
+from agent.record.stops import StopRequest, stop_runs
 from agent.record.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
 from tools.time_limits import TIME_LIMITS
 
@@ -181,6 +185,7 @@ class ClaimMessages:
 
     account: str
     process_id: str
+    manners: MannersRows = field(default_factory=MannersRows)
 
 
 @for_each
@@ -190,11 +195,13 @@ def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
     orphaned = ~Q(claimed_by__in=living)
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
     waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
-    rows = waiting.select_related("session").order_by("pk")[:TAKE_LIMIT]
-    return [left for row in rows if (left := _taken(row, wish.process_id))]
+    rows = list(waiting.select_related("session").order_by("pk")[:TAKE_LIMIT])
+    if rows:
+        wish.manners.refresh(settings_version())
+    return [left for row in rows if (left := _taken(row, wish.process_id, wish.manners.current))]
 
 
-def _taken(row: Message, process_id: str) -> PendingMessage | None:
+def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessage | None:
     """The message of ``row``, claimed by ``process_id``; None if another process was faster, or if
     it must not be answered."""
     mine = Message.objects.filter(
@@ -210,7 +217,13 @@ def _taken(row: Message, process_id: str) -> PendingMessage | None:
     number = (row.claim_number or 0) + 1
     if not mine.update(claimed_by=process_id, claim_number=number):
         return None
+    earlier = list(Message.objects.filter(merged_into=row.pk).order_by("pk"))
+    if any(one.recalled_at is not None for one in (row, *earlier)):
+        stop_runs([StopRequest(row.pk, Message.Reason.RECALLED)])
+        return None  # what is left of it waits for the next one who claims
+    heard = manners.find(message.chat)
     is_later_result = row.reason == Message.Reason.LATER_RESULT
+    is_command = row.reason == Message.Reason.COMMAND
     return PendingMessage(
         row.pk,
         row.session_id,
@@ -219,6 +232,13 @@ def _taken(row: Message, process_id: str) -> PendingMessage | None:
         claim_number=number,
         notice=build_notice(row),
         approval_reply=None if is_later_result else parse_approval_reply(message.text),
+        command=parse_command(message.text, heard.command_prefix) if is_command else None,
+        manners=heard,
+        has_begun=Run.objects.filter(message=row.pk).exists(),
+        earlier=tuple(
+            PendingMessage(one.pk, row.session_id, _as_incoming(one, row.session), manners=heard)
+            for one in earlier
+        ),
     )
 
 
@@ -259,16 +279,9 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
         happened_at=row.happened_at,
         mentions=tuple(Mention(**one) for one in (row.header or {}).get("mentions", ())),
         quoted_id=row.quoted_id or "",
+        mentions_bot=row.reason == Message.Reason.MENTION,
         header=row.header,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class HeldMessage:
-    """A claimed message, with the number of its claim."""
-
-    message_pk: int
-    claim_number: int
 
 
 @for_each
@@ -290,7 +303,8 @@ def reclaim_messages(failed: tuple[HeldMessage, str]) -> PendingMessage | None:
     held, process_id = failed
     if not _release(held):
         return None
-    return _taken(Message.objects.select_related("session").get(pk=held.message_pk), process_id)
+    row = Message.objects.select_related("session").get(pk=held.message_pk)
+    return _taken(row, process_id, load_manners_table())
 
 
 def _release(held: HeldMessage) -> bool:

@@ -81,6 +81,8 @@ class RunCompletion:
     step: NewStep | None = None
     outcome: SendResult | None = None
     in_history: bool = False
+    merged: tuple[int, ...] = ()
+    """Messages that were answered together with this one: they end like it."""
 
 
 def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
@@ -184,9 +186,10 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     )
     answer_messages(
         [
-            (e.message_state, e.detail, e.run_pk, e.in_history, now, e.message_pk)
+            (e.message_state, e.detail, e.run_pk, e.in_history, now, pk)
             for e in endings
             if e.message_pk is not None
+            for pk in (e.message_pk, *e.merged)
         ]
     )
     explain_messages([(e.reason, e.message_pk) for e in endings if e.reason and e.message_pk])

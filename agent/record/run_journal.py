@@ -24,6 +24,8 @@ class RunJournal:
     is_history: bool = True
     """Whether what is said belongs to the conversation that later model calls are shown. What the
     demo model said does not."""
+    merged: tuple[int, ...] = ()
+    """The keys of the messages that are answered together with that of the run."""
 
     async def record_step(self, step: steps.NewStep) -> list[int]:
         return await self._put(steps.record_steps, step)
@@ -63,6 +65,8 @@ class RunJournal:
         if not self.is_history:
             outcome = self._marked(ending.outcome) if ending.outcome else None
             ending = replace(ending, in_history=False, outcome=outcome)
+        if self.merged:
+            ending = replace(ending, merged=self.merged)
         await self._put(replies.complete_runs, ending)
 
     def _marked(self, outcome: replies.SendResult) -> replies.SendResult:

@@ -23,6 +23,7 @@ from agent.llm.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
 from agent.record.accounts import AccountRows
 from agent.record.budgets import BudgetAlarms
+from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
 from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
@@ -139,6 +140,12 @@ class Runtime:
     def receive_message(self, message: IncomingMessage) -> None:
         """Take a message in; see :meth:`agent.chat.inbox.Inbox.receive_message`."""
         self._inbox.receive_message(message)
+
+    async def message_recalled(self, recall: MessageRecall) -> None:
+        """A client reports that a message was taken back: it is marked on record, and not
+        answered."""
+        recalled = await self.record.submit(record_recalls, recall)
+        await self._inbox.drop_recalled(recalled)
 
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""

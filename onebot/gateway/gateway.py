@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.chat_record import MessageRecall
 from agent.record.replies import LateSendResult, correct_send_results
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
@@ -249,7 +249,8 @@ class Gateway:
             message_id := parse_message_id(event.raw.get("message_id"))
         ):
             recall = MessageRecall(self_id, message_id, recalled_chat(event.raw, self_id))
-            self._keep(self.runtime.record.submit(record_recalls, recall))
+            work = self.runtime.message_recalled(recall)
+            self._keep(asyncio.get_running_loop().create_task(work))
 
     async def _perform(
         self, account: str, text: str, echo: str, timeout_seconds: float

@@ -3,85 +3,17 @@ only memory knows."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from agent.chat import inbox as module
-from agent.chat.conversation import ConversationHandler
-from agent.chat.inbox import Inbox
 from agent.domain.errors import LLMError
-from agent.llm.messages import strip_frame
 from agent.models import Message, Run
-from agent.record.record import Record
-from agent.run.engine import Engine
-from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
-from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, message
-from tools.registry.registry import ToolRegistry
+from tests.agent.chat.inboxes import asked, held, idle, rows, until
+from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Make = Callable[[Script], Inbox]
-
-
-@pytest.fixture
-def mailbox() -> Mailbox:
-    return Mailbox()
-
-
-@pytest.fixture
-async def make(record: Record, mailbox: Mailbox) -> AsyncIterator[Make]:
-    """Make inboxes whose messages a script answers; they are drained when the test ends."""
-    made: list[Inbox] = []
-
-    def make(model: Script) -> Inbox:
-        made.append(
-            Inbox(
-                record,
-                ConversationHandler(
-                    record,
-                    PersonaEngines(Engine(model, ToolRegistry())),
-                    mailbox,
-                    BackgroundCalls(record, lambda _account: None),
-                ),
-            )
-        )
-        return made[-1]
-
-    yield make
-    for inbox in made:
-        await inbox.drain(0)
-
-
-def held() -> "asyncio.Future[str]":
-    return asyncio.get_running_loop().create_future()
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - what happens behind an inbox rings no bell
-            await asyncio.sleep(0.005)
-
-
-async def idle(inbox: Inbox) -> None:
-    """Wait until nothing is in the inbox any more."""
-    await until(lambda: not inbox._arriving and not inbox._workers and not inbox._side_tasks)
-    await inbox.record.submit(lambda items: items, None)
-
-
-@sync_to_async
-def rows(**where: Any) -> list[tuple[str, str, str]]:
-    return list(
-        Message.objects.filter(**where).order_by("pk").values_list("text", "state", "reason")
-    )
-
-
-def asked(model: Script) -> list[str]:
-    return [strip_frame(request.messages[-1]["content"]) for request in model.requests]
-
 
 # --- Answering ----------------------------------------------------------------------
 

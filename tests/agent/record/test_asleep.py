@@ -11,7 +11,8 @@ from agent.record import record as module
 from agent.record.record import Record
 from agent.record.recovery import ProcessHeartbeat, record_heartbeats
 from agent.run import message_sender
-from tests.agent.chat.test_inbox import Make, held, idle, mailbox, make, rows, until
+from tests.agent.chat.conftest import mailbox, make
+from tests.agent.chat.inboxes import Make, held, idle, rows, until
 from tests.agent.talk import Mailbox, Script, message
 
 __all__ = ["mailbox", "make"]

@@ -13,7 +13,8 @@ from agent.models import Message, Run
 from agent.record import replies
 from agent.record.recovery import ClaimMessages, ProcessHeartbeat, claim_messages, record_heartbeats
 from agent.record.replies import RunCompletion
-from tests.agent.chat.test_inbox import Make, held, idle, mailbox, make, rows, until
+from tests.agent.chat.conftest import mailbox, make
+from tests.agent.chat.inboxes import Make, held, idle, rows, until
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, accept, message
 
 __all__ = ["mailbox", "make"]

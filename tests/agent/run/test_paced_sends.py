@@ -7,7 +7,8 @@ import pytest
 
 from agent.run import message_sender
 from agent.run.message_sender import MessageSender
-from tests.agent.chat.test_inbox import Make, idle, mailbox, make, rows, until
+from tests.agent.chat.conftest import mailbox, make
+from tests.agent.chat.inboxes import Make, idle, rows, until
 from tests.agent.talk import PRIVATE, Mailbox, Script, message
 from tools.registry.time_limits import time_limit
 
