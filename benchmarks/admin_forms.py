@@ -23,7 +23,9 @@ class _Form(HTMLParser):
         values = {name: value or "" for name, value in attrs}
         name = values.get("name", "")
         if tag == "input" and name and values.get("type") not in ("submit", "button", "file"):
-            if values.get("type") not in ("checkbox", "radio") or "checked" in values:
+            if values.get("type") not in ("checkbox", "radio"):
+                self.fields[name] = values.get("value", "")
+            elif "checked" in values:
                 self.fields[name] = values.get("value", "on")
         elif tag == "select":
             self._select, self._first = name, ""

@@ -54,7 +54,7 @@ class Said:
     recalled: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Group:
     """The group; what it says depends on the ``seed`` and on what the bot sent."""
 
