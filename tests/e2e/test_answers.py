@@ -83,6 +83,7 @@ async def test_a_quote_names_the_message_answered_as_text(contrary, model, messa
 
 @pytest.mark.parametrize("message_id", [0, -1, None])
 async def test_a_message_that_cannot_be_quoted_is_answered_without(contrary, model, message_id):
+    """Checklist 64."""
     model.script(["hello"])
     async with client(contrary) as bot:
         await tell(
