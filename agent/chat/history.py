@@ -69,6 +69,7 @@ def build_speech(message: IncomingMessage, media: MediaText) -> SpokenMessage:
         message.sender_role,
         message.chat.account,
         message.header,
+        media.context,
     )
 
 

@@ -76,6 +76,8 @@ class IncomingMessage:
     """The pictures, voice, videos and files in the message itself, as the client names them."""
     media_text: str = ""
     """What was read in them, as it follows the words; "" before that."""
+    context_text: str = ""
+    """The fenced words of what it quotes and forwards; "" before they were looked for."""
     from_own_account: bool = False
     from_other_bot: bool = False
     is_notice: bool = False
@@ -258,16 +260,14 @@ class MediaSource(Protocol):
         cannot."""
         ...
 
-    async def fetch_message(
-        self, chat: ChatAddress, message_id: str
-    ) -> list[dict[str, Any]] | None:
-        """The segments of a message that the client still knows and says to be of ``chat``; None
-        otherwise. Never raises."""
+    async def fetch_message(self, chat: ChatAddress, message_id: str) -> "ForwardedMessage | None":
+        """A message that the client still knows and says to be of ``chat``; None otherwise. Never
+        raises."""
         ...
 
     async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
-    ) -> "list[ForwardedMessage]":
+    ) -> "ForwardContent":
         """The messages that are forwarded in ``segments``, one level of them, as far as the client
         gives them. Never raises."""
         ...
@@ -276,10 +276,19 @@ class MediaSource(Protocol):
 @dataclass(frozen=True, slots=True)
 class ForwardedMessage:
     """One of the messages in a forwarded one. Nothing in it is to be believed, its sender least of
-    all."""
+    all. Also a message of a chat itself, as a client gives it."""
 
     text: str
     segments: list[dict[str, Any]]
     sender_id: str = ""
     sender_name: str = ""
     happened_at: datetime | None = None
+    quoted_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardContent:
+    """What a client gives of a forward: the first of its messages, and how many it has in all."""
+
+    messages: list[ForwardedMessage] = field(default_factory=list)
+    total: int = 0

@@ -99,18 +99,18 @@ class ForwardReader:
             return ForwardedMessage(
                 said.text, found.segments, said.sender_id, said.sender_name, said.at
             )
-        segments = (
+        asked = (
             await self._source.fetch_message(chat, message_id)
             if self._source and message_id
             else None
         )
-        if segments is None:
+        if asked is None:
             raise ToolFailed(UNKNOWN.format(message_id=message_id))
-        return ForwardedMessage("", segments)
+        return asked
 
     async def _children(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
     ) -> list[ForwardedMessage]:
         if self._source is None or not self._source.has_forward(segments):
             return []
-        return await self._source.fetch_forwarded_messages(chat, segments)
+        return (await self._source.fetch_forwarded_messages(chat, segments)).messages

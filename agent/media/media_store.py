@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from agent.domain.media_refs import MediaRef
 from agent.models import Description, KeptFile, Message, MessageMedia
+from agent.record.quoted_words import blank_quoted, find_quoted_ids
 
 #: Copies that are forgotten in one transaction.
 PRUNE_BATCH = 500
@@ -167,11 +168,33 @@ def link_description(items: Sequence[tuple[int, DescriptionKey]]) -> list[None]:
     return [None] * len(items)
 
 
-def save_media_texts(items: Sequence[tuple[int, str]]) -> list[None]:
-    """Keep with messages what was read in their media: later runs are shown it in their history."""
-    for message_pk, text in items:
-        Message.objects.filter(pk=message_pk).update(media_text=text)
-    return [None] * len(items)
+@dataclass(frozen=True, slots=True)
+class HeardText:
+    """What was read in the media of a message, and the fenced words of what it quotes and forwards;
+    "" for nothing."""
+
+    message_pk: int
+    session_pk: int
+    media_text: str = ""
+    context_text: str = ""
+
+
+def save_heard_texts(items: Sequence[HeardText]) -> list[str]:
+    """Keep with messages what was heard beside their words: later runs are shown it in their
+    history. The fenced words, without those of messages that were recalled meanwhile."""
+    contexts = []
+    for heard in items:
+        context = heard.context_text
+        if ids := find_quoted_ids(context):
+            said = Message.objects.filter(session_id=heard.session_pk, message_id__in=ids)
+            recalled = said.filter(recalled_at__isnull=False).order_by()
+            for message_id in recalled.values_list("message_id", flat=True):
+                context = blank_quoted(context, message_id)
+        texts = {"media_text": heard.media_text, "context_text": context}
+        new = {name: text for name, text in texts.items() if text}
+        Message.objects.filter(pk=heard.message_pk).update(**new)
+        contexts.append(context)
+    return contexts
 
 
 def forget_copies(before: Sequence[datetime]) -> list[list[str]]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from django.conf import settings
@@ -16,6 +16,7 @@ from agent.media import media_store as store
 from agent.media.daily_budget import DailyQuotas
 from agent.media.downloads import DownloadAllowance
 from agent.media.file_store import FileStore, StoredFile
+from agent.media.heard_words import HeardWords
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage
 from tools.error_boundary import log_errors
@@ -55,6 +56,17 @@ class MediaText:
     """For the run's record: what was left out, and why."""
     pictures: tuple[str, ...] = ()
     """Content hashes of the pictures that the chat model is shown itself."""
+    context: str = ""
+    """The fenced words of what it quotes and forwards; "" for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedMessage:
+    """What was fetched for one message: its media, and the fenced words of what it quotes and
+    forwards."""
+
+    media: list[FetchedMedia] = field(default_factory=list)
+    context: str = ""
 
 
 def note_missing_media(note: str, found: Sequence[FetchedMedia]) -> list[str]:
@@ -88,7 +100,7 @@ class ClosableReader(Protocol):
     async def close(self) -> None: ...
 
 
-PrefetchTask = asyncio.Task[list[FetchedMedia]]
+PrefetchTask = asyncio.Task[FetchedMessage]
 
 
 class MediaPipeline:
@@ -105,6 +117,7 @@ class MediaPipeline:
     ) -> None:
         self._record = record
         self._source = source
+        self._words = HeardWords(record, source)
         self._files = files
         self._readers = readers
         self._owned = owned
@@ -125,32 +138,35 @@ class MediaPipeline:
         return task
 
     async def describe(self, pending: PendingMessage, prefetch: PrefetchTask | None) -> MediaText:
-        """Everything that was read in the media of a message, on record for later runs.
+        """Everything that was read in the media of a message, and the words of what it quotes and
+        forwards, on record for later runs.
 
         ``prefetch`` is what :meth:`prefetch` began; None for a message without media. Never
         raises for what a client, a server or a model does.
         """
         if prefetch is None:
             return MediaText()
-        found: list[FetchedMedia] = []
+        fetched = FetchedMessage()
         with log_errors(logger, "The media of message %s could not be looked for", pending.pk):
-            found = await prefetch
+            fetched = await prefetch
         readings = await asyncio.gather(
-            *(self._read(reader, pending, found) for reader in self._readers)
+            *(self._read(reader, pending, fetched.media) for reader in self._readers)
         )
-        text = "".join(reading.text for reading in readings)
-        if text:
-            await self._record.submit(store.save_media_texts, (pending.pk, text))
+        text, context = "".join(reading.text for reading in readings), fetched.context
+        if text or context != pending.message.context_text:
+            heard = store.HeardText(pending.pk, pending.session_pk, text, context)
+            context = await self._record.submit(store.save_heard_texts, heard)
         return MediaText(
             text,
             tuple(note for reading in readings for note in reading.notes),
             tuple(picture for reading in readings for picture in reading.pictures),
+            context,
         )
 
     async def describe_resumed(self, pending: PendingMessage) -> MediaText:
         """The same of a message that is taken up from the record: what an earlier process fetched
         or described is not fetched or described again."""
-        known = MediaText(pending.message.media_text)
+        known = MediaText(pending.message.media_text, context=pending.message.context_text)
         if known.text and pending.persona.vision_mode == "describe":
             return known
         pending = replace(pending, message=self._source.restore_media(pending.message))
@@ -176,6 +192,16 @@ class MediaPipeline:
         return MediaText(notes=(FAILED,))
 
     async def _fetch_all(
+        self, pending: PendingMessage, *, has_forward: bool, resumed: bool
+    ) -> FetchedMessage:
+        """Fetch what the readers need, and the words that are not on record yet, in parallel."""
+        media = self._fetch_media(pending, has_forward=has_forward, resumed=resumed)
+        known = pending.message.context_text
+        if known or not (pending.message.quoted_id or has_forward):
+            return FetchedMessage(await media, known)
+        return FetchedMessage(*await asyncio.gather(media, self._words.find(pending)))
+
+    async def _fetch_media(
         self, pending: PendingMessage, *, has_forward: bool, resumed: bool
     ) -> list[FetchedMedia]:
         """Fetch what the readers need, in parallel, and record the outcome."""

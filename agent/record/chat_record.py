@@ -1,7 +1,7 @@
 """What was said in one chat, read again for its tools, and what was taken back. A tool is led to no
 other chat from here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -67,6 +67,7 @@ class FoundMessage:
     session_pk: int
     said: RecordedMessage
     segments: list[dict[str, Any]]
+    quoted_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,19 @@ def find_messages(wanted: tuple[ChatAddress, str]) -> FoundMessage | None:
     rows = Message.objects.filter(session_id=session_pk, message_id=message_id)
     row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first()
     return FoundMessage(row.pk, row.session_id, _said(row), row.segments) if row else None
+
+
+@for_each
+def find_quoted(wanted: tuple[int, str]) -> FoundMessage | None:
+    """For (a session, a message id): the newest message of that chat with this id, with its words
+    alone."""
+    session_pk, message_id = wanted
+    rows = Message.objects.filter(session_id=session_pk, message_id=message_id)
+    row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first()
+    if row is None:
+        return None
+    said = replace(_said(row), text=row.text.strip())
+    return FoundMessage(row.pk, session_pk, said, row.segments, row.quoted_id or "")
 
 
 @for_each

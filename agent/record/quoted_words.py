@@ -25,6 +25,17 @@ def quoted_mark(message_id: str) -> str:
     return json_line({"message_id": message_id})[1:-1]
 
 
+def find_quoted_ids(context_text: str) -> list[str]:
+    """The ids of the messages that are quoted in ``context_text``."""
+    lines = [line for line in context_text.split("\n") if line.startswith('{"message_id"')]
+    return [one for line in lines for one in _ids(json.loads(line))]
+
+
+def _ids(value: dict[str, Any]) -> list[str]:
+    inner = value.get("quotes")
+    return [value["message_id"], *(_ids(inner) if inner else [])]
+
+
 def blank_quoted(context_text: str, message_id: str) -> str:
     """``context_text`` without the words of the message with this id, and without what it quoted
     and forwarded."""

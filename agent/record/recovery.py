@@ -271,6 +271,7 @@ def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
         sender_name=row.sender_name,
         text=row.text,
         media_text=row.media_text,
+        context_text=row.context_text or "",
         segments=row.segments,
         sender_role=row.sender_role,
         message_id=row.message_id,

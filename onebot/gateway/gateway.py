@@ -60,7 +60,8 @@ class Gateway:
             self._client, self._reload_tokens, lambda *told: self._pauses.refused(*told)
         )
         events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
-        self.runtime = Runtime(self._delivery, OneBotMedia(self._client), [events])
+        self._media = OneBotMedia(self._client)
+        self.runtime = Runtime(self._delivery, self._media, [events])
         self._pauses = PauseWatch(self._client, self.runtime.record)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
@@ -174,6 +175,7 @@ class Gateway:
             await asyncio.wait(self._tasks, timeout=seconds)
         await self._pauses.close()
         await self.runtime.close()
+        await self._media.close()
         await self._delivery.close()
 
     async def _open_relay(self) -> None:

@@ -10,14 +10,21 @@ import logging
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.domain.types import ChatAddress, ForwardedMessage, IncomingMessage
+from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, IncomingMessage
 from agent.run.message_sender import new_echo
 from onebot.connections.client import OneBotClient
+from onebot.gateway.shared_answers import SharedAnswers
 from onebot.protocol.errors import OneBotError
-from onebot.protocol.forwards import belongs_to_chat, find_forwards, parse_forwarded_messages
+from onebot.protocol.forwards import (
+    belongs_to_chat,
+    find_forwards,
+    parse_forwarded_messages,
+    parse_told_message,
+)
 from onebot.protocol.media_refs import (
     NODES,
     find_forward_ids,
@@ -44,6 +51,11 @@ class OneBotMedia:
 
     def __init__(self, client: OneBotClient) -> None:
         self._client = client
+        self._shared = SharedAnswers()
+
+    async def close(self) -> None:
+        """Stop what is still being asked."""
+        await self._shared.close()
 
     def parse_refs(
         self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
@@ -63,7 +75,9 @@ class OneBotMedia:
         return has_forward(segments)
 
     async def fetch_quoted_media(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
-        return parse_media_refs(await self._segments(chat, message_id), message_id, "quoted")
+        answer = await self._ask_message(chat, message_id)
+        segments = parse_message(answer.get("message")) if isinstance(answer, dict) else []
+        return parse_media_refs(segments, message_id, "quoted")
 
     async def fetch_forwarded_media(
         self, chat: ChatAddress, segments: Sequence[Segment]
@@ -78,11 +92,7 @@ class OneBotMedia:
             one = waiting.pop(0)
             if one not in asked:
                 asked.add(one)
-                # Clients differ in the name of the parameter; all leave alone what they do not
-                # know.
-                inner = parse_forward(
-                    await self._ask(chat, "get_forward_msg", id=one, message_id=one)
-                )
+                inner = parse_forward(await self._ask_forward(chat, one))
                 messages += inner
                 waiting += [found for message in inner for found in find_forward_ids(message)]
         return [
@@ -122,23 +132,37 @@ class OneBotMedia:
         )
         return converted if converted and (converted.url or converted.data) else None
 
-    async def fetch_message(self, chat: ChatAddress, message_id: str) -> list[Segment] | None:
-        answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
+    async def fetch_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
+        answer = await self._ask_message(chat, message_id)
         return (
-            parse_message(answer.get("message"))
+            parse_told_message(answer, chat.account)
             if isinstance(answer, dict) and belongs_to_chat(chat, answer)
             else None
         )
 
     async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[Segment]
-    ) -> list[ForwardedMessage]:
-        found = list[ForwardedMessage]()
+    ) -> ForwardContent:
+        found, total, asked = list[ForwardedMessage](), 0, set[str]()
         for content, one in find_forwards(segments):
-            if not content and one:
-                content = await self._ask(chat, "get_forward_msg", id=one, message_id=one)
-            found += parse_forwarded_messages(content, chat.account)
-        return found[:NODES]
+            if not content and one and (one in asked or len(asked) < MAX_ASKED_FORWARDS):
+                asked.add(one)
+                content = await self._ask_forward(chat, one)
+            given = parse_forwarded_messages(content, chat.account)
+            found += given.messages[: NODES - len(found)]
+            total += given.total
+        return ForwardContent(found, total)
+
+    async def _ask_message(self, chat: ChatAddress, message_id: str) -> Any:
+        """The answer to ``get_msg``, asked once for the media of a message and for its words."""
+        ask = partial(self._ask, chat, "get_msg", message_id=_number(message_id))
+        return await self._shared.get((chat.account, "get_msg", message_id), ask)
+
+    async def _ask_forward(self, chat: ChatAddress, forward_id: str) -> Any:
+        """The answer to ``get_forward_msg``, asked once likewise. Clients differ in the name of the
+        parameter; all leave alone what they do not know."""
+        ask = partial(self._ask, chat, "get_forward_msg", id=forward_id, message_id=forward_id)
+        return await self._shared.get((chat.account, "get_forward_msg", forward_id), ask)
 
     async def _segments(self, chat: ChatAddress, message_id: str) -> list[Segment]:
         answer = await self._ask(chat, "get_msg", message_id=_number(message_id))

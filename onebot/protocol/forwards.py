@@ -9,10 +9,10 @@ their content (NapCat) or with an id to ask for.
 from collections.abc import Sequence
 from typing import Any
 
-from agent.domain.types import ChatAddress, ForwardedMessage
+from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage
 from onebot.protocol.events import parse_time
 from onebot.protocol.media_refs import NODES
-from onebot.protocol.segments import Segment, parse_message, render_text
+from onebot.protocol.segments import Segment, parse_message, quoted_id, render_text
 from onebot.protocol.values import parse_id, value_text
 
 FORWARD_TYPES = ("forward", "node")
@@ -34,13 +34,13 @@ def find_forwards(segments: Sequence[Segment]) -> list[tuple[Any, str]]:
     return found
 
 
-def parse_forwarded_messages(value: object, account: str) -> list[ForwardedMessage]:
+def parse_forwarded_messages(value: object, account: str) -> ForwardContent:
     """The messages of a forward, :data:`onebot.protocol.media_refs.NODES` at most: an answer of a
     client, or content it sent along."""
     if isinstance(value, dict):
         value = value.get("messages") or value.get("message") or value.get("content")
-    nodes = value[:NODES] if isinstance(value, list) else []
-    return [_message(node, account) for node in nodes if isinstance(node, dict)]
+    nodes = [node for node in value if isinstance(node, dict)] if isinstance(value, list) else []
+    return ForwardContent([parse_told_message(node, account) for node in nodes[:NODES]], len(nodes))
 
 
 def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
@@ -57,7 +57,8 @@ def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
     return chat.peer_id in map(parse_id, peers)
 
 
-def _message(node: dict[str, Any], account: str) -> ForwardedMessage:
+def parse_told_message(node: dict[str, Any], account: str) -> ForwardedMessage:
+    """One message of a forward, or the answer to ``get_msg``."""
     data = _object(node.get("data")) if node.get("type") == "node" else {}
     sender = _object(node.get("sender"))
     segments = parse_message(node.get("message") or node.get("content") or data.get("content"))
@@ -75,6 +76,7 @@ def _message(node: dict[str, Any], account: str) -> ForwardedMessage:
         sender_id=next(filter(None, map(parse_id, ids)), ""),
         sender_name=next(filter(None, map(value_text, names)), "")[:NAME_LIMIT],
         happened_at=parse_time(node.get("time") or data.get("time")),
+        quoted_id=quoted_id(segments),
     )
 
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.domain.types import AccountSettings, ChatAddress, ForwardedMessage, IncomingMessage
+from agent.domain.types import (
+    AccountSettings,
+    ChatAddress,
+    ForwardContent,
+    ForwardedMessage,
+    IncomingMessage,
+)
 from agent.media.file_store import FileStore
 from agent.media.pipeline import MediaPipeline, MediaReader, MediaText
 from agent.record.record import Record
@@ -45,15 +51,13 @@ class Client:
     ) -> list[MediaRef]:
         return []
 
-    async def fetch_message(
-        self, chat: ChatAddress, message_id: str
-    ) -> list[dict[str, Any]] | None:
+    async def fetch_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
         return None
 
     async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
-    ) -> list[ForwardedMessage]:
-        return []
+    ) -> ForwardContent:
+        return ForwardContent()
 
     async def renew_address(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for one in self.fresh:
