@@ -13,6 +13,7 @@ from agent.chat.message_run import MessageRun
 from agent.chat.run_context import build_spenders, build_tool_context
 from agent.chat.working_sign import working_sign
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
+from agent.domain.failures import failure_kind
 from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
 from agent.domain.types import ChatAddress, IncomingMessage, Outbox
@@ -137,12 +138,12 @@ class ConversationHandler:
         except BudgetSpent as spent:
             await self.endings.stop(run, spent)
         except AgentError as error:
-            await self.endings.fail(run, str(error))
+            await self.endings.fail(run, str(error), failure_kind(error))
         except (
             Exception
         ) as error:  # the boundary of a run: a bug in it costs one answer, not the chat
             logger.exception("Run %s failed", active.run_pk)
-            await self.endings.fail(run, f"{type(error).__name__}: {error}")
+            await self.endings.fail(run, f"{type(error).__name__}: {error}", failure_kind(error))
         else:
             await self.endings.finish(run, result)
 

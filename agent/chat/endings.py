@@ -3,22 +3,26 @@
 import logging
 from dataclasses import dataclass
 
+from django.urls import reverse
 from django.utils.translation import gettext_noop
 
 from agent.chat.answer_outcome import answer_outcome
 from agent.chat.final_answer import build_final_parts
 from agent.chat.message_run import MessageRun
 from agent.domain import notices
-from agent.domain.errors import BudgetSpent, build_apology
+from agent.domain.errors import BudgetSpent, build_apology, build_refusal_apology
+from agent.domain.failures import FailureKind, is_refused, owner_note
 from agent.domain.notices import NOTICES, notice_text
 from agent.domain.states import MessageReason, MessageState, RunState
 from agent.memory.service import MemoryService
+from agent.record.failures import FailedAnswer, report_failure
 from agent.record.record import Record
 from agent.record.replies import RunCompletion, SendResult
 from agent.record.runs import RecordedAnswer
 from agent.record.tallies import chat_subject, take_notice_of_day
 from agent.run.answers import only_repeats
 from agent.run.flow import EndReason
+from agent.run.message_sender import NOT_CONNECTED
 from agent.run.task import RunResult
 from tools.log_limit import LogLimit
 
@@ -28,6 +32,7 @@ State = MessageState
 
 REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
 ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
+NOT_REPEATED = gettext_noop("No apology was sent: the chat had one within the last minute.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,8 @@ class RunEndings:
             parts = build_final_parts(run.message, text, run.active.persona)
             sent = await sender.send_final(parts, text, result.last_step)
         outcome = answer_outcome(sent, sender, result)
+        if sent is not None and is_refused(sent.delivery, NOT_CONNECTED.error):
+            await self._make_up_for(run, sent)
         continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
         if continues != run.active.gate.is_continuing:
             await sender.journal.set_continuing(pending.session_pk, continues)
@@ -93,12 +100,11 @@ class RunEndings:
             )
         )
 
-    async def fail(self, run: MessageRun, error: str) -> None:
-        """Send the chat one neutral sentence; the record keeps the error for the operator."""
+    async def fail(self, run: MessageRun, error: str, kind: FailureKind) -> None:
+        """Send the chat one neutral sentence, unless it has just heard it; the record keeps the
+        error for the operator."""
         logger.warning("Message %s was not answered: %s", run.pending.pk, error)
-        persona = run.active.persona
-        text = build_apology(run.message.text, persona.language)
-        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+        sent = await self._apologise(run, kind)
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
@@ -108,9 +114,23 @@ class RunEndings:
                 detail=error,
                 error=error,
                 notes=run.notes,
-                outcome=SendResult(sent.pk, sent.delivery, is_speech=False),
+                outcome=sent,
             )
         )
+
+    async def _apologise(self, run: MessageRun, kind: FailureKind) -> SendResult | None:
+        """Tell the chat in one sentence that there is no answer, and its owners why; None where
+        the chat has been told within the last minute."""
+        message, path = run.message, reverse("admin:agent_run_change", args=[run.active.run_pk])
+        note = owner_note(kind, message.chat, message.chat_title, run.active.run_pk, path)
+        failed = FailedAnswer(message.chat, kind, run.pending.account.owners, note)
+        if not await self.record.submit(report_failure, failed):
+            run.notes.append(NOT_REPEATED)
+            return None
+        text = _apology(run, kind)
+        parts = build_final_parts(message, text, run.active.persona)
+        sent = await run.sender.send_final(parts, text)
+        return SendResult(sent.pk, sent.delivery, is_speech=False)
 
     async def stop(self, run: MessageRun, spent: BudgetSpent) -> None:
         """End a message for which a budget has nothing left. Once a day the chat is told so; what
@@ -136,13 +156,21 @@ class RunEndings:
             )
         )
 
+    async def _make_up_for(self, run: MessageRun, refused: SendResult) -> None:
+        """Say in one sentence, tried once, that the answer was refused."""
+        run.sender.journal.settle(refused)
+        apology = await self._apologise(run, FailureKind.SENDING)
+        if apology is not None:
+            run.sender.journal.settle(apology)
+
     async def finish_recorded(self, run: MessageRun, answer: RecordedAnswer) -> None:
         """Finish a run whose final message an earlier process had put on record."""
         sent, state, notice = None, answer.state, run.pending.notice
+        is_apology = answer.text in {_apology(run, kind) for kind in FailureKind}
         if state == State.PENDING:
             sent = await run.sender.resend(answer.pk, answer.segments)
             state = sent.delivery.state
-        failed = state == State.FAILED
+        failed = state == State.FAILED or is_apology
         detail = answer.error if failed else notice if notice in NOTICES else ""
         answered = State.FAILED if failed else State.ANSWERED
         await run.sender.journal.finish(
@@ -157,3 +185,8 @@ class RunEndings:
                 in_history=not (failed or run.pending.is_later_result or notice),
             )
         )
+
+
+def _apology(run: MessageRun, kind: FailureKind) -> str:
+    build = build_refusal_apology if kind == FailureKind.SENDING else build_apology
+    return build(run.message.text, run.active.persona.language)

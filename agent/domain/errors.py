@@ -90,5 +90,11 @@ def build_apology(words: str, language: str = "") -> str:
         )
 
 
+def build_refusal_apology(words: str, language: str = "") -> str:
+    """The same for an answer that was made, and that the client would not send."""
+    with translation.override(choose_language(words, language)):
+        return _("Sorry, my answer could not be sent here.")
+
+
 class MediaError(Exception):
     """Media cannot be had, or not in this form. The text says why, to people and to the model."""

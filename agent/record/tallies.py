@@ -126,6 +126,18 @@ def take_notice_of_day(subject: str) -> bool:
     return True
 
 
+def take_notice_within(subject: str, seconds: int) -> bool:
+    """Whether nothing was told of ``subject`` in the last ``seconds``, in any process; it is from
+    now on. Within a transaction."""
+    now = int(timezone.now().timestamp())
+    [count] = load_counts([subject]).values()
+    if abs(now - count.told_at) < seconds:  # a clock that was put back silences nothing for ever
+        return False
+    count.told_at, count.is_changed = now, True
+    save_counts({subject: count}, now)
+    return True
+
+
 def _parsed(recent: str) -> dict[int, int]:
     return {
         int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())

@@ -137,14 +137,18 @@ async def test_the_record_says_what_the_client_said(live, model, payload):
     assert await verdict(live, user) == ("failed" if wanted == "failed" else "answered", "private")
 
 
-async def test_a_refused_answer_is_not_sent_again(live, model):
+async def test_a_refused_answer_is_made_up_for_by_one_sentence_and_never_sent_again(live, model):
     user = fresh_id()
     model.script(["refused"])
     async with client(live) as bot:
         bot.answer_with(lambda _action: failed(1200, "risk control"))
-        await bot.say_private(user, "hi")
-        action = await bot.next_action()
+        await bot.say_private(user, "你好")
+        action, apology = await bot.next_action(), await bot.next_action()
         await state_of(live, action, "failed")
+        await state_of(live, apology, "failed")
+        assert "refused" not in spoken(apology)
+        assert len(spoken(apology)) < 100
+        assert await verdict(live, user) == ("failed", "private")
         bot.answer_again()
         await bot.no_action(user=user)
 
@@ -249,11 +253,12 @@ async def test_a_message_that_may_have_been_heard_is_history_and_a_refused_one_i
     async with client(live) as bot:
         for answer, response in (
             ("maybe heard", failed(1200, NTEVENT)),
-            ("never heard", failed(1200, "muted")),
+            ("never heard", failed(1200, "refused")),
         ):
             action = await unanswered(bot, model, user, answer)
             await bot.answer(action, response)
             await state_of(live, action, "unknown", "failed")
+        await bot.answer(await bot.next_action())  # the apology for the second
         model.script(["ok"])
         await bot.say_private(user, "again")
         await bot.next_action()

@@ -9,6 +9,8 @@ from asgiref.sync import sync_to_async
 
 from agent.chat import inbox as module
 from agent.domain.errors import LLMError
+from agent.domain.states import PauseReason
+from agent.domain.types import Delivery
 from agent.models import Message, Run
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
@@ -112,7 +114,7 @@ async def test_a_bug_costs_one_answer_and_not_the_chat(make, mailbox):
 async def test_what_the_client_says_of_the_answer_decides_about_the_message(
     make, mailbox, state, wanted
 ):
-    mailbox.delivery = type(mailbox.delivery)(Message.State(state), error="muted")
+    mailbox.delivery = Delivery(Message.State(state), error="muted", pause=PauseReason.MUTED)
     inbox = make(Script("hello"))
     inbox.receive_message(message("hi"))
     await idle(inbox)

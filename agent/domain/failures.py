@@ -1,0 +1,94 @@
+"""What becomes of an answer that failed: who is told what. Pure but for the settings."""
+
+from enum import StrEnum
+
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext, gettext_noop
+
+from agent.domain.errors import LLMError, RunTimeout
+from agent.domain.states import MessageState
+from agent.domain.types import ChatAddress, Delivery
+
+#: The same apology is said once in a chat within so many seconds.
+APOLOGY_SECONDS = 60
+#: Owners are told of the same kind of failure of an account once within so many seconds.
+OWNER_NOTE_SECONDS = 600
+#: Characters of a group's name in a note.
+LONGEST_NAME = 40
+
+
+class FailureKind(StrEnum):
+    """What went wrong."""
+
+    MODEL = "model"
+    TIME = "time"
+    PROGRAM = "program"
+    SENDING = "sending"
+
+
+#: What happened, and what an owner can do.
+WORDS = {
+    FailureKind.MODEL: (
+        gettext_noop("The model could not be asked, or gave no answer."),
+        gettext_noop("Check the address, the key and the credit under “Model endpoints”."),
+    ),
+    FailureKind.TIME: (
+        gettext_noop("The answer took longer than one may take."),
+        gettext_noop("If this happens often, allow the persona more time or fewer model calls."),
+    ),
+    FailureKind.PROGRAM: (
+        gettext_noop("The program failed."),
+        gettext_noop("The server's log says where; please report it."),
+    ),
+    FailureKind.SENDING: (
+        gettext_noop("The client refused to send the answer."),
+        gettext_noop(
+            "Its words are with the message. Often QQ restricts the account for a while: let it "
+            "send less, and look at the client."
+        ),
+    ),
+}
+
+
+def failure_kind(error: Exception) -> FailureKind:
+    """The kind of a run's error."""
+    if isinstance(error, LLMError):
+        return FailureKind.MODEL
+    return FailureKind.TIME if isinstance(error, RunTimeout) else FailureKind.PROGRAM
+
+
+def is_refused(delivery: Delivery, not_connected: str) -> bool:
+    """Whether a message was refused in a chat where another one may be accepted: not because the
+    account is muted there, or away."""
+    return (
+        delivery.state == MessageState.FAILED
+        and delivery.pause is None
+        and delivery.error != not_connected
+    )
+
+
+def owner_note(kind: FailureKind, chat: ChatAddress, title: str, run_pk: int, path: str) -> str:
+    """What owners are told, in LANGUAGE_CODE: no word of the chat and none of the error, which may
+    quote either. ``path`` is that of the run's page, linked where an address of this server is
+    known."""
+    name = " ".join(title.split())[:LONGEST_NAME]
+    where = f"{chat.kind}:{chat.peer_id}" + (f" “{name}”" if name else "")
+    happened, remedy = WORDS[kind]
+    with translation.override(settings.LANGUAGE_CODE):
+        lines = [
+            gettext("A message in %(where)s was not answered (run %(run)s).")
+            % {"where": where, "run": run_pk},
+            gettext(happened),
+            gettext(remedy),
+            gettext("Further failures of this kind are not told for ten minutes."),
+        ]
+    if link := _link(path):
+        lines.append(link)
+    return "\n".join(lines)
+
+
+def _link(path: str) -> str:
+    """``path`` on the first origin that is known to be this server's; "" where none is."""
+    known = [one for one in settings.CSRF_TRUSTED_ORIGINS if "*" not in one]
+    return f"{known[0].rstrip('/')}{path}" if known else ""
