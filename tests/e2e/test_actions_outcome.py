@@ -9,7 +9,7 @@ from websockets.asyncio.client import connect
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.chat import client, outgoing, verdict, words
-from tests.fake_onebot import FakeOneBot, Frame, failed, ok
+from tests.fake_onebot import FakeOneBot, Frame, failed, ok, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call, held
 
