@@ -4,7 +4,7 @@ Deciding is pure. What is counted are the answers that are promised, in the comm
 takes the message in (:mod:`agent.record.quotas`), so that a burst is no way around them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.domain import notices
 from agent.domain.answer_policy import AnswerLimits
@@ -71,6 +71,8 @@ class LimitCheck:
     """Of this person in this chat; in a private chat the very count of the chat."""
     has_tokens: bool = True
     is_private: bool = False
+    is_addressed: bool = True
+    """Whether the message was for the bot: nobody else is told of limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,13 @@ class AnswerRefusal:
 
 def check_limits(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
     """Why the next message is not answered; None where it is. Pure."""
+    refused = _find_refusal(case, now)
+    if refused is not None and refused.is_told and not case.is_addressed:
+        return replace(refused, is_told=False)
+    return refused
+
+
+def _find_refusal(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
     limits = case.limits
     if limits.person_per_minute and is_silence_active(case.exchanges.silent_until, now.seconds):
         return AnswerRefusal(Reason.LOOP)

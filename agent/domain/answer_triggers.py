@@ -19,6 +19,9 @@ PATTERN_CHARS = 10_000
 Reason = MessageReason
 State = MessageState
 
+#: By what messages are answered that were not said to the bot.
+UNADDRESSED = frozenset({Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE})
+
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
@@ -89,9 +92,10 @@ def _never_answered(message: IncomingMessage) -> MessageReason | None:
 def _why_answered(message: IncomingMessage, manners: Manners, occasion: Occasion) -> MessageReason:
     if occasion.is_decision:
         return Reason.DECISION
-    if occasion.is_command:
+    is_private = message.chat.kind == "private"
+    if occasion.is_command and (is_private or manners.groups or occasion.is_owner):
         return Reason.COMMAND
-    if message.chat.kind == "private":
+    if is_private:
         return Reason.PRIVATE
     if not manners.groups:
         return Reason.GROUPS_OFF

@@ -14,7 +14,7 @@ from django.utils import timezone
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
 from agent.domain.answer_policy import AnswerLimits, LimitOverrides
-from agent.domain.answer_triggers import TriggerDecision
+from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
 from agent.domain.notices import TO_OWNERS
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message
@@ -103,7 +103,8 @@ class AnswerQuotas:
             moment = MessageTime(now, day)
             person, chat, exchanges = (counts[subject] for subject in _subjects(one.message))
             is_private = one.message.chat.kind == "private"
-            case = LimitCheck(limits, person, chat, exchanges, has_tokens, is_private)
+            is_addressed = one.decision.reason not in UNADDRESSED
+            case = LimitCheck(limits, person, chat, exchanges, has_tokens, is_private, is_addressed)
             refused = answer_limits.check_limits(case, moment)
             if (
                 refused is None
