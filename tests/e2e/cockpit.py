@@ -113,6 +113,10 @@ class Cockpit:
             f"/admin/agent/chatsession/{session_pk}/change/", {"state": "{}", "timing_gate": value}
         )
 
+    def press(self, path: str, button: str, *, page: str) -> None:
+        """Press a button of ``page`` that sends a form of its own to ``path``."""
+        self._post(path, {button: ""}, page=page)
+
     def approve(self, approval: int) -> None:
         """Approve a call that waits."""
         self._post(f"/admin/agent/approval/{approval}/change/", {"decision": "approve"})
