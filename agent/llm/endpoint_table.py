@@ -15,6 +15,9 @@ NEEDS = {
 #: What the environment names for these is asked for their role alone, unless it is chosen.
 APART = frozenset({"CODER"})
 
+#: As the last key of a choice: then those that are asked without one.
+AS_USUAL = 0
+
 
 @dataclass(frozen=True, slots=True)
 class EndpointTable:
@@ -32,7 +35,12 @@ class EndpointTable:
 
     def resolve(self, role: ModelRole, choice: Sequence[int] = ()) -> tuple[Endpoint, ...]:
         """The endpoints for ``role``, the first to ask first; ``choice`` are the keys that a
-        persona names for it. What is no more, or disabled, is left out."""
+        persona names for it; :data:`AS_USUAL` may end them. What is no more, or disabled, is left
+        out."""
+        if choice and choice[-1] == AS_USUAL:
+            usual = self.resolve(role)
+            first = tuple(self.rows[pk] for pk in choice if pk in self.rows)
+            return first + tuple(one for one in usual if one not in first)
         for keys in (choice, self.defaults.get(role, ())):
             if chosen := tuple(self.rows[pk] for pk in keys if pk in self.rows):
                 return chosen

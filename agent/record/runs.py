@@ -16,6 +16,7 @@ from agent.domain.manners import Manners, environment_manners
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
+from agent.llm.endpoint_table import AS_USUAL
 from agent.llm.messages import ChatMessage
 from agent.llm.speakers import SPEAKER
 from agent.models import Message, Note, Run, Step, ToolCall
@@ -232,10 +233,7 @@ class RunStarter:
             id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
         }
         mine = [wish for wish in wishes if id(wish) not in lost]
-        personas = {
-            id(wish): self.personas.current.find(wish.plan.chat, wish.plan.sender_id)
-            for wish in mine
-        }
+        personas = {id(wish): self._find_persona(wish.plan) for wish in mine}
         resumed = {
             id(wish): run
             for wish in mine
@@ -266,6 +264,15 @@ class RunStarter:
             else self._build_run(wish, new[id(wish)], personas[id(wish)])
             for wish in wishes
         ]
+
+    def _find_persona(self, plan: RunPlan) -> Persona:
+        """Who answers, with the endpoint that the chat's manners name asked first."""
+        persona = self.personas.current.find(plan.chat, plan.sender_id)
+        first = self.manners.current.find(plan.chat).endpoint if plan.chat else None
+        if first is None:
+            return persona
+        rest = persona.endpoints.get(ModelRole.CHAT, (AS_USUAL,))
+        return replace(persona, endpoints={**persona.endpoints, ModelRole.CHAT: (first, *rest)})
 
     def _resume_run(self, wish: StartRun, broken: Run, persona: Persona) -> ActiveRun:
         run = self._build_run(wish, broken.pk, persona)

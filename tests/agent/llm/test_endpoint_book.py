@@ -11,7 +11,7 @@ from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.demo import DemoModel
 from agent.llm.endpoint_book import EndpointBook
 from agent.llm.endpoint_pool import EndpointNews, EndpointPool
-from agent.llm.endpoint_table import EndpointTable
+from agent.llm.endpoint_table import AS_USUAL, EndpointTable
 from agent.llm.environment_endpoints import environment_table
 
 QUESTION = LLMRequest([{"role": "user", "content": "hi"}])
@@ -83,6 +83,14 @@ def test_a_choice_counts_before_the_default_list_and_that_before_the_environment
     assert asked(chosen, ModelRole.CHAT, 3, 1) == ["m3", "m1"]
     assert asked(chosen, ModelRole.CHAT, 9) == ["m2"]
     assert asked(chosen, ModelRole.TIMING) == asked(chosen, ModelRole.MEMORY) == ["m2"]
+
+
+def test_a_choice_that_ends_as_usual_is_asked_before_the_others():
+    rows = table(row(1), row(2), environment={"UPSTREAM": ENV})
+    assert asked(rows, ModelRole.CHAT, 2, AS_USUAL) == ["m2", "env", "m1"]
+    assert asked(rows, ModelRole.CHAT, 9, AS_USUAL) == ["env", "m1", "m2"]
+    chosen = table(row(1), row(2), defaults={ModelRole.CHAT: (1,)})
+    assert asked(chosen, ModelRole.CHAT, 2, AS_USUAL) == ["m2", "m1"]
 
 
 def test_each_role_is_asked_of_those_that_can_do_it():
