@@ -42,6 +42,7 @@ ROOMS = {
         ("record",),
         ("media", "memory", "run", "markdown"),
         ("chat", "api", "subagents", "stickers"),
+        ("commands",),
         ("builtin_tools",),
         ("runtime",),
         ("admin", "management", "apps"),

@@ -1,9 +1,10 @@
 """One message, from the inbox to the recorded outcome, in one screen."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from agent.chat.command_answers import CommandAnswers, StopAnswer, stop_nothing
 from agent.chat.earlier_messages import hear_earlier
 from agent.chat.endings import RunEndings
 from agent.chat.final_answer import approval_outcome_text
@@ -16,7 +17,7 @@ from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
 from agent.domain.failures import failure_kind
 from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
-from agent.domain.types import ChatAddress, IncomingMessage, Outbox
+from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.base import ToolCallRequest
 from agent.llm.meter import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
@@ -47,10 +48,6 @@ LogLimit(logger)
 ToolCallWatcher = Callable[[ToolCallRequest, ToolExecutionResult], None]
 
 
-async def _stop_nothing(chat: ChatAddress) -> bool:
-    return False
-
-
 @dataclass(slots=True)
 class ConversationHandler:
     """Answers messages; holds nothing that belongs to one of them."""
@@ -64,8 +61,9 @@ class ConversationHandler:
     media: MediaPipeline | None = field(default=None)
     pauses: ChatPauses = field(default_factory=ChatPauses)
     memory: MemoryService | None = field(default=None)
-    stop_answer: Callable[[ChatAddress], Awaitable[bool]] = field(default=_stop_nothing)
-    """Stops the answer under way in a chat; whether there was one (:meth:`Inbox.stop`)."""
+    commands: CommandAnswers | None = field(default=None)
+    """None: a command is answered like any other message."""
+    stop_answer: StopAnswer = field(default=stop_nothing)
     endings: RunEndings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +77,8 @@ class ConversationHandler:
 
     def prefetch_media(self, pending: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a new message holds; None where that is nothing."""
-        return self.media.prefetch(pending) if self.media and not pending.notice else None
+        is_read = not (pending.notice or pending.command)
+        return self.media.prefetch(pending) if self.media and is_read else None
 
     async def answer_message(
         self,
@@ -125,8 +124,11 @@ class ConversationHandler:
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
     ) -> None:
         """Bring a message to its end by a run."""
-        active = run.active
+        active, command = run.active, run.pending.command
         try:
+            if command is not None and self.commands is not None:
+                await self.commands.answer(run, command, self.stop_answer)
+                return
             if active.later and active.later.is_stale:  # no answer is needed any more
                 result = RunResult("", None, 0, 0, 0)
             else:

@@ -1,7 +1,7 @@
 """How the run of a message ends: what is sent, and what is put on record."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.urls import reverse
 from django.utils.translation import gettext_noop
@@ -167,8 +167,10 @@ class RunEndings:
         """Finish a run whose final message an earlier process had put on record."""
         sent, state, notice = None, answer.state, run.pending.notice
         is_apology = answer.text in {_apology(run, kind) for kind in FailureKind}
+        is_speech = not (notice or run.pending.command)
         if state == State.PENDING:
-            sent = await run.sender.resend(answer.pk, answer.segments)
+            again = await run.sender.resend(answer.pk, answer.segments)
+            sent = replace(again, is_speech=is_speech)
             state = sent.delivery.state
         failed = state == State.FAILED or is_apology
         detail = answer.error if failed else notice if notice in NOTICES else ""
@@ -182,7 +184,7 @@ class RunEndings:
                 detail=detail,
                 final_text=answer.text,
                 outcome=sent,
-                in_history=not (failed or run.pending.is_later_result or notice),
+                in_history=is_speech and not (failed or run.pending.is_later_result),
             )
         )
 

@@ -68,7 +68,9 @@ class AnswerQuotas:
         decisions, limited = [], []
         for place, one in enumerate(candidates):
             refusal = self._policy_refusal(one)
-            if refusal is None and (limits := self._limits(one)) is not None:
+            said = one.message
+            limits = self.find_limits(said.chat, said.sender_id, one.overrides)
+            if refusal is None and limits is not None:
                 limited.append((place, one, limits))
             decisions.append(
                 one.decision if refusal is None else TriggerDecision(State.SILENT, refusal)
@@ -157,12 +159,15 @@ class AnswerQuotas:
             is_owner=one.message.sender_id in account.owners,
         )
 
-    def _limits(self, one: AnswerCandidate) -> AnswerLimits | None:
-        """The limits that count for the message; None where there are none."""
-        account = self.accounts.find(one.message.chat.account)
-        limits = self._first.overridden(account.answers.limits).overridden(one.overrides)
+    def find_limits(
+        self, chat: ChatAddress, sender_id: str, overrides: LimitOverrides
+    ) -> AnswerLimits | None:
+        """The limits that count for the sender in a chat with these limits of its own; None where
+        there are none."""
+        account = self.accounts.find(chat.account)
+        limits = self._first.overridden(account.answers.limits).overridden(overrides)
         is_free = limits.are_none and not self._tokens_per_day
-        return None if is_free or one.message.sender_id in account.owners else limits
+        return None if is_free or sender_id in account.owners else limits
 
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:

@@ -155,9 +155,10 @@ def _settle_orphans(living: set[str]) -> None:
 def _settle_outgoing(messages: "QuerySet[Message]") -> None:
     """Settle the messages of dead processes. An unsent answer stays pending: it is still wanted."""
     now = timezone.now()
-    messages.filter(state=State.SENT).update(
-        state=State.UNKNOWN, detail=STOPPED, in_history=True, settled_at=now
-    )
+    sent, lost = messages.filter(state=State.SENT), {"state": State.UNKNOWN, "detail": STOPPED}
+    to_commands = sent.filter(run__message__reason=Message.Reason.COMMAND)
+    to_commands.update(in_history=False, settled_at=now, **lost)
+    sent.update(in_history=True, settled_at=now, **lost)
     # A message that a tool wanted to send is out of date by now.
     messages.filter(state=State.PENDING).exclude(tool_call=None).update(
         state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now

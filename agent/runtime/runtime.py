@@ -17,6 +17,8 @@ from django.conf import settings
 from agent.api.queries import StatelessQueries
 from agent.chat.conversation import ConversationHandler
 from agent.chat.inbox import Inbox
+from agent.commands.call import CommandServices, ListGroup, list_nowhere
+from agent.commands.desk import CommandDesk
 from agent.domain.model_roles import ModelRole
 from agent.domain.types import IncomingMessage, MediaSource, Outbox
 from agent.llm.meter import meter
@@ -27,6 +29,7 @@ from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
 from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
+from agent.record.timed_silences import end_silences
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines
@@ -52,9 +55,14 @@ class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
     def __init__(
-        self, outbox: Outbox, source: MediaSource | None = None, kept: Sequence[RetentionRule] = ()
+        self,
+        outbox: Outbox,
+        source: MediaSource | None = None,
+        kept: Sequence[RetentionRule] = (),
+        list_group: ListGroup = list_nowhere,
     ) -> None:
-        """``kept`` is what the layer above has on record for some days."""
+        """``kept`` is what the layer above has on record for some days, ``list_group`` its way to
+        change which groups an account answers in."""
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self._outbox = outbox
@@ -84,8 +92,15 @@ class Runtime:
             wiring.build_media_pipeline(self.record, source, self.book) if source else None
         )
         self.memory = wiring.build_memory(self.record, self.book)
+        services = CommandServices(quotas, outbox, self.engines.name_model, list_group)
         conversations = ConversationHandler(
-            self.record, self.engines, outbox, self.jobs, media=self._media, memory=self.memory
+            self.record,
+            self.engines,
+            outbox,
+            self.jobs,
+            media=self._media,
+            memory=self.memory,
+            commands=CommandDesk(self.record, services),
         )
         self._inbox = Inbox(self.record, conversations)
         self.shares_database = False
@@ -203,6 +218,7 @@ class Runtime:
                 if await sighting:
                     await self._start_over()
                 await self._inbox.audit()
+                await self.record.submit(end_silences, None)
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
             for account in self._accounts:

@@ -15,6 +15,7 @@ from agent.record import recovery
 from agent.record.expiry import BATCH, EraseRequest, EraseResult
 from onebot.models import Bot, ClientEvent
 from onebot.protocol.events import OtherEvent
+from tools.admin.row_history import record_changes
 from tools.models.row_validation import parse_ids
 
 
@@ -37,6 +38,23 @@ def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
         if not rows.update(**one.values) and one.only_process is None:
             Bot.objects.update_or_create(self_id=one.self_id, defaults=one.values)
     return [None] * len(changes)
+
+
+def list_group(account: str, group: str, is_answered: bool, author: str) -> bool:
+    """Have ``account`` answer in ``group``, or never; False where it has no row. On record as a
+    change by ``author``."""
+    row = Bot.objects.select_for_update().filter(self_id=account).first()
+    if row is None:
+        return False
+    listed, blocked = parse_ids(row.listed_groups), parse_ids(row.blocked_groups)
+    wanted, other = (listed, blocked) if is_answered else (blocked, listed)
+    other[:] = [one for one in other if one != group]
+    if group not in wanted:
+        wanted.append(group)
+    with record_changes(author, row):
+        row.listed_groups, row.blocked_groups = "\n".join(listed), "\n".join(blocked)
+        row.save(update_fields=["listed_groups", "blocked_groups"])
+    return True
 
 
 def _merged(changes: Sequence[BotChange]) -> list[BotChange]:

@@ -40,7 +40,7 @@ from tools.admin.row_history import (
 )
 from tools.live_rows import Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
-from tools.models.change import SAID_AUTHOR, row_subject
+from tools.models.change import SAID, row_subject
 from tools.secrets.masked import MASK
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
@@ -68,7 +68,7 @@ def list_differences(change: ToolConfigChange, model: type[Model]) -> list[Field
             format_field_value(model, name, value),
         )
         for name, value in change.after.items()
-        if name != SAID_AUTHOR
+        if name not in SAID
         and not (
             isinstance(value, dict) and SEALED in value and SHOWN not in value
         )  # kept along, and not different

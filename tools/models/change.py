@@ -8,6 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 #: In ``after``, beside the fields: in words, who made a change without an account in the admin.
 SAID_AUTHOR = "$author"
+#: The same, when what was changed ends by itself, in ISO 8601.
+SAID_UNTIL = "$until"
+#: What is beside the fields there.
+SAID = frozenset({SAID_AUTHOR, SAID_UNTIL})
 
 
 def row_subject(row: models.Model) -> str:
@@ -66,7 +70,7 @@ class ToolConfigChange(models.Model):
         indexes: ClassVar = [models.Index(fields=["subject", "-id"], name="change_subject")]
 
     def __str__(self) -> str:
-        return f"#{self.pk} {', '.join(name for name in self.after if name != SAID_AUTHOR)}"
+        return f"#{self.pk} {', '.join(name for name in self.after if name not in SAID)}"
 
     @property
     def made_by(self) -> Any:

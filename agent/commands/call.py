@@ -1,0 +1,69 @@
+"""One command of a chat, with what it may look at and change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.domain.commands import Command
+from agent.domain.manners import Manners
+from agent.domain.persona import Persona
+from agent.domain.types import ChatAddress, IncomingMessage, Outbox
+from agent.record.manners import load_manners_table
+from agent.record.quotas import AnswerQuotas
+
+ListGroup = Callable[[str, str, bool, str], bool]
+"""Has an account answer in a group, or never: account, group, whether, and who says so. False for
+an account without a row. Runs in the database thread."""
+
+
+def list_nowhere(account: str, group: str, is_answered: bool, author: str) -> bool:
+    """The :data:`ListGroup` of a program without accounts."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandServices:
+    """What commands work with besides the rows of the agent."""
+
+    quotas: AnswerQuotas
+    outbox: Outbox
+    name_model: Callable[[Persona], str]
+    """The model that a persona is answered by first."""
+    list_group: ListGroup = list_nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """Who gives which command where. ``quoted_id`` is the client's id of a message it quotes."""
+
+    command: Command
+    message: IncomingMessage
+    message_pk: int
+    session_pk: int
+    persona: Persona
+    manners: Manners
+    owners: frozenset[str]
+    services: CommandServices
+    quoted_id: str = ""
+    has_stopped: bool = False
+    """Of ``stop``: whether an answer was stopped."""
+
+    @property
+    def chat(self) -> ChatAddress:
+        return self.message.chat
+
+    @property
+    def is_owner(self) -> bool:
+        return self.message.sender_id in self.owners
+
+    @property
+    def author(self) -> str:
+        """Who made a change, as its history says it."""
+        return f"owner {self.message.sender_id} in {self.chat.key}"
+
+    @property
+    def arguments(self) -> str:
+        return self.command.arguments
+
+    def load_manners(self) -> Manners:
+        """What counts in the chat now, with what this transaction has changed."""
+        return load_manners_table().find(self.chat)

@@ -1,0 +1,108 @@
+"""Commands that are given in a chat: who may give them, what is done, and what is said."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from django.utils import translation
+from django.utils.translation import gettext
+
+from agent.chat.command_answers import StopAnswer
+from agent.chat.final_answer import build_final_parts
+from agent.chat.message_run import MessageRun
+from agent.commands import admission, everybody, owners
+from agent.commands.call import CommandCall, CommandServices
+from agent.commands.explaining import explain
+from agent.domain.commands import Command, CommandName
+from agent.domain.errors import choose_language
+from agent.domain.states import MessageState, RunState
+from agent.record.chat_messages import find_quoted_id
+from agent.record.command_orders import CommandOrder, carry_out_commands, load_last_words
+from agent.record.record import Record
+from agent.record.replies import RunCompletion, SendResult
+
+State = MessageState
+
+ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
+    CommandName.HELP: everybody.tell_help,
+    CommandName.RESET: everybody.reset_chat,
+    CommandName.STOP: everybody.tell_stopped,
+    CommandName.STATUS: everybody.tell_status,
+    CommandName.WHY: explain,
+    CommandName.ON: admission.speak_again,
+    CommandName.OFF: admission.be_silent,
+    CommandName.ALLOW: admission.allow_people,
+    CommandName.DENY: admission.deny_people,
+    CommandName.PERSONA: owners.choose_chat_persona,
+    CommandName.MODEL: owners.choose_chat_model,
+    CommandName.BUDGET: owners.set_budget,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDesk:
+    """The :class:`agent.chat.command_answers.CommandAnswers` of a server; no model is called."""
+
+    record: Record
+    services: CommandServices
+
+    async def answer(self, run: MessageRun, command: Command, stop: StopAnswer) -> None:
+        """Carry ``command`` out, say what came of it, and record the end. Neither it nor what is
+        said becomes history.
+
+        What is changed is committed with the words for it: a crash before they are sent repeats
+        no change, but for ``stop``, which is then nothing new.
+        """
+        call = self._build_call(run, command)
+        if command.name is CommandName.STOP:
+            call = replace(call, has_stopped=await stop(call.chat))
+        order = CommandOrder(run.active.run_pk, lambda: carry_out(call))
+        text = await self.record.submit(carry_out_commands, order, run.active.claim)
+        outcome = None
+        if text:
+            parts = build_final_parts(run.message, text, run.active.persona)
+            sent = await run.sender.send_final(parts, text)
+            outcome = SendResult(sent.pk, sent.delivery, is_speech=False)
+        failed = outcome is not None and outcome.delivery.state == State.FAILED
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=run.pending.pk,
+                message_state=State.FAILED if failed else State.ANSWERED if text else State.SILENT,
+                detail=outcome.delivery.error if outcome and failed else "",
+                final_text=text,
+                outcome=outcome,
+            )
+        )
+
+    def _build_call(self, run: MessageRun, command: Command) -> CommandCall:
+        return CommandCall(
+            command,
+            run.message,
+            run.pending.pk,
+            run.pending.session_pk,
+            run.active.persona,
+            run.active.manners,
+            run.active.account.owners,
+            self.services,
+            run.message.quoted_id,
+        )
+
+
+def carry_out(call: CommandCall) -> str:
+    """Do what is ordered; what is said of it, in the language of the chat. Runs in the database
+    thread."""
+    call = replace(call, quoted_id=call.quoted_id or find_quoted_id(call.message_pk))
+    words = load_last_words(call.session_pk)  # the command's own among them
+    with translation.override(choose_language(words, call.persona.language)):
+        if call.command.name.is_for_owners and not call.is_owner:
+            return refuse(call)
+        return ACTIONS[call.command.name](call)
+
+
+def refuse(call: CommandCall) -> str:
+    """One sentence for somebody who is no owner. In a group nothing, unless the bot was spoken to:
+    a group of five hundred is not told what one of them may not do."""
+    if call.chat.kind == "group" and not call.message.mentions_bot:
+        return ""
+    return gettext("Only owners can give this command.")

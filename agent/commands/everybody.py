@@ -1,0 +1,87 @@
+"""The commands for everybody: what they do, and what is said then. They run in the database
+thread, in the language of the chat."""
+
+from django.utils import timezone
+from django.utils.translation import get_language, gettext
+
+from agent.commands.call import CommandCall
+from agent.commands.usage import describe_command
+from agent.domain.budgets import cost_words
+from agent.domain.commands import CommandName
+from agent.record.chat_resets import reset_context
+from agent.record.chat_status import AnswersGiven, ChatStatus, load_status
+
+
+def tell_help(call: CommandCall) -> str:
+    """The commands that the sender may use."""
+    prefix = call.manners.command_prefix
+    is_chinese = (get_language() or "").startswith("zh")
+    lines = [gettext("What I can be told here:")]
+    lines += [
+        describe_command(name, prefix, is_chinese=is_chinese)
+        for name in CommandName
+        if call.is_owner or not name.is_for_owners
+    ]
+    return "\n".join(lines)
+
+
+def reset_chat(call: CommandCall) -> str:
+    reset_context(call.session_pk, call.message_pk)
+    return gettext("A fresh start: I no longer look at what was said before. Nothing was deleted.")
+
+
+def tell_stopped(call: CommandCall) -> str:
+    if call.has_stopped:
+        return gettext("Stopped.")
+    return gettext("No answer was under way here.")
+
+
+def tell_status(call: CommandCall) -> str:
+    status = load_status(call.services.quotas, call.chat, call.message.sender_id, call.session_pk)
+    lines = [
+        gettext("Persona: %(persona)s. Model: %(model)s.")
+        % {"persona": call.persona.name, "model": call.services.name_model(call.persona)},
+        _answers(gettext("Your answers"), status.person),
+        _answers(gettext("Answers in this chat"), status.chat) if call.chat.kind == "group" else "",
+        gettext("Your tokens today: %(spent)s.") % {"spent": _spent(status)},
+        _may_speak(call, status),
+        gettext("Connected.")
+        if call.services.outbox.is_connected(call.chat)
+        else gettext("Not connected."),
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _answers(whose: str, given: AnswersGiven | None) -> str:
+    if given is None:
+        return gettext("%(whose)s: without a limit.") % {"whose": whose}
+    spans = [
+        gettext("%(count)d of %(limit)d in a minute")
+        % {"count": given.in_minute, "limit": given.per_minute}
+        if given.per_minute
+        else "",
+        gettext("%(count)d of %(limit)d today") % {"count": given.of_day, "limit": given.per_day}
+        if given.per_day
+        else gettext("%(count)d today") % {"count": given.of_day},
+    ]
+    return f"{whose}: {', '.join(filter(None, spans))}."
+
+
+def _spent(status: ChatStatus) -> str:
+    costs = [cost_words(nano, currency) for currency, nano in status.spent.costs.items()]
+    return ", ".join([f"{status.spent.tokens:,}", *costs])
+
+
+def _may_speak(call: CommandCall, status: ChatStatus) -> str:
+    said = []
+    if row := call.load_manners().silenced_by:
+        said.append(gettext("This chat is silenced, by “%(row)s”.") % {"row": row})
+    if status.pause is not None:
+        until = timezone.localtime(status.paused_until) if status.paused_until else None
+        said.append(
+            gettext("I cannot speak here: %(reason)s, until %(time)s.")
+            % {"reason": status.pause.label, "time": until.strftime("%m-%d %H:%M")}
+            if until
+            else gettext("I cannot speak here: %(reason)s.") % {"reason": status.pause.label}
+        )
+    return " ".join(said)

@@ -1,0 +1,188 @@
+"""Why the bot spoke or kept silent, in words. Runs in the database thread, in the language of the
+chat."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from agent.commands.call import CommandCall
+from agent.domain.budgets import cost_words
+from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
+from agent.record.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
+from tools.text.fences import FenceKind
+
+Reason, State = MessageReason, MessageState
+#: Reasons whose detail is the name of a row.
+BY_ROW = frozenset(
+    {
+        *(Reason.SILENCED, Reason.QUIET_HOURS, Reason.PRIVATE_OFF, Reason.NOT_FRIEND),
+        *(Reason.BLOCKED, Reason.NOT_LISTED, Reason.GROUPS_OFF),
+    }
+)
+ERROR_CHARS, NAME_CHARS, LISTED = 200, 64, 20
+
+
+def explain(call: CommandCall) -> str:
+    """The message that is quoted, or else the newest answer."""
+    facts = load_why(call.session_pk, call.quoted_id, call.message_pk)
+    if facts is None:
+        return (
+            gettext("That message is not known here.")
+            if call.quoted_id
+            else gettext("I have not said anything here yet.")
+        )
+    return "\n".join(filter(None, tell_facts(facts, is_owner=call.is_owner)))
+
+
+def tell_facts(facts: WhyFacts, *, is_owner: bool) -> Iterator[str]:
+    """Line by line; what went wrong inside, and where to read more, is for owners."""
+    run = facts.run
+    if facts.heard is not None:
+        yield from _heard(facts.heard, is_owner=is_owner)
+    elif facts.foreign_run is not None:
+        yield gettext("I was told to say this from another chat.")
+    elif run is None:
+        yield gettext("Why I said this is not on record any more.")
+    if run is not None:
+        yield from _run(run, is_owner=is_owner)
+        yield _sent(run.sent or facts.sent, is_owner=is_owner)
+    else:
+        yield _sent(facts.sent, is_owner=is_owner)
+    link = run.pk if run is not None else facts.foreign_run
+    if is_owner and link is not None:
+        yield gettext("The run: %(address)s") % {"address": run_address(link)}
+
+
+def run_address(run_pk: int) -> str:
+    """The page of a run: with the address of the installation where that is known."""
+    origins = [one for one in settings.CSRF_TRUSTED_ORIGINS if "*" not in one]
+    path = reverse("admin:agent_run_change", args=[run_pk])
+    return f"{origins[0].rstrip('/')}{path}" if origins else path
+
+
+def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
+    name = heard.sender_name[:NAME_CHARS]
+    who = f"{name} ({heard.sender_id})" if name else heard.sender_id
+    yield gettext("%(time)s, message of %(who)s.") % {"time": _time(heard.at), "who": who}
+    why = str(heard.reason.label) if heard.reason is not None else "-"
+    if heard.is_merged:
+        yield gettext("Answered together with a later message of the same person.")
+    elif heard.state in (State.ANSWERED, State.WAITING, State.RUNNING):
+        now = {
+            State.ANSWERED: gettext("Answered: %(why)s."),
+            State.WAITING: gettext("To be answered: %(why)s."),
+            State.RUNNING: gettext("Being answered: %(why)s."),
+        }
+        yield now[heard.state] % {"why": why}
+    elif heard.state == State.FAILED:
+        yield gettext("The answer failed; it was to be answered: %(why)s.") % {"why": why}
+    else:
+        yield gettext("Not answered: %(why)s.") % {"why": why}
+    yield _detail(heard, is_owner=is_owner)
+    yield _media(heard.media)
+
+
+def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
+    detail = heard.detail[:ERROR_CHARS]
+    if not detail or (heard.state == State.FAILED and not is_owner):
+        return ""
+    if heard.reason in BY_ROW:
+        return gettext("By the row “%(row)s”.") % {"row": detail}
+    if heard.reason == Reason.PAUSED and detail in PauseReason.values:
+        return str(PauseReason(detail).label)
+    return gettext(detail)
+
+
+def _media(media: Mapping[str, int]) -> str:
+    names = {
+        "image": gettext("pictures"),
+        "record": gettext("voice messages"),
+        "video": gettext("videos"),
+        "file": gettext("files"),
+    }
+    read = [f"{names.get(kind, kind)} {count}" for kind, count in media.items()]
+    return gettext("In it: %(media)s.") % {"media": ", ".join(read)} if read else ""
+
+
+def _run(run: RunFacts, *, is_owner: bool) -> Iterator[str]:
+    models = ", ".join(run.models[:LISTED])
+    if run.model_calls or models:
+        yield gettext("Persona: %(persona)s. Model: %(models)s, asked %(calls)d times.") % {
+            "persona": run.persona or "-",
+            "models": models or "-",
+            "calls": run.model_calls,
+        }
+        costs = [cost_words(nano, currency) for currency, nano in run.costs.items()]
+        tokens = f"{run.input_tokens:,} + {run.output_tokens:,}"
+        yield gettext("Tokens: %(tokens)s.") % {"tokens": " · ".join([tokens, *costs])}
+    else:
+        yield gettext("No model was asked.")
+    yield _shown(run)
+    calls = [
+        f"{name} ({state.label})" + (f" ×{count}" if count > 1 else "")
+        for name, state, count in run.tools[:LISTED]
+    ]
+    if calls:
+        yield gettext("Tools: %(tools)s.") % {"tools": ", ".join(calls)}
+    yield from map(_approval, run.approvals[:LISTED])
+    if run.state == RunState.STOPPED:
+        yield gettext("It was stopped.")
+    if run.error:
+        yield (
+            gettext("It went wrong: %(error)s") % {"error": run.error[:ERROR_CHARS]}
+            if is_owner
+            else gettext("It went wrong.")
+        )
+
+
+def _shown(run: RunFacts) -> str:
+    """What the model was shown besides the message."""
+    if run.history is None:
+        return ""
+    names = {
+        FenceKind.SUMMARY: gettext("a summary"),
+        FenceKind.MEMORY: gettext("notes"),
+        FenceKind.AMBIENT: gettext("other messages of the group"),
+        FenceKind.QUOTED: gettext("the quoted message"),
+        FenceKind.FORWARDED: gettext("forwarded messages"),
+    }
+    shown = [names[kind] for kind in names if kind in run.shown]
+    history = gettext("%(count)d earlier messages") % {"count": run.history}
+    return gettext("Shown to the model: %(shown)s.") % {"shown": ", ".join([history, *shown])}
+
+
+def _approval(approval: ApprovalFacts) -> str:
+    values = {
+        "tool": approval.tool_name,
+        "who": approval.decided_by or "-",
+        "time": _time(approval.decided_at) if approval.decided_at else "-",
+    }
+    match approval.state:
+        case ApprovalState.APPROVED:
+            return gettext("%(tool)s was allowed by %(who)s, %(time)s.") % values
+        case ApprovalState.REFUSED:
+            return gettext("%(tool)s was refused by %(who)s, %(time)s.") % values
+        case ApprovalState.EXPIRED:
+            return gettext("%(tool)s: nobody decided in time.") % values
+        case _:
+            return gettext("%(tool)s waits for an owner.") % values
+
+
+def _sent(sent: Sequence[SentFacts], *, is_owner: bool) -> str:
+    """What was sent, and what the client said of it."""
+    if not sent:
+        return gettext("Nothing was sent.")
+    said = [
+        f"{_time(one.at)} {one.state.label}"
+        + (f" ({one.error[:ERROR_CHARS]})" if one.error and is_owner else "")
+        for one in sent[:LISTED]
+    ]
+    return gettext("Sent: %(sent)s.") % {"sent": ", ".join(said)}
+
+
+def _time(at: datetime) -> str:
+    return timezone.localtime(at).strftime("%m-%d %H:%M:%S")

@@ -1,0 +1,1 @@
+"""Tests of what commands of a chat do and say."""

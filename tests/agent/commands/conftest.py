@@ -1,0 +1,90 @@
+"""A chat whose messages a script answers, with an owner, and commands that are carried out."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent.chat.conversation import ConversationHandler
+from agent.commands.call import CommandServices
+from agent.commands.desk import CommandDesk
+from agent.domain.answer_policy import AnswerLimits
+from agent.domain.types import AccountSettings, ChatAddress
+from agent.models import Message
+from agent.record.accounts import AccountRows
+from agent.record.quotas import AnswerQuotas
+from agent.record.record import Record
+from agent.run.engine import Engine
+from agent.run.jobs import BackgroundCalls
+from agent.run.persona_engines import PersonaEngines
+from tests.agent.talk import GROUP, PROCESS, Mailbox, Script, arrival, message
+from tools.registry.registry import ToolRegistry
+from tools.registry.settings import SettingsCache
+
+OWNER, MEMBER = "20009", "20001"
+
+
+class Owned(Mailbox):
+    """The way out of an account that belongs to somebody; each message gets an id of its own."""
+
+    def account_settings(self, account: str) -> AccountSettings:
+        return AccountSettings(owners=frozenset({OWNER}))
+
+
+class Room:
+    """What is said in chats of one account, and what comes of it."""
+
+    def __init__(self, record: Record, quotas: AnswerQuotas) -> None:
+        self.record, self.mailbox, self.model = record, Owned(), Script()
+        self.groups: list[tuple[str, str, bool, str]] = []
+        self.stopped = False
+        engines = PersonaEngines(Engine(self.model, ToolRegistry()))
+        services = CommandServices(quotas, self.mailbox, engines.name_model, self._list_group)
+        self.conversations = ConversationHandler(
+            record,
+            engines,
+            self.mailbox,
+            BackgroundCalls(record, lambda _account: None),
+            commands=CommandDesk(record, services),
+            stop_answer=self._stop,
+        )
+
+    async def say(self, text: str, chat: ChatAddress = GROUP, **fields: Any) -> str:
+        """Have a message decided on and, if it is to be, answered; what was sent for it, "" for
+        nothing. Members say it, who are not the owner."""
+        usual = {"sender_id": MEMBER, "sender_name": "Ann"}
+        said = message(text, chat, **usual | fields)
+        accepted = await self.record.submit(self.record.arrivals.accept_messages, arrival(said))
+        before = len(self.mailbox.sent)
+        if accepted.decision and accepted.decision.is_to_be_answered:
+            await self.conversations.answer_message(accepted.to_pending(said))
+        sent = self.mailbox.sent[before:]
+        return sent[0][1] if sent else ""
+
+    async def order(self, text: str, chat: ChatAddress = GROUP, **fields: Any) -> str:
+        """As :meth:`say`, by the owner."""
+        return await self.say(text, chat, sender_id=OWNER, sender_name="Olga", **fields)
+
+    async def _stop(self, chat: ChatAddress) -> bool:
+        return self.stopped
+
+    def _list_group(self, account: str, group: str, is_answered: bool, author: str) -> bool:
+        self.groups.append((account, group, is_answered, author))
+        return True
+
+
+@sync_to_async
+def newest(**where: Any) -> Any:
+    """The newest message on record, which has a run where one was begun."""
+    return Message.objects.filter(**where).select_related("run", "session").latest("pk")
+
+
+@pytest.fixture
+async def room(transactional_db: None, settings: Any) -> AsyncIterator[Room]:
+    settings.LANGUAGE_CODE = "en"
+    mailbox = Owned()
+    quotas = AnswerQuotas(AccountRows(mailbox), AnswerLimits(10, 50, 0, 0), 0)
+    record = Record(PROCESS, SettingsCache(), lambda: None, quotas, AccountRows(mailbox))
+    yield Room(record, quotas)
+    await record.close()

@@ -1,0 +1,149 @@
+"""The commands for owners: what they change, who may give them, and the way back."""
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from agent.domain.model_roles import ModelRole
+from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
+from agent.record.manners import load_manners_table
+from agent.record.timed_silences import end_silences
+from tests.agent.commands.conftest import OWNER, newest
+from tests.agent.talk import GROUP, PRIVATE, message
+from tools.models import ToolConfigChange
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@sync_to_async
+def row_of_the_chat() -> Manners:
+    return Manners.objects.get(chats="group:30001")
+
+
+@sync_to_async
+def newest_change() -> ToolConfigChange:
+    return ToolConfigChange.objects.latest("pk")
+
+
+async def test_off_and_on_are_obeyed_from_the_next_message_on(room):
+    room.model.answers = ["still here", "back"]
+    assert "still here" in await room.say("hi", mentions_bot=True)
+    await room.order("/off")
+    assert await room.say("hi", mentions_bot=True) == ""
+    said = await newest(direction="in")
+    assert (said.reason, said.detail) == ("silenced", "group:30001 (10001)")
+    assert await room.say("/help") == ""
+    assert "again" in await room.order("/on")
+    assert "back" in await room.say("hi", mentions_bot=True)
+    assert (await newest_change()).made_by == f"owner {OWNER} in group:30001"
+
+
+async def test_off_for_some_time_ends_by_itself(room):
+    await room.order("/off")
+    assert "until" in await room.order("/off ３０分")
+    change = await newest_change()
+    assert (change.before["silenced"], change.after["silenced"]) == (False, True)
+    assert await room.record.submit(end_silences, None) == 0
+    change.after["$until"] = timezone.now().isoformat()
+    await change.asave()
+    assert await room.record.submit(end_silences, None) == 1
+    assert not (await row_of_the_chat()).silenced
+    assert "written like this" in await room.order("/off soon")
+
+
+async def test_on_says_which_wider_row_still_silences(room):
+    await Manners.objects.acreate(name="night", silenced=True)
+    assert "“night”" in await room.order("/on")
+
+
+async def test_people_are_denied_by_id_mention_or_quote_and_allowed_again(room):
+    await room.say("buy now", sender_id="20003", message_id="77")
+    assert "20002" in await room.order("/deny 20002")
+    assert "20004" in await room.order("/deny[@20004]")
+    assert "20003" in await room.order("[回复:77]/deny", quoted_id="77")
+    assert (await row_of_the_chat()).denied_people.split() == ["20002", "20004", "20003"]
+    assert await room.say("/help", sender_id="20003") == ""
+    assert (await newest(direction="in")).reason == "blocked"
+    assert "Answered here" in await room.order("/allow 20003")
+    assert "/why" in await room.say("/help", sender_id="20003")
+    assert "Owners are always answered" in await room.order(f"/deny {OWNER}")
+
+
+@pytest.mark.parametrize("arguments", ["", "all", "[@all]", "20002 drop", "1; 2"])
+async def test_what_names_nobody_denies_nobody(room, arguments):
+    denied = await room.order(f"/deny {arguments}")
+    assert ("Not answered" in denied) == (arguments == "1; 2")
+
+
+async def test_allow_lists_people_only_where_a_list_counts(room):
+    await room.order("/allow 20002")
+    assert (await row_of_the_chat()).allowed_people == ""
+    await Manners.objects.acreate(name="few", allowed_people="20005")
+    await room.order("/allow 20002")
+    assert (await row_of_the_chat()).allowed_people.split() == ["20005", "20002"]
+    assert await room.say("/help") == ""
+    assert "/why" in await room.say("/help", sender_id="20002")
+
+
+async def test_a_group_is_allowed_or_denied_in_the_owners_private_chat_alone(room):
+    private = {"chat": PRIVATE}
+    assert "is not answered" in await room.order("/deny group:30007", **private)
+    assert room.groups == [("10001", "30007", False, f"owner {OWNER} in private:20001")]
+    assert "written like this" in await room.order("/deny group:30007")
+    assert len(room.groups) == 1
+
+
+async def test_a_persona_is_chosen_for_the_chat_and_taken_back(room):
+    frost = await Persona.objects.acreate(name="小霜", prompt="p")
+    assert "小霜" in await room.order("/persona")
+    assert "小霜" in await room.order("/persona 小霜")
+    assert [one async for one in PersonaChoice.objects.values_list("peer_id", "persona")] == [
+        ("30001", frost.pk)
+    ]
+    change = await newest_change()
+    assert (change.name, change.made_by) == ("小霜", f"owner {OWNER} in group:30001")
+    room.model.answers = ["I am"]
+    await room.say("who?", mentions_bot=True)
+    assert (await newest(direction="in")).run.persona == "小霜"
+    await room.order("/persona default")
+    assert not await PersonaChoice.objects.aexists()
+    assert "There is no “nobody”" in await room.order("/persona nobody")
+
+
+async def test_a_model_is_asked_first_in_the_chat(room):
+    first = await ModelEndpoint.objects.acreate(name="Big", base_url="http://x/v1", model="big")
+    await ModelEndpoint.objects.acreate(name="ears", can_chat=False, can_transcribe=True)
+    assert "Big" in (told := await room.order("/model"))
+    assert "ears" not in told
+    assert "Big is asked first" in await room.order("/model big")
+    starter = room.record.run_starter
+    room.model.answers = ["yes"]
+    await room.say("hi", mentions_bot=True)
+    plan = room.conversations.build_run_plan(message("hi", GROUP))
+    assert starter._find_persona(plan).endpoints == {ModelRole.CHAT: (first.pk, 0)}
+    await room.order("/model default")
+    assert (await sync_to_async(load_manners_table)()).find(GROUP).endpoint is None
+
+
+async def test_a_budget_bounds_the_tokens_of_the_chat_a_day(room):
+    assert "10,000 tokens a day" in await room.order("/budget 10,000")
+    row = await Budget.objects.aget()
+    assert (row.kind, row.subject, row.limit, row.unit) == ("chat", GROUP.place, 10_000, "tokens")
+    assert "0 tokens of 10,000 tokens" in await room.order("/budget")
+    await room.order("/budget ５００")
+    await row.arefresh_from_db()
+    assert (row.enabled, row.limit) == (True, 500)
+    await room.order("/budget none")
+    await row.arefresh_from_db()
+    assert not row.enabled
+    assert "written like this" in await room.order("/budget much")
+
+
+async def test_others_change_nothing_and_a_group_is_not_told_so(room):
+    assert await room.say("/off") == ""
+    said = await newest(direction="in")
+    assert (said.state, said.reason) == ("silent", "command")
+    assert "Only owners" in await room.say("/off", mentions_bot=True)
+    assert "Only owners" in await room.say("/off", PRIVATE)
+    assert not await Manners.objects.aexists()
+    assert not await ToolConfigChange.objects.aexists()
