@@ -79,7 +79,7 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """The choice alone: an endpoint has a page of its own."""
-        field = super().formfield_for_dbfield(db_field, request, **options)
+        field: Any = super().formfield_for_dbfield(db_field, request, **options)
         if db_field.name == "endpoint":
             for name in ("add", "change", "view", "delete"):
                 setattr(field.widget, f"can_{name}_related", False)

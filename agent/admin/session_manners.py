@@ -21,9 +21,9 @@ from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
 from agent.record.chat_manners import change_chat_manners, find_chat_manners, is_row_of_chat
 from agent.record.manners import ONEBOT, MannersTable, load_manners_table
+from agent.record.pauses import PauseLift, is_paused, lift_pauses
 from tools.admin.filters import Rows
 from tools.admin.record_pages import ModelAdmin, RecordChangeList, parse_row_number, render_badge
-from tools.live_rows import ConfigVersion
 
 
 def session_address(session: ChatSession) -> ChatAddress:
@@ -65,18 +65,12 @@ def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) 
 
 def describe_pause(session: ChatSession) -> dict[str, Any]:
     """Why the account cannot speak in the chat, as a page shows it."""
-    return {"is_paused": is_paused(session), "pause": session.get_pause_reason_display()}
+    return {"is_paused": has_pause(session), "pause": session.get_pause_reason_display()}
 
 
-def is_paused(session: ChatSession) -> bool:
+def has_pause(session: ChatSession) -> bool:
     until = session.paused_until
     return bool(session.pause_reason) and (until is None or until > timezone.now())
-
-
-def paused_condition() -> Q:
-    """Of the chats in which the account cannot speak now."""
-    lasts = Q(paused_until__isnull=True) | Q(paused_until__gt=timezone.now())
-    return Q(pause_reason__isnull=False) & lasts
 
 
 def silenced_condition(table: MannersTable) -> Q:
@@ -112,7 +106,7 @@ class SilenceFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         if self.value() == "silenced":
             return queryset.filter(silenced_condition(load_manners_table()))
-        return queryset.filter(paused_condition()) if self.value() == "paused" else queryset
+        return queryset.filter(is_paused(timezone.now())) if self.value() == "paused" else queryset
 
 
 class SessionChangeList(RecordChangeList):
@@ -131,7 +125,7 @@ class SessionSilence(ModelAdmin):
 
     @admin.display(description=_("silence"))
     def silence(self, session: Any) -> str:
-        if is_paused(session):
+        if has_pause(session):
             return render_badge("failed", session.get_pause_reason_display())
         return render_badge("refused", _("silenced")) if session.silenced_by else ""
 
@@ -173,9 +167,7 @@ class SessionSilence(ModelAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         with transaction.atomic():
-            over = {"pause_reason": None, "paused_at": None, "paused_until": None}
-            ChatSession.objects.filter(pk=session.pk).update(**over)
-            ConfigVersion.bump()
+            lift_pauses([PauseLift(session_address(session))])
         words = gettext("The account can speak here again, from the next message on.")
         self.log_change(request, session, words)
         self.message_user(request, words, messages.SUCCESS)

@@ -11,11 +11,11 @@ from django.http.request import split_domain_port
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent.admin.session_manners import paused_condition
 from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.states import ApprovalState, MessageState, RunState
 from agent.models import UNSETTLED, Approval, ChatSession, Manners, Message, ModelEndpoint, Run
 from agent.record.chat_manners import is_for_everything
+from agent.record.pauses import is_paused
 from agent.record.spendings import SumRange, current_day, load_spent
 from agent.runtime import serving
 from frostproject.models import FailedSignIns, SignInRecord
@@ -119,7 +119,7 @@ def _silence(user: PermissionsMixin | AnonymousUser) -> dict[str, Any]:
         return {}
     silencing = list(Manners.objects.filter(enabled=True, silenced=True))
     recent = ChatSession.objects.order_by("-last_message_at", "-pk").values("pk")[:WAITING_LIMIT]
-    paused = ChatSession.objects.filter(paused_condition(), pk__in=recent).order_by().count()
+    paused = ChatSession.objects.filter(is_paused(timezone.now()), pk__in=recent).order_by().count()
     return {
         "sees_manners": True,
         "is_all_silenced": any(map(is_for_everything, silencing)),
