@@ -8,6 +8,7 @@ from agent.chat.command_answers import CommandAnswers, StopAnswer, stop_nothing
 from agent.chat.earlier_messages import hear_earlier
 from agent.chat.endings import RunEndings
 from agent.chat.final_answer import approval_outcome_text
+from agent.chat.heard_context import hear_group
 from agent.chat.history import open_conversation
 from agent.chat.merging import QueuedMessage
 from agent.chat.message_run import MessageRun
@@ -209,6 +210,8 @@ class ConversationHandler:
                         has_notes=run.active.has_notes,
                         is_reset=run.active.context_after is not None,
                     )
+                if not has_begun:
+                    run.ambient = await hear_group(self.record, run.pending, run.active)
                 request = await self._build_request(run, media, memory)
                 engine = self.engines.find(run.active.persona)
                 return await engine.run(request, run.sender.journal)
@@ -244,7 +247,14 @@ class ConversationHandler:
         context = build_tool_context(message, owners, services)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
-            message, active, context, registry, media=media, memory=memory
+            message,
+            active,
+            context,
+            registry,
+            media=media,
+            memory=memory,
+            ambient=run.ambient,
+            merged=pending.merged,
         )
         run.notes += notes
         is_gated = (

@@ -28,11 +28,19 @@ async def open_conversation(
     *,
     media: MediaText,
     memory: MemoryContext,
+    ambient: str = "",
+    merged: Sequence[SpokenMessage] = (),
 ) -> tuple[list[ChatMessage], list[str]]:
     """The messages that a run begins with, and the notes about its prompt. Nothing is asked or
-    recorded."""
+    recorded.
+
+    ``ambient``: what else was said in the group, fenced; ``merged``: earlier messages that are
+    answered together with this one.
+    """
     prompt = await render_chat_prompt(active.persona, context, registry)
-    return build_first_request(message, active, prompt.text, media, memory), prompt_notes(prompt)
+    before = build_before(ambient, merged, active.persona.context_chars)
+    request = build_first_request(message, active, prompt.text, media, memory, before)
+    return request, prompt_notes(prompt)
 
 
 def build_first_request(
@@ -41,18 +49,35 @@ def build_first_request(
     prompt: str,
     media: MediaText,
     memory: MemoryContext,
+    before: Sequence[ChatMessage] = (),
 ) -> list[ChatMessage]:
-    """What the model is sent first: the persona's ``prompt``, fitted history, and the framed words
-    or what they stand for."""
+    """What the model is sent first: the persona's ``prompt``, fitted history, ``before``, and the
+    framed words or what they stand for."""
     speech = build_speech(message, media)
     request = fit_history(
         system_message(prompt),
         active.history,
         outcome_message(speech, active.later.tool_name) if active.later else user_message(speech),
-        max_messages=active.persona.context_messages - memory.count,
-        max_chars=active.persona.context_chars - memory.size,
+        max_messages=active.persona.context_messages - memory.count - len(before),
+        max_chars=active.persona.context_chars - memory.size - sum(map(_size, before)),
     )
-    return memory.insert_into(request)
+    *past, current = memory.insert_into(request)
+    return [*past, *before, current]
+
+
+def build_before(ambient: str, merged: Sequence[SpokenMessage], chars: int) -> list[ChatMessage]:
+    """What stands right before the current message: what else was said in the group, then the
+    earlier messages of the same person in the form that they have in the history, the newest whose
+    words are ``chars`` characters at most."""
+    messages = list[ChatMessage]()
+    for speech in reversed(merged):
+        messages.append(user_message(speech))
+        chars -= _size(messages[-1])
+        if chars < 0 and len(messages) > 1:
+            messages.pop()
+            break
+    group: list[ChatMessage] = [{"role": "user", "content": ambient}] if ambient else []
+    return group + messages[::-1]
 
 
 def build_speech(message: IncomingMessage, media: MediaText) -> SpokenMessage:

@@ -18,6 +18,8 @@ class MessageRun:
     sender: MessageSender
     earlier: tuple[QueuedMessage, ...] = ()
     """Those that are answered together with it, oldest first."""
+    ambient: str = ""
+    """What else was said in the group, fenced, where it is shown."""
     notes: list[str] = field(default_factory=list)
     """For the record: what was left out, and why."""
 

@@ -2,9 +2,9 @@
 
 Of a request, the system messages and everything from the current message on are kept: the run's own
 calls and results stay together. Of what stands before it, the history goes first, oldest first,
-then the background (summary and memory). When that is not enough, long texts are shortened: tool
-results, those of earlier steps first, then the words of users. Pure; the messages of a result that
-were not shortened are the same objects.
+then the background (summary, memory, and what else was said in the group). When that is not enough,
+long texts are shortened: tool results, those of earlier steps first, then the words of users. Pure;
+the messages of a result that were not shortened are the same objects.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,9 @@ from tools.text.fences import FenceKind
 Count = Callable[[ChatMessage], float]
 
 KEPT_ROLES = ("system", "developer")
-_BACKGROUND = tuple(kind.opening for kind in (FenceKind.SUMMARY, FenceKind.MEMORY))
+_BACKGROUND = tuple(
+    kind.opening for kind in (FenceKind.SUMMARY, FenceKind.MEMORY, FenceKind.AMBIENT)
+)
 #: Tries to cut a text to what was allotted to it, before it is cut as short as can be; steps to
 #: find what is allotted.
 _TRIES, _HALVINGS = 6, 40

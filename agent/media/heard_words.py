@@ -52,12 +52,12 @@ class _Room:
     """Ids of quoted messages, so that circles end."""
 
     def take_quote(self, text: str) -> str:
-        shown = _cut(text, self.quote_chars)
+        shown = cut_text(text, self.quote_chars)
         self.quote_chars -= len(shown)
         return shown
 
     def take_node(self, text: str) -> str:
-        shown = _cut(text, self.chars)
+        shown = cut_text(text, self.chars)
         self.chars -= len(shown) + FRAME_CHARS
         self.nodes -= 1
         return shown
@@ -124,7 +124,7 @@ class HeardWords:
         for one in content.messages:
             if room.is_full:
                 break
-            value = _describe(one.sender_id, one.sender_name, one.happened_at)
+            value = describe_sender(one.sender_id, one.sender_name, one.happened_at)
             value["text"] = room.take_node(one.text)
             values.append(value)
             shown += 1
@@ -198,11 +198,11 @@ class _Quotes:
         is_own = from_bot or sender_id == self._chat.account
         return {
             "message_id": message_id,
-            **({"from_bot": True} | _time(at) if is_own else _describe(sender_id, name, at)),
+            **({"from_bot": True} | _time(at) if is_own else describe_sender(sender_id, name, at)),
         }
 
 
-def _describe(sender_id: str, name: str, at: datetime | None) -> dict[str, Any]:
+def describe_sender(sender_id: str, name: str, at: datetime | None) -> dict[str, Any]:
     """Who said a message, and when, as far as it is known."""
     sender = {"user_id": sender_id, "name": clean_name(name)}
     known = {key: value for key, value in sender.items() if value}
@@ -213,5 +213,6 @@ def _time(at: datetime | None) -> dict[str, str]:
     return {"time": timezone.localtime(at).strftime("%Y-%m-%d %H:%M")} if at else {}
 
 
-def _cut(text: str, room: int) -> str:
+def cut_text(text: str, room: int) -> str:
+    """``text``, cut to ``room`` characters and a sign that says so."""
     return text if len(text) <= room else f"{text[: max(0, room)]}…"

@@ -110,3 +110,18 @@ async def test_what_is_written_by_hand_is_history(live, model):
         await bot.next_action()
     roles = [(one["role"], one["content"]) for one in model.requests[-1].messages]
     assert ("assistant", "我周五回来") in roles
+
+
+async def test_a_mention_without_words_is_answered_with_the_messages_before_it_in_view(live, model):
+    group = fresh_id()
+    model.script(["火锅", "不客气"])
+    async with client(live) as bot:
+        await bot.say_group(group, fresh_id(), "今晚吃什么", mention=False)
+        await bot.say_group(group, fresh_id(), [])
+        await bot.next_action(20)
+        await bot.say_group(group, fresh_id(), "谢谢")
+        await bot.next_action()
+    first, second = model.requests
+    assert "今晚吃什么" in first.messages[-2]["content"]
+    assert first.messages[-2]["content"].startswith("⟦以下是群里的其他消息⟧")
+    assert "今晚吃什么" not in json.dumps(second.messages, ensure_ascii=False)
