@@ -133,6 +133,13 @@ class _Case:
                 kind[mark] += 1
         return finals, announcements, apologies
 
+    def has_apology_of_chat(self, mark: Mark) -> bool:
+        """Whether ``mark`` was due an apology, and one was heard in its chat: it is not repeated
+        within a minute."""
+        return mark.may_fail and any(
+            count for other, count in self.apologies.items() if other.chat == mark.chat
+        )
+
     def mark_of(self, heard: Heard) -> Mark | None:
         """The message that an action is about: by its own words, or by the record where it quotes
         none."""
@@ -191,7 +198,10 @@ def _answers(case: _Case, verdict: Verdict) -> None:
             verdict.fault("false_apology", f"{mark}: {row.state} {row.detail[:200]}")
         if not finals and not apologies and not row.is_unended:
             finishing = [sent for sent in case.sent[row.id] if sent.call is None]
-            _unheard(verdict, case, finishing, f"{mark}: {row.state} {row.detail[:200]}")
+            if not finishing and row.state == "failed" and case.has_apology_of_chat(mark):
+                verdict.figures["apologies_spared"] += 1
+            else:
+                _unheard(verdict, case, finishing, f"{mark}: {row.state} {row.detail[:200]}")
 
 
 def _sends(case: _Case, verdict: Verdict) -> None:

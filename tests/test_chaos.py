@@ -182,6 +182,20 @@ def test_an_apology_beside_an_answer_is_found():
     assert found(both) == {"doubled": 1, "false_apology": 1}
 
 
+def test_an_apology_that_a_chat_has_just_had_is_not_missed():
+    failing = [Mark("group", 1, number, "hang_9") for number in (1, 2)]
+    rows = [
+        replace(clean().record.messages[0], id=number, state="failed", text=str(mark))
+        for number, mark in enumerate(failing, 900)
+    ]
+    heard = [replace(clean().heard[-1], text=f"sorry {failing[0]}")]
+    told = [replace(clean().told[0], mark=mark) for mark in failing]
+    record = replace(clean().record, messages=rows, runs=[])
+    verdict = judge(replace(clean(), told=told, heard=heard, record=record, hits={}))
+    assert verdict.counts["lost"] == 0
+    assert verdict.figures["apologies_spared"] == 1
+
+
 def test_what_is_out_of_order_is_found():
     assert found(swapped(clean())) == {"misordered": 1}
 

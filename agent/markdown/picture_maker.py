@@ -21,7 +21,9 @@ LogLimit(logger)
 DRAW_SECONDS = 15.0
 #: How long a killed process is waited for, in seconds.
 GONE_SECONDS = 2.0
-#: Answers that are drawn at the same time; others are sent as text.
+#: The same with the wait for its turn.
+PATIENCE_SECONDS = 30.0
+#: Answers that are drawn at the same time; others wait.
 AT_ONCE = 2
 PROGRAM = ("-m", "agent.markdown.drawing")
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,22 +33,21 @@ class PictureMaker:
     """Draws with :mod:`agent.markdown.drawing`; the event loop only waits."""
 
     def __init__(self) -> None:
-        self._drawing = 0
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def draw(self, jobs: Sequence[dict[str, Any]]) -> list[bytes]:
         """A PNG for each of ``jobs``, b"" for one that could not be drawn. When cancelled, the
         process is gone."""
         nothing = [b""] * len(jobs)
-        if not jobs or self._drawing >= AT_ONCE:
+        if not jobs:
             return nothing
-        self._drawing += 1
         try:
-            drawn = json.loads(await _output(await _start(), json.dumps(jobs).encode()) or b"[]")
+            async with asyncio.timeout(PATIENCE_SECONDS), self._turns:
+                output = await _output(await _start(), json.dumps(jobs).encode())
+            drawn = json.loads(output or b"[]")
         except (OSError, TimeoutError, ValueError) as error:
             logger.warning("Parts of an answer could not be drawn: %r", error)
             return nothing
-        finally:
-            self._drawing -= 1
         return [base64.b64decode(one) for one in drawn] if len(drawn) == len(jobs) else nothing
 
 

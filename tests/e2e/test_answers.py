@@ -1,12 +1,14 @@
 """What the chat is sent: the plain answer in its form, nothing for nothing, and an apology that
 leaks nothing."""
 
+import asyncio
 import re
 
 import pytest
 
 from tests.cast import fresh_id
 from tests.e2e.chat import client, outgoing, tell, verdict
+from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import Frame, at, ok, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import (
@@ -23,6 +25,12 @@ from tests.scripted_model import (
 
 SECRET = "sk-upstream-secret at /srv/llm/server.py line 7"
 HAN = re.compile(r"[\u4e00-\u9fff]")
+
+
+def own(server: LiveServer, account: int, owner: int) -> None:
+    cockpit = Cockpit(server)
+    cockpit.own(account, str(owner))
+    cockpit.close()
 
 
 async def answer_to(
@@ -330,3 +338,20 @@ async def test_a_client_that_refuses_the_apology_hears_no_second_one(live, model
         assert await verdict(live, user) == ("failed", "private")
         bot.answer_with(lambda _action: ok())
         await bot.no_action(user=user)
+
+
+@pytest.mark.slow
+async def test_an_owner_hears_in_private_of_a_failure_in_a_group_and_none_of_its_words(live, model):
+    owner, group = fresh_id(), fresh_id()
+    model.script(["hello", fails(400, message=SECRET)])
+    async with client(live) as bot:
+        await bot.say_private(owner, "hi")  # from now on the bot has a row
+        await bot.next_action()
+        await asyncio.to_thread(own, live, bot.self_id, owner)
+        await bot.say_group(group, fresh_id(), "密语")
+        sent = [await bot.next_action(), await bot.next_action()]
+    [note] = [one for one in sent if one["action"] == "send_private_msg"]
+    assert note["params"]["user_id"] == owner
+    assert f"group:{group}" in spoken(note)
+    assert SECRET not in spoken(note)
+    assert "密语" not in spoken(note)
