@@ -13,6 +13,7 @@ from agent.chat.history import open_conversation
 from agent.chat.merging import QueuedMessage
 from agent.chat.message_run import MessageRun
 from agent.chat.run_context import build_spenders, build_tool_context
+from agent.chat.speaking import Speaker
 from agent.chat.working_sign import working_sign
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
 from agent.domain.failures import failure_kind
@@ -30,6 +31,7 @@ from agent.record.recovery import PendingMessage
 from agent.record.run_journal import RunJournal
 from agent.record.runs import ActiveRun, RunPlan, StartRun
 from agent.run.allowance import SendAllowance
+from agent.run.chat_floors import ChatFloors
 from agent.run.deferred_calls import DeferredCalls
 from agent.run.flow import ChatPauses
 from agent.run.jobs import BackgroundCalls
@@ -61,14 +63,17 @@ class ConversationHandler:
     watch: ToolCallWatcher | None = field(default=None)
     media: MediaPipeline | None = field(default=None)
     pauses: ChatPauses = field(default_factory=ChatPauses)
+    floors: ChatFloors = field(default_factory=ChatFloors)
     memory: MemoryService | None = field(default=None)
     commands: CommandAnswers | None = field(default=None)
     """None: a command is answered like any other message."""
     stop_answer: StopAnswer = field(default=stop_nothing)
+    speaker: Speaker = field(init=False)
     endings: RunEndings = field(init=False)
 
     def __post_init__(self) -> None:
-        self.endings = RunEndings(self.record, self.memory)
+        self.speaker = Speaker(self.record)
+        self.endings = RunEndings(self.record, self.speaker, self.memory)
 
     def build_run_plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
@@ -161,6 +166,7 @@ class ConversationHandler:
             session_pk=pending.session_pk,
             temp_group_id=pending.message.temp_group_id,
             sends_per_minute=active.manners.sends_per_minute,
+            floors=self.floors,
         )
         sender.has_spoken, sender.has_replied = active.has_spoken, active.has_replied
         sender.allowance, sender.said = SendAllowance(*active.said), list(active.spoken)

@@ -7,8 +7,8 @@ from django.urls import reverse
 from django.utils.translation import gettext_noop
 
 from agent.chat.answer_outcome import answer_outcome
-from agent.chat.final_answer import build_final_parts
 from agent.chat.message_run import MessageRun
+from agent.chat.speaking import Speaker, say_sentence
 from agent.domain import notices
 from agent.domain.errors import BudgetSpent, build_apology, build_refusal_apology
 from agent.domain.failures import FailureKind, is_refused, owner_note
@@ -17,7 +17,7 @@ from agent.domain.states import MessageReason, MessageState, RunState
 from agent.memory.service import MemoryService
 from agent.record.failures import FailedAnswer, report_failure
 from agent.record.record import Record
-from agent.record.replies import RunCompletion, SendResult
+from agent.record.replies import RunCompletion
 from agent.record.runs import RecordedAnswer
 from agent.record.tallies import chat_subject, take_notice_of_day
 from agent.run.answers import only_repeats
@@ -31,7 +31,6 @@ LogLimit(logger)
 State = MessageState
 
 REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
-ANSWER_CUT = gettext_noop("The answer was cut: it was longer than what one run may still say.")
 NOT_REPEATED = gettext_noop("No apology was sent: the chat had one within the last minute.")
 
 
@@ -40,6 +39,7 @@ class RunEndings:
     """Ends runs of messages; holds nothing that belongs to one of them."""
 
     record: Record
+    speaker: Speaker
     memory: MemoryService | None = None
 
     async def finish(self, run: MessageRun, result: RunResult) -> None:
@@ -49,11 +49,7 @@ class RunEndings:
         if only_repeats(text, sender.said):
             run.notes.append(REPEATED)
         elif text and not sender.has_replied:
-            if (fitted := sender.allowance.cut_to_fit(text)) != text:
-                text = fitted
-                run.notes.append(ANSWER_CUT)
-            parts = build_final_parts(run.message, text, run.active.persona)
-            sent = await sender.send_final(parts, text, result.last_step)
+            text, sent = await self.speaker.say(run, text, result.last_step)
         outcome = answer_outcome(sent, sender, result)
         if sent is not None and is_refused(sent.delivery, NOT_CONNECTED.error):
             await self._make_up_for(run, sent)
@@ -87,7 +83,7 @@ class RunEndings:
         notice = run.pending.notice
         persona = run.active.persona
         text = notice_text(notice, run.message.text, persona.language)
-        sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+        sent = await say_sentence(run, text)
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
@@ -96,7 +92,7 @@ class RunEndings:
                 message_state=State.SILENT,
                 detail=notice if notice in NOTICES else "",
                 final_text=text,
-                outcome=SendResult(sent.pk, sent.delivery, is_speech=False),
+                outcome=sent,
             )
         )
 
@@ -140,7 +136,7 @@ class RunEndings:
         subject = chat_subject(run.message.chat, run.message.sender_id)
         if not pending.is_later_result and await self.record.submit(take_notice_of_day, subject):
             text = notice_text(notices.BUDGET, run.message.text, persona.language)
-            sent = await run.sender.send_final(build_final_parts(run.message, text, persona), text)
+            sent = await say_sentence(run, text)
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
@@ -151,7 +147,7 @@ class RunEndings:
                 detail=str(spent),
                 final_text=text,
                 notes=[*run.notes, str(spent)],
-                outcome=SendResult(sent.pk, sent.delivery, is_speech=False) if sent else None,
+                outcome=sent,
                 in_history=has_spoken and not pending.is_later_result,
             )
         )
@@ -164,27 +160,28 @@ class RunEndings:
             run.sender.journal.settle(apology)
 
     async def finish_recorded(self, run: MessageRun, answer: RecordedAnswer) -> None:
-        """Finish a run whose final message an earlier process had put on record."""
-        sent, state, notice = None, answer.state, run.pending.notice
+        """Finish a run whose final answer an earlier process had put on record."""
+        notice, sent = run.pending.notice, await self.speaker.resume(run, answer)
         is_apology = answer.text in {_apology(run, kind) for kind in FailureKind}
         is_speech = not (notice or run.pending.command)
-        if state == State.PENDING:
-            again = await run.sender.resend(answer.pk, answer.segments)
-            sent = replace(again, is_speech=is_speech)
-            state = sent.delivery.state
-        failed = state == State.FAILED or is_apology
-        detail = answer.error if failed else notice if notice in NOTICES else ""
-        answered = State.FAILED if failed else State.ANSWERED
+        states: list[State] = [one.state for one in answer.messages if one.state != State.PENDING]
+        errors = [one.error for one in answer.messages if one.state == State.FAILED]
+        if sent is not None:
+            sent = replace(sent, is_speech=is_speech)
+            states.append(sent.delivery.state)
+            errors += [sent.delivery.error] if sent.delivery.state == State.FAILED else []
+        is_heard = any(state != State.FAILED for state in states) and not is_apology
+        answered = State.FAILED if errors or is_apology else State.ANSWERED
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
                 run_state=RunState.FINISHED,
                 message_pk=run.pending.pk,
                 message_state=State.SILENT if notice else answered,
-                detail=detail,
+                detail=errors[0] if errors else notice if notice in NOTICES else "",
                 final_text=answer.text,
                 outcome=sent,
-                in_history=is_speech and not (failed or run.pending.is_later_result),
+                in_history=is_speech and is_heard and not run.pending.is_later_result,
             )
         )
 

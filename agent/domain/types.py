@@ -7,7 +7,7 @@ implements :class:`Outbox`; nothing here knows frames, segments or sockets.
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.manners import Manners
@@ -138,6 +138,13 @@ class MessagePart:
     message_id: str = ""
 
 
+class AnswerMessage(NamedTuple):
+    """One of the messages of an answer, and its words for the record."""
+
+    parts: list[MessagePart]
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """The outcome of a message that was handed to a client."""
@@ -164,8 +171,17 @@ class Delivery:
 class Outbox(Protocol):
     """The way out to the chats, implemented by the layer that owns the sockets."""
 
+    takes_any_length: bool
+    """Whether one message may be of any length: then no answer is sent in parts or as a forward."""
+
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the platform's message segments. Pure."""
+        ...
+
+    def compose_forward(
+        self, chat: ChatAddress, messages: Sequence[Sequence[MessagePart]]
+    ) -> list[dict[str, Any]]:
+        """``messages`` of the bot's own as the segments of one merged forward. Pure."""
         ...
 
     def account_settings(self, account: str) -> AccountSettings:

@@ -120,7 +120,7 @@ class Message(models.Model):
         help_text=_("The later message of the same person that it is answered together with."),
     )
     part = models.PositiveSmallIntegerField(_("part"), null=True, blank=True)
-    """Of an answer in several messages: the number of this one, from 1."""
+    """Of an answer in several messages: the number of this one, from 1; 0 for a merged forward."""
     header = models.JSONField(_("said of it"), null=True, blank=True)
     """What the frame before its words says besides sender, chat, id and time: ``chat_name``, and
     ``mentions`` (a list of ``user_id`` and ``name``). Kept, so that it is the same in every

@@ -8,11 +8,15 @@ from django.utils import timezone
 
 from agent.domain.types import Delivery
 from agent.models import Message, Run
+from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
 from agent.record.steps import NewStep, record_steps
 
 Direction = Message.Direction
 State = Message.State
+
+#: The ``part`` of a merged forward; the parts of an answer are counted from 1.
+FORWARD = 0
 
 insert_messages = PreparedInsert(Message)
 send_messages = PreparedUpdate(Message, "state", "echo")
@@ -21,6 +25,7 @@ settle_replies = PreparedUpdate(
 )
 answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
 explain_messages = PreparedUpdate(Message, "reason")
+tell_runs = PreparedUpdate(Run, "final_text")
 finish_runs = PreparedUpdate(
     Run,
     *("state", "final_text", "error", "notes", "finished_at"),
@@ -40,11 +45,25 @@ class OutgoingMessage:
     run_pk: int
     text: str
     segments: list[dict[str, Any]]
-    echo: str
+    echo: str | None
     state: Message.State
     tool_call_pk: int | None = None
     temp_group_id: str = ""
     step: NewStep | None = None
+    part: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlan:
+    """An answer in several messages, of which the first is about to be written.
+
+    ``text`` is the whole of it, ``refused`` the outcome of the merged forward that it was to be.
+    """
+
+    run_pk: int
+    text: str
+    messages: Sequence["OutgoingMessage"]
+    refused: "SendResult | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +120,24 @@ def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
             "run_id": reply.run_pk,
             "tool_call_id": reply.tool_call_pk,
             "temp_group_id": reply.temp_group_id,
+            "part": reply.part,
             "claimed_by": process_id,
             "created_at": now,
         }
         for reply, process_id in replies
     ]
     return insert_messages(rows)
+
+
+@for_each
+def plan_answers(planned: tuple[AnswerPlan, str]) -> list[int]:
+    """Store all messages of an answer; their keys. What is pending of them is sent whatever
+    happens."""
+    plan, process_id = planned
+    if plan.refused is not None:
+        record_send_results([plan.refused])
+    tell_runs([(plan.text, plan.run_pk)])
+    return add_replies([(message, process_id) for message in plan.messages])
 
 
 def mark_replies_sent(resent: Sequence[tuple[int, str]]) -> list[int]:

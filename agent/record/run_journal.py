@@ -53,6 +53,9 @@ class RunJournal:
     def add_reply(self, reply: replies.OutgoingMessage) -> "asyncio.Future[int]":
         return self._put(replies.add_replies, (reply, self.record.process_id))
 
+    def plan_answer(self, plan: replies.AnswerPlan) -> "asyncio.Future[list[int]]":
+        return self._put(replies.plan_answers, (plan, self.record.process_id))
+
     def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
         return self._put(replies.mark_replies_sent, (pk, echo))
 

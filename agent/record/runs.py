@@ -28,6 +28,7 @@ from agent.record.deferred_calls import DeferredCall
 from agent.record.manners import MannersRows
 from agent.record.own_messages import adopt_own_messages
 from agent.record.personas import PersonaRows
+from agent.record.replies import FORWARD
 from agent.record.sessions import ChatGateSetting, load_session_state
 from tools.models import ConfigVersion
 from tools.registry.settings import SettingsCache
@@ -102,14 +103,23 @@ class RecordedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedAnswer:
-    """The final message of a run that was broken off."""
+class RecordedMessage:
+    """A message of the final answer of a run that was broken off; ``error`` is why it failed."""
 
     pk: int
     state: Message.State
     segments: list[dict[str, Any]]
-    text: str
     error: str
+    is_forward: bool
+    """Whether it is a merged forward, which may be sent as messages if it is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """The final answer of a run that was broken off: its words, and its messages in order."""
+
+    text: str
+    messages: list[RecordedMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,15 +373,23 @@ def _recorded_steps(run: Run) -> list[RecordedStep]:
 
 
 def _recorded_answer(run: Run) -> RecordedAnswer | None:
-    row = (
-        Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None)
-        .order_by("-pk")
-        .first()
+    rows = list(
+        Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None).order_by("pk")
     )
-    return (
-        RecordedAnswer(row.pk, State(row.state), row.segments, row.text, row.detail)
-        if row
-        else None
+    if not rows:
+        return None
+    text = rows[-1].text
+    if not rows[-1].part:
+        rows = rows[-1:]
+    else:  # without the merged forward that it was to be
+        rows = [row for row in rows if row.part]
+        text = run.final_text or "\n".join(row.text for row in rows)
+    return RecordedAnswer(
+        text,
+        [
+            RecordedMessage(row.pk, State(row.state), row.segments, row.detail, row.part == FORWARD)
+            for row in rows
+        ],
     )
 
 

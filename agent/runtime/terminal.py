@@ -52,6 +52,8 @@ WORDS: dict[str, Callable[[dict[str, str]], str]] = {
 class TerminalOutbox:
     """The :class:`agent.domain.types.Outbox` of a terminal: what is printed is delivered."""
 
+    takes_any_length = True
+
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
@@ -65,6 +67,11 @@ class TerminalOutbox:
             }
             for part in parts
         ]
+
+    def compose_forward(
+        self, chat: ChatAddress, messages: Sequence[Sequence[MessagePart]]
+    ) -> list[dict[str, Any]]:
+        return [segment for parts in messages for segment in self.compose(parts)]
 
     def account_settings(self, account: str) -> AccountSettings:
         """A person who can start this program owns the installation."""

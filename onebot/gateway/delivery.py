@@ -27,6 +27,9 @@ from onebot.protocol.actions import (
     ActionResponse,
     download_action,
     encode_action,
+    forward_action,
+    forward_nodes,
+    is_forward,
     send_action,
     upload_action,
 )
@@ -63,6 +66,8 @@ ERROR_LIMIT = 1_000
 class OneBotDelivery:
     """The :class:`agent.domain.types.Outbox` of OneBot 11."""
 
+    takes_any_length = False
+
     def __init__(
         self,
         client: OneBotClient,
@@ -84,6 +89,12 @@ class OneBotDelivery:
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         return segments_from_parts(parts)
+
+    def compose_forward(
+        self, chat: ChatAddress, messages: Sequence[Sequence[MessagePart]]
+    ) -> list[dict[str, Any]]:
+        name = settings.BOT_NAME or chat.account
+        return forward_nodes(chat.account, name, map(segments_from_parts, messages))
 
     def account_settings(self, account: str) -> AccountSettings:
         return self._accounts.get(account, DEFAULT_ACCOUNT)
@@ -181,6 +192,8 @@ class OneBotDelivery:
     ) -> tuple[str, dict[str, Any]]:
         """What is asked of the client, with media read and loaded, whose turns are left in
         ``turns``. Raises :class:`MediaError`."""
+        if is_forward(segments):
+            return forward_action(chat.kind, chat.peer_id, segments)
         file = media.single_file(segments)
         if file is not None and (not media.media_url(file) or self._takes_paths_only(chat.account)):
             return upload_action(
@@ -245,7 +258,7 @@ class OneBotDelivery:
         by_url = account in self._by_url
         return any(
             media.local_path(segment) or (by_url and media.media_url(segment))
-            for segment in params["message"]
+            for segment in params.get("message", ())
         )
 
     async def _load_as_base64(self, segments: list[Segment]) -> list[Segment]:

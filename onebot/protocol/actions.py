@@ -8,7 +8,7 @@ Lagrange with QQ's own code and no words at all).
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +124,27 @@ def upload_action(
     if kind == "group":
         return "upload_group_file", {"group_id": _wire_id(peer_id), "file": file, "name": name}
     return "upload_private_file", {"user_id": _wire_id(peer_id), "file": file, "name": name}
+
+
+def forward_nodes(account: str, name: str, messages: Iterable[list[Segment]]) -> list[Segment]:
+    """``messages`` as the nodes of a merged forward, said by ``account`` under ``name``; with the
+    keys of every client."""
+    speaker = {"user_id": account, "nickname": name, "uin": account, "name": name}
+    return [{"type": "node", "data": {**speaker, "content": said}} for said in messages]
+
+
+def is_forward(segments: Sequence[Segment]) -> bool:
+    """Whether ``segments`` are a merged forward: nodes stand among themselves only."""
+    return bool(segments) and segments[0]["type"] == "node"
+
+
+def forward_action(
+    kind: ChatKind, peer_id: str, nodes: Sequence[Segment]
+) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the action that sends ``nodes`` as one merged forward."""
+    if kind == "group":
+        return "send_group_forward_msg", {"group_id": _wire_id(peer_id), "messages": nodes}
+    return "send_private_forward_msg", {"user_id": _wire_id(peer_id), "messages": nodes}
 
 
 def download_action(address: str) -> tuple[str, dict[str, Any]]:

@@ -132,6 +132,8 @@ class Mailbox:
     """The way out of the agent, without a wire: what was sent where, and what the client is made to
     say of it."""
 
+    takes_any_length = False
+
     def __init__(self, state: str = "delivered", error: str = "") -> None:
         self.sent: list[tuple[ChatAddress, str]] = []
         self.connected = asyncio.Event()
@@ -157,6 +159,11 @@ class Mailbox:
             }
             for part in parts
         ]
+
+    def compose_forward(
+        self, chat: ChatAddress, messages: Sequence[Sequence[MessagePart]]
+    ) -> list[dict[str, Any]]:
+        return [{"type": "node", "text": part.text} for parts in messages for part in parts]
 
     def account_settings(self, account: str) -> AccountSettings:
         return AccountSettings()

@@ -278,12 +278,9 @@ def test_a_final_answer_that_was_recorded_is_handed_over():
     pk = reply(wish, run.run_pk, "hello", "pending", segments=[{"a": 1}])
     answer = again(wish).answer
     assert answer is not None
-    assert (answer.pk, answer.state, answer.segments, answer.text) == (
-        pk,
-        "pending",
-        [{"a": 1}],
-        "hello",
-    )
+    (one,) = answer.messages
+    assert (one.pk, one.state, one.segments) == (pk, "pending", [{"a": 1}])
+    assert (answer.text, one.is_forward) == ("hello", False)
 
 
 @pytest.mark.parametrize(
@@ -314,3 +311,19 @@ def test_a_finished_run_is_not_taken_up():
         [RunCompletion(run.run_pk, Run.State.FAILED, wish.message_pk, Message.State.FAILED)]
     )
     assert again(wish).run_pk != run.run_pk
+
+
+def test_the_messages_of_an_answer_are_handed_over_without_the_forward_that_was_refused():
+    run, wish = begun()
+    reply(wish, run.run_pk, "ab", "failed", part=0)
+    pks = [
+        reply(wish, run.run_pk, text, state, part=part)
+        for part, (text, state) in enumerate([("a", "delivered"), ("b", "pending")], 1)
+    ]
+    answer = again(wish).answer
+    assert answer is not None
+    assert answer.text == "a\nb"
+    assert [(one.pk, one.state) for one in answer.messages] == [
+        (pks[0], "delivered"),
+        (pks[1], "pending"),
+    ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from agent.chat.endings import ANSWER_CUT
+from agent.chat.speaking import ANSWER_CUT
 from agent.models import Message, Run
 from agent.run.allowance import CHARACTERS, CUT, MESSAGES, SendAllowance
 from tests.agent.builtin_tools.test_send_message import answered
