@@ -4,21 +4,27 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from django.db.models import Q
+
 from agent.domain.types import ChatAddress
 from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
 from agent.models import Message
+from agent.record.answer_texts import load_answers
 from agent.record.compiled_sql import PreparedSelect
 
 Direction = Message.Direction
+FIRST_PART = 1
 
 
 @cache
 def history_query(limit: int, *, is_reset: bool = False) -> PreparedSelect:
-    """The newest ``limit`` messages of a session's conversation, newest first. Its parameter is the
-    session; with ``is_reset`` also the key of the message after which it begins."""
+    """The newest ``limit`` messages of a session's conversation, newest first; of an answer in
+    several messages the first. Its parameters are the session, with ``is_reset`` also the key of
+    the message after which it begins, and :data:`FIRST_PART`."""
     said = Message.objects.filter(session_id=0, in_history=True, recalled_at__isnull=True)
     if is_reset:
         said = said.filter(pk__gt=0)
+    said = said.filter(Q(part=None) | Q(part__lte=FIRST_PART))
     return PreparedSelect(
         said.order_by("-run_id", "-pk").values_list(
             "direction",
@@ -32,6 +38,7 @@ def history_query(limit: int, *, is_reset: bool = False) -> PreparedSelect:
             "header",
             "reason",
             "part",
+            "run_id",
             "context_text",
         )[:limit]
     )
@@ -49,7 +56,8 @@ def load_history(
     if count <= 0:
         return []
     query = history_query(count + 1, is_reset=after is not None)
-    rows = query(session_pk) if after is None else query(session_pk, after)
+    limits = (session_pk, FIRST_PART) if after is None else (session_pk, after, FIRST_PART)
+    rows = query(*limits)
     messages = _messages(rows[:count], chat)
     return from_user(messages) if len(rows) > count else messages
 
@@ -63,7 +71,9 @@ def from_user(messages: list[ChatMessage]) -> list[ChatMessage]:
 def _messages(rows: Sequence[Sequence[Any]], chat: ChatAddress) -> list[ChatMessage]:
     """``rows``, newest first, without answers whose question is not among them at the beginning."""
     messages = list[ChatMessage]()
-    for direction, text, *fields, reason, part, context in reversed(rows):
+    in_parts = [run_pk for *_, part, run_pk, _ in rows if part]
+    answers = load_answers(in_parts) if in_parts else {}
+    for direction, text, *fields, reason, part, run_pk, context in reversed(rows):
         if direction == Direction.IN:
             by_hand = reason == Message.Reason.OWN_MESSAGE
             messages.append(
@@ -71,10 +81,8 @@ def _messages(rows: Sequence[Sequence[Any]], chat: ChatAddress) -> list[ChatMess
                 if by_hand
                 else user_message(_speech(text, fields, context or "", chat))
             )
-        elif messages and part and part > 1:  # an answer in several messages is one
-            messages[-1] = assistant_message(f"{messages[-1]['content']}\n{text}")
         elif messages:
-            messages.append(assistant_message(text))
+            messages.append(assistant_message(answers[run_pk] if part else text))
     return messages
 
 

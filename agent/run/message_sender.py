@@ -111,7 +111,9 @@ class MessageSender:
     def elsewhere(self, chat: ChatAddress, session_pk: int) -> "MessageSender":
         """Sends to another chat for the same run, which may say no more because of it. What is said
         there is not said in the chat of the run."""
-        other = MessageSender(self.journal, self._outbox, chat, session_pk=session_pk)
+        other = MessageSender(
+            self.journal, self._outbox, chat, session_pk=session_pk, floors=self._floors
+        )
         other.allowance = self.allowance
         return other
 
