@@ -17,8 +17,8 @@ from agent.domain.states import MessageReason, MessageState, RunState
 from agent.memory.service import MemoryService
 from agent.record.failures import FailedAnswer, report_failure
 from agent.record.record import Record
+from agent.record.recorded_answers import RecordedAnswer
 from agent.record.replies import RunCompletion
-from agent.record.runs import RecordedAnswer
 from agent.record.tallies import chat_subject, take_notice_of_day
 from agent.run.answers import only_repeats
 from agent.run.flow import EndReason

@@ -21,8 +21,8 @@ from agent.domain.states import MessageState
 from agent.markdown.answer_pieces import AnswerPiece, prepare_answer
 from agent.record.members import find_members
 from agent.record.record import Record
+from agent.record.recorded_answers import RecordedAnswer
 from agent.record.replies import SendResult
-from agent.record.runs import RecordedAnswer
 from agent.record.steps import NewStep
 from agent.run.allowance import MESSAGES
 from agent.run.message_sender import NOT_CONNECTED

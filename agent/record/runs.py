@@ -28,7 +28,7 @@ from agent.record.deferred_calls import DeferredCall
 from agent.record.manners import MannersRows
 from agent.record.own_messages import adopt_own_messages
 from agent.record.personas import PersonaRows
-from agent.record.replies import FORWARD
+from agent.record.recorded_answers import RecordedAnswer, find_recorded_answer
 from agent.record.sessions import ChatGateSetting, load_session_state
 from tools.models import ConfigVersion
 from tools.registry.settings import SettingsCache
@@ -100,26 +100,6 @@ class RecordedStep:
     finish_reason: str = ""
     speaker: str = ""
     """Who said what the answer holds beside words and calls (:mod:`agent.llm.speakers`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedMessage:
-    """A message of the final answer of a run that was broken off; ``error`` is why it failed."""
-
-    pk: int
-    state: Message.State
-    segments: list[dict[str, Any]]
-    error: str
-    is_forward: bool
-    """Whether it is a merged forward, which may be sent as messages if it is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedAnswer:
-    """The final answer of a run that was broken off: its words, and its messages in order."""
-
-    text: str
-    messages: list[RecordedMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +276,7 @@ class RunStarter:
         return replace(
             run,
             steps=_recorded_steps(broken),
-            answer=_recorded_answer(broken),
+            answer=find_recorded_answer(broken),
             has_spoken=heard.exists(),
             has_replied=heard.filter(tool_call__tool_name="reply").exists(),
             said=_said(broken),
@@ -370,27 +350,6 @@ def _recorded_steps(run: Run) -> list[RecordedStep]:
         )
         for step in steps
     ]
-
-
-def _recorded_answer(run: Run) -> RecordedAnswer | None:
-    rows = list(
-        Message.objects.filter(run=run, direction=Direction.OUT, tool_call=None).order_by("pk")
-    )
-    if not rows:
-        return None
-    text = rows[-1].text
-    if not rows[-1].part:
-        rows = rows[-1:]
-    else:  # without the merged forward that it was to be
-        rows = [row for row in rows if row.part]
-        text = run.final_text or "\n".join(row.text for row in rows)
-    return RecordedAnswer(
-        text,
-        [
-            RecordedMessage(row.pk, State(row.state), row.segments, row.detail, row.part == FORWARD)
-            for row in rows
-        ],
-    )
 
 
 def _heard(run: Run) -> "QuerySet[Message]":

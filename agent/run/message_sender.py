@@ -12,9 +12,9 @@ from django.utils.translation import gettext_noop
 from agent.domain.errors import MediaError
 from agent.domain.states import MessageState
 from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart, Outbox
+from agent.record.recorded_answers import RecordedMessage
 from agent.record.replies import FORWARD, AnswerPlan, OutgoingMessage, SendResult
 from agent.record.run_journal import RunJournal
-from agent.record.runs import RecordedMessage
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
 from agent.run.chat_floors import ChatFloors

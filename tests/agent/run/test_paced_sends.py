@@ -6,7 +6,7 @@ import asyncio
 import pytest
 
 from agent.run import message_sender
-from agent.run.message_sender import MessageSender
+from agent.run.message_sender import MessageSender, _Outgoing
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, idle, rows, until
 from tests.agent.talk import PRIVATE, Mailbox, Script, message
@@ -53,5 +53,5 @@ async def test_no_time_limit_runs_out_while_a_message_waits_for_its_turn(monkeyp
     sender = object.__new__(MessageSender)
     asyncio.get_running_loop().call_later(0.1, waited.set)
     async with time_limit(0.02) as limit:
-        await sender._await_turn(1, 60.0, is_answer=True)
+        await sender._await_turn(_Outgoing(1, [], "e"), 60.0)
     assert not limit.expired()
