@@ -18,7 +18,7 @@ from agent.memory.service import MemoryService
 from agent.record.failures import FailedAnswer, report_failure
 from agent.record.record import Record
 from agent.record.recorded_answers import RecordedAnswer
-from agent.record.replies import RunCompletion
+from agent.record.replies import RunCompletion, SendResult
 from agent.record.tallies import chat_subject, take_notice_of_day
 from agent.run.answers import only_repeats
 from agent.run.flow import EndReason
@@ -123,10 +123,7 @@ class RunEndings:
         if not await self.record.submit(report_failure, failed):
             run.notes.append(NOT_REPEATED)
             return None
-        text = _apology(run, kind)
-        parts = build_final_parts(message, text, run.active.persona)
-        sent = await run.sender.send_final(parts, text)
-        return SendResult(sent.pk, sent.delivery, is_speech=False)
+        return await say_sentence(run, _apology(run, kind))
 
     async def stop(self, run: MessageRun, spent: BudgetSpent) -> None:
         """End a message for which a budget has nothing left. Once a day the chat is told so; what

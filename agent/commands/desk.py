@@ -7,8 +7,8 @@ from django.utils import translation
 from django.utils.translation import gettext
 
 from agent.chat.command_answers import StopAnswer
-from agent.chat.final_answer import build_final_parts
 from agent.chat.message_run import MessageRun
+from agent.chat.speaking import say_sentence
 from agent.commands import admission, everybody, owners
 from agent.commands.call import CommandCall, CommandServices
 from agent.commands.explaining import explain
@@ -18,7 +18,7 @@ from agent.domain.states import MessageState, RunState
 from agent.record.chat_messages import find_quoted_id
 from agent.record.command_orders import CommandOrder, carry_out_commands, load_last_words
 from agent.record.record import Record
-from agent.record.replies import RunCompletion, SendResult
+from agent.record.replies import RunCompletion
 
 State = MessageState
 
@@ -57,11 +57,7 @@ class CommandDesk:
             call = replace(call, has_stopped=await stop(call.chat))
         order = CommandOrder(run.active.run_pk, lambda: carry_out(call))
         text = await self.record.submit(carry_out_commands, order, run.active.claim)
-        outcome = None
-        if text:
-            parts = build_final_parts(run.message, text, run.active.persona)
-            sent = await run.sender.send_final(parts, text)
-            outcome = SendResult(sent.pk, sent.delivery, is_speech=False)
+        outcome = await say_sentence(run, text) if text else None
         failed = outcome is not None and outcome.delivery.state == State.FAILED
         await run.sender.journal.finish(
             RunCompletion(

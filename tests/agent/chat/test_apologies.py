@@ -12,7 +12,8 @@ from agent.domain.states import PauseReason
 from agent.domain.types import AccountSettings, Delivery
 from agent.models import Message, Tally
 from agent.record.accounts import AccountRows
-from agent.record.runs import RecordedAnswer, StartRun
+from agent.record.recorded_answers import RecordedAnswer, RecordedMessage
+from agent.record.runs import StartRun
 from agent.record.tallies import take_notice_within
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -123,7 +124,8 @@ async def test_an_apology_that_is_found_after_a_crash_is_no_answer(record):
     handler = handler_of(record, Script(), mailbox)
     plan = handler.build_run_plan(pending.message)
     active = await record.begin_run(StartRun(plan, pending.pk, pending.session_pk))
-    found = RecordedAnswer(said.pk, State.DELIVERED, [], said.text, "")
+    was = RecordedMessage(said.pk, State.DELIVERED, [], "", is_forward=False)
+    found = RecordedAnswer(said.text, [was])
     await handler.answer_message(pending, replace(active, answer=found))
     row = await Message.objects.aget(pk=pending.pk)
     assert (row.state, row.in_history) == ("failed", False)
