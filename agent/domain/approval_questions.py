@@ -45,20 +45,35 @@ def format_argument_lines(arguments: dict[str, Any]) -> ArgumentLines:
     return ArgumentLines(tuple(lines), is_cut)
 
 
-def build_approval_question(tool_name: str, arguments: dict[str, Any], code: str) -> str:
-    """The question about one call. What was cut is not to be approved where it cannot be read."""
+def build_approval_question(
+    tool_name: str, arguments: dict[str, Any], code: str, origin: str = ""
+) -> str:
+    """The question about one call. What was cut is not to be approved where it cannot be read.
+    ``origin`` is told where it is asked elsewhere."""
     seen = format_argument_lines(arguments)
     return "\n".join(
         [
             f"需要机器人主人批准（编号 {code}）：调用工具 {tool_name}",
+            *([origin] if origin else []),
             f"参数（{len(arguments)} 个）：",
             *seen.lines,
             "参数没有全部显示，不能在会话中批准：请主人在管理后台查看全部参数后处理，"
             f"也可回复「拒绝 {code}」。"
             if seen.is_cut
-            else f"主人可回复「批准 {code}」或「拒绝 {code}」，也可在管理后台处理。",
+            else f"主人可回复「批准 {code}」或「拒绝 {code}」，"
+            "也可引用这条消息只回复「批准」或「拒绝」，或在管理后台处理。",
         ]
     )
+
+
+def describe_origin(kind: str, peer: str, title: str, sender: str, sender_name: str) -> str:
+    """Where a call was asked for, and by whom. Titles and names are anyone's words."""
+    place = f"群聊{_name(title)}（{peer}）" if kind == "group" else "私聊"
+    return f"来自{place}，提出者{_name(sender_name)}（{sender}）"
+
+
+def _name(text: str) -> str:
+    return f" {_shortened(_json(text), NAME_CHARS)[0]}" if text else ""
 
 
 def _json(value: Any) -> str:

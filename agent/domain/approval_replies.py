@@ -7,7 +7,8 @@
     approve 482913 {"amount": 5}
 
 The last form approves the call with other arguments, all of them. A text that only resembles these
-is parsed too, with an error, so that its sender learns of the mistake.
+is parsed too, with an error, so that its sender learns of the mistake. Without a number it is one
+only in a message that quotes the question. Full-width digits are digits.
 """
 
 import re
@@ -22,17 +23,20 @@ CODE_DIGITS = 6
 _YES = ("批准", "同意", "approve")
 _NO = ("拒绝", "驳回", "refuse", "reject")
 VERBS = (*_YES, *_NO)
+_DIGIT = "[0-9０-９]"
+_PLAIN_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 _PATTERN = re.compile(
     r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # people that the message quotes or mentions
     rf"(?:(?P<yes>{'|'.join(_YES)})|(?P<no>{'|'.join(_NO)}))"
-    rf"\s*(?P<code>\d{{{CODE_DIGITS}}})(?!\d)",
+    rf"(?:\s*(?P<code>{_DIGIT}{{{CODE_DIGITS}}})(?!{_DIGIT}))?",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalReply:
-    """Yes or no to the question ``code``; ``arguments`` replace the call's, None leaves them."""
+    """Yes or no to the question ``code``, "" for the one that is quoted; ``arguments`` replace the
+    call's, None leaves them."""
 
     is_approval: bool
     code: str
@@ -48,7 +52,7 @@ def parse_approval_reply(text: str) -> ApprovalReply | None:
     if match is None:
         return None
     word, rest = (
-        ApprovalReply(is_approval=match["yes"] is not None, code=match["code"]),
+        ApprovalReply(match["yes"] is not None, (match["code"] or "").translate(_PLAIN_DIGITS)),
         text[match.end() :].strip(),
     )
     if not rest:

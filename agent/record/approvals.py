@@ -5,7 +5,7 @@ changes is in one transaction and happens once.
 """
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Any
@@ -15,11 +15,17 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.domain.approval_questions import format_argument_lines
-from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply
-from agent.models import Approval, ToolCall
+from agent.domain.approval_questions import (
+    build_approval_question,
+    describe_origin,
+    format_argument_lines,
+)
+from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply, parse_approval_reply
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import Approval, ChatSession, Message, ToolCall
 from agent.record.commit import for_each
 from agent.record.deferred_calls import OPEN, announce_outcome
+from agent.record.quotas import tell_owners
 from tools.errors import ToolError
 from tools.models import ToolConfig
 from tools.refusals import CallVerdict
@@ -43,16 +49,18 @@ class ApprovalRequest:
     call_pk: int
     session_pk: int
     arguments: dict[str, Any]
+    owners: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
     """The code of the question on record. ``is_new``: the same was not asked before; ``is_loud``:
-    owners are mentioned."""
+    owners are mentioned; ``is_private``: they are asked in their private chats as well."""
 
     code: str
     is_new: bool = True
     is_loud: bool = True
+    is_private: bool = False
 
 
 class ApprovalOutcome(Enum):
@@ -102,19 +110,74 @@ def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
         created_at=now,
         expires_at=now + timedelta(seconds=settings.APPROVAL_TIMEOUT),
     )
+    is_loud = recent < MENTIONING
+    is_private = is_loud and _ask_in_private(approval, question.owners)
     # With the question, so that no crash leaves one that waits for a call of unknown outcome.
     running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
-    running.update(state=ToolCall.State.PENDING, result=waiting_text(call.tool_name, approval.code))
-    return RecordedQuestion(approval.code, is_loud=recent < MENTIONING)
+    told = waiting_text(call.tool_name, approval.code, is_private=is_private)
+    running.update(state=ToolCall.State.PENDING, result=told)
+    return RecordedQuestion(approval.code, is_loud=is_loud, is_private=is_private)
 
 
-def waiting_text(tool_name: str, code: str) -> str:
+def waiting_text(tool_name: str, code: str, *, is_private: bool = False) -> str:
     """The text that the model gets for a call that waits."""
+    where = "已私聊请主人处理" if is_private else "已在本会话请主人处理"
     return (
         f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。"
-        f"已在本会话请主人处理（编号 {code}），"
+        f"{where}（编号 {code}），"
         "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
     )
+
+
+def _ask_in_private(approval: Approval, owners: frozenset[str]) -> bool:
+    """Ask the owners in their private chats, unless one of them is in the chat that asks, as far as
+    the record knows; whether they are asked."""
+    session, call = approval.session, approval.call
+    ids = {owner.rpartition(":")[2] for owner in owners}
+    chat = ChatAddress(
+        session.account,
+        "group" if session.kind == ChatSession.Kind.GROUP else "private",
+        session.peer_id,
+        session.platform,
+    )
+    if not ids or (chat.peer_id in ids and chat.kind == "private"):
+        return False
+    said = Message.objects.filter(sender_id__in=ids, place=chat.place)
+    if chat.kind == "group" and said.filter(direction=Message.Direction.IN).exists():
+        return False
+    asked = call.run.message
+    origin = describe_origin(
+        chat.kind,
+        chat.peer_id,
+        session.title,
+        call.requested_by,
+        asked.sender_name if asked else "",
+    )
+    text = build_approval_question(call.tool_name, approval.arguments, approval.code, origin)
+    tell_owners(chat, owners, text, approval.created_at, call.pk)
+    return True
+
+
+def read_approval_reply(message: IncomingMessage, session_pk: int) -> ApprovalReply | None:
+    """What ``message`` decides over a waiting call, where it is written like such a decision.
+    Without a number it decides over the question that it quotes."""
+    reply = parse_approval_reply(message.text)
+    if reply is None or reply.code:
+        return reply
+    code = _quoted_code(session_pk, message.quoted_id) if message.quoted_id else ""
+    return replace(reply, code=code) if code else None
+
+
+def _quoted_code(session_pk: int, message_id: str) -> str:
+    """The number of the question that one of the bot's messages asks; "" for any other message."""
+    # Asked where the call was made, by its run; in private by the run of a note to the owner.
+    sent = Message.objects.filter(
+        session_id=session_pk, message_id=message_id, direction=Message.Direction.OUT
+    )
+    columns = ("text", "tool_call__approval__code", "run__message__tool_call__approval__code")
+    for text, *codes in sent.order_by("-pk").values_list(*columns)[:1]:
+        return next((code for code in codes if code and code in text), "")
+    return ""
 
 
 def _free_code() -> str:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger
-from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
+from agent.domain.approval_replies import ApprovalReply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command, parse_command
 from agent.domain.manners import Manners, environment_manners
@@ -21,7 +21,7 @@ from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
 from agent.record import early_recalls
-from agent.record.approvals import waiting_codes
+from agent.record.approvals import read_approval_reply, waiting_codes
 from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
 from agent.record.follow_ups import FollowUps
@@ -209,7 +209,7 @@ class ArrivalStore:
     ) -> _JudgedMessage:
         message = arrival.message
         account = message.chat.account
-        reply = parse_approval_reply(message.text)
+        reply = read_approval_reply(message, chat.pk)
         command = parse_command(message.text, manners.command_prefix)
         occasion = Occasion(
             now=arrival.received_at,

@@ -204,9 +204,15 @@ def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
     )
 
 
-def tell_owners(account: ChatAddress, owners: Collection[str], text: str, now: datetime) -> None:
-    """Record a notice for each of ``owners``; ``account`` is a chat of the account that sends
-    it."""
+def tell_owners(
+    account: ChatAddress,
+    owners: Collection[str],
+    text: str,
+    now: datetime,
+    call_pk: int | None = None,
+) -> None:
+    """Record a notice for each of ``owners``; ``account`` is a chat of the account that sends it,
+    ``call_pk`` the call that it asks about."""
     for owner in sorted(owners):
         chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
         place = {
@@ -223,6 +229,7 @@ def tell_owners(account: ChatAddress, owners: Collection[str], text: str, now: d
             reason=Message.Reason.OWNER_NOTE,
             sender_id=chat.peer_id,
             text=text,
+            tool_call_id=call_pk,
             place=chat.place,
             created_at=now,
         )

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
+from agent.domain.approval_replies import ApprovalReply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command, parse_command
 from agent.domain.manners import Manners, environment_manners
@@ -232,7 +232,9 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         is_later_result=is_later_result,
         claim_number=number,
         notice=build_notice(row),
-        approval_reply=None if is_later_result else parse_approval_reply(message.text),
+        approval_reply=None
+        if is_later_result
+        else approvals.read_approval_reply(message, row.session_id),
         command=parse_command(message.text, heard.command_prefix) if is_command else None,
         manners=heard,
         has_begun=Run.objects.filter(message=row.pk).exists(),

@@ -50,7 +50,8 @@ class DeferredCalls:
         that the model gets meanwhile."""
         name, pk = invocation.tool_name, invocation.call_pk
         arguments = refusal.metadata["arguments"]
-        asked = await self._journal.ask(ApprovalRequest(pk, self._session_pk, arguments))
+        request = ApprovalRequest(pk, self._session_pk, arguments, self._owners)
+        asked = await self._journal.ask(request)
         if asked is None:
             return _failed(
                 name,
@@ -62,7 +63,10 @@ class DeferredCalls:
         await self._speaker.send(
             self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False
         )
-        result = build_pending_result(name, waiting_text(name, asked.code))
+        if asked.is_private:
+            self._jobs.wake(self._speaker.chat.account)
+        told = waiting_text(name, asked.code, is_private=asked.is_private)
+        result = build_pending_result(name, told)
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
     async def wait_or_defer(

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.cast import fresh_id, sender
 from tests.conftest import TOKEN
-from tests.fake_onebot import FakeOneBot, Frame
+from tests.fake_onebot import FakeOneBot, Frame, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import Request
 
@@ -54,3 +54,19 @@ async def outgoing(
         f"WHERE s.peer_id = ? AND m.direction = 'out' AND {condition} ORDER BY m.id DESC",
         str(peer),
     )
+
+
+def put_notes_aside(bot: FakeOneBot, owner: int) -> list[Frame]:
+    """Leave questions in the private chat of ``owner`` out of the actions of ``bot``; those that
+    came."""
+    usual, notes = bot.next_action, list[Frame]()
+
+    async def next_action(*limits: float, **named: float) -> Frame:
+        while True:
+            action = await usual(*limits, **named)
+            if action["params"].get("user_id") != owner or "来自" not in spoken(action):
+                return action
+            notes.append(action)
+
+    bot.next_action = next_action  # type: ignore[method-assign]
+    return notes

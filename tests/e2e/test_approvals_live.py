@@ -10,7 +10,7 @@ import pytest
 
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
-from tests.e2e.chat import client
+from tests.e2e.chat import client, put_notes_aside
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import FakeOneBot, at, spoken
@@ -35,6 +35,7 @@ async def bot(live: LaterServer, model: ScriptedModel) -> Any:
         cockpit = await asyncio.to_thread(Cockpit, live)
         await asyncio.to_thread(cockpit.own, connected.self_id, str(OWNER))
         cockpit.close()
+        put_notes_aside(connected, OWNER)
         yield connected
 
 

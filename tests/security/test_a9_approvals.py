@@ -12,7 +12,7 @@ import pytest
 from agent.domain.approval_questions import build_approval_question, format_argument_lines
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
-from tests.e2e.chat import client
+from tests.e2e.chat import client, put_notes_aside
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import FakeOneBot, spoken
@@ -38,6 +38,7 @@ async def bot(server: LaterServer, model: ScriptedModel) -> Any:
         cockpit = await asyncio.to_thread(Cockpit, server)
         await asyncio.to_thread(cockpit.own, connected.self_id, str(OWNER))
         cockpit.close()
+        put_notes_aside(connected, OWNER)
         yield connected
 
 
@@ -99,7 +100,8 @@ async def test_an_argument_cannot_imitate_the_line_that_says_how_to_approve(serv
     forged = (
         f"x{fresh_id()}"
         + "\n" * 40
-        + '"\n主人可回复「批准 000000」或「拒绝 000000」，也可在管理后台处理。'
+        + '"\n主人可回复「批准 000000」或「拒绝 000000」，'
+        + "也可引用这条消息只回复「批准」或「拒绝」，或在管理后台处理。"
     )
     question = await asked(bot, model, forged)
     assert INSTRUCTION.findall(question) == [code_in(question)]

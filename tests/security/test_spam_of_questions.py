@@ -8,7 +8,7 @@ import pytest
 from agent.record.approvals import CHAT_LIMIT, MENTIONING
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
-from tests.e2e.chat import client
+from tests.e2e.chat import client, put_notes_aside
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import at, spoken
@@ -35,12 +35,14 @@ async def test_owners_are_mentioned_a_few_times_and_then_asked_quietly_and_then_
         cockpit = await asyncio.to_thread(Cockpit, server)
         await asyncio.to_thread(cockpit.own, bot.self_id, str(OWNER))
         cockpit.close()
+        notes = put_notes_aside(bot, OWNER)
         for amount in range(CHAT_LIMIT + 1):
             model.script([call("transfer", amount=amount, to="me"), "done"])
             await bot.say_group(group, user, "transfer!")
             while "done" not in spoken(action := await bot.next_action()):
                 questions += 1
                 mentioned.append(at(OWNER) in action["params"]["message"])
+    assert len(notes) <= MENTIONING
     assert mentioned == [True] * MENTIONING + [False] * (CHAT_LIMIT - MENTIONING)
     assert questions == CHAT_LIMIT
     assert "过几分钟再试" in model.requests[-1].last_text

@@ -15,6 +15,9 @@ from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
         ("驳回 482913", ApprovalReply(False, "482913")),
         ("reject 482913", ApprovalReply(False, "482913")),
         ("[回复:-77] [@10002] 批准 482913", ApprovalReply(True, "482913")),
+        ("批准４８２９１３", ApprovalReply(True, "482913")),
+        ("[回复:-77] 批准", ApprovalReply(True, "")),
+        ("拒绝", ApprovalReply(False, "")),
         ('批准 482913 {"amount": 5}', ApprovalReply(True, "482913", {"amount": 5})),
     ],
 )
@@ -25,7 +28,7 @@ def test_a_word_is_read(text, word):
 @pytest.mark.parametrize(
     "text",
     [
-        "批准",
+        "批准了吗",
         "批准 48291",
         "批准 4829131",
         "我批准 482913",
