@@ -11,15 +11,17 @@ from agent.markdown.plain_text import render_blocks, table_rows, to_plain
 
 #: What one answer may have drawn, and how large one of them may be; the rest is sent as text.
 MOST_PICTURES = 8
-MOST_CHARS, MOST_LINES, MOST_CELLS = 6_000, 120, 400
+MOST_CHARS, MOST_LINES, MOST_CELLS, MOST_COLUMNS = 6_000, 120, 400, 10
 MOST_FORMULA_CHARS = 1_000
 SIGNS = {"✅": "✓", "✔": "✓", "☑": "✓", "❌": "✗", "❎": "✗", "✖": "✗", "⭐": "★", "\ufe0f": ""}
 """Emoji that tables are full of, and the same in the fonts that there are."""
 WITHOUT_GLYPH = re.compile(
     r"[^\n\t -~\u00a0-\u052f\u1e00-\u26ff\u2713\u2717\u2776-\u2793\u27e8\u27e9\u2e80-\u9fff"
-    r"\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef]|[\u200b-\u200f\u202a-\u202e\u2066-\u206f]"
+    r"\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef]|[\u200c-\u200f\u202a-\u202e\u2066-\u206f]"
 )
 """Emoji, and scripts that are not in the fonts."""
+LONG_WORD, BREAKABLE = re.compile(r"[!-~]{12}(?=[!-~]{4})"), "\\g<0>\u200b"
+"""Addresses may be broken off within cells."""
 
 MANY = gettext_noop("Not every table, formula and piece of code was drawn: there are too many.")
 LARGE = gettext_noop("A table, a formula or code was not drawn: it is too large for a picture.")
@@ -60,7 +62,10 @@ def _job_of(block: Node) -> dict[str, Any] | None:
     token = block.token
     match token.type:
         case "table_open":
-            return {"rows": [[_shown(cell) for cell in row] for row in table_rows(block)]}
+            rows = table_rows(block)
+            return {
+                "rows": [[LONG_WORD.sub(BREAKABLE, _shown(one)) for one in row] for row in rows]
+            }
         case "fence":
             language = token.info.split()[0] if token.info.split() else ""
             return {"code": _shown(token.content.removesuffix("\n")), "language": language[:20]}
@@ -90,6 +95,8 @@ def _refusal(job: dict[str, Any], drawn: int) -> str:
     most = MOST_FORMULA_CHARS if "formula" in job else MOST_CHARS
     if drawn >= MOST_PICTURES:
         return MANY
+    if len(next(iter(job.get("rows", ())), ())) > MOST_COLUMNS:
+        return LARGE
     if len(words) > most or words.count("\n") > MOST_LINES + len(cells) or len(cells) > MOST_CELLS:
         return LARGE
     return NO_GLYPH if WITHOUT_GLYPH.search(words) else ""

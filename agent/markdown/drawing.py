@@ -14,12 +14,15 @@ import json
 import os
 import re
 import sys
+import unicodedata
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import noto_cjk_sans_otc
 import typst
+from latex2mathml import exceptions
 from latex2mathml.converter import convert_to_element
 
 try:
@@ -40,8 +43,15 @@ PAGE = Path(__file__).with_name("pictures.typ")
 FONTS = Path(noto_cjk_sans_otc.__file__).parent
 ENVIRONMENTS = re.compile(r"\\(begin|end)\{(?:aligned|align\*?|gathered|gather\*?|eqnarray\*?)\}")
 
+COMMANDS = re.compile(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr| ]*\})?|\\[a-zA-Z]+")
 UNDRAWN = re.compile(r"\\(?:not|cancel|xcancel|bcancel)(?![a-zA-Z])")
 """Commands that are read, and whose meaning would be lost in the picture."""
+
+NOT_DRAWN = (
+    *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, StopIteration),
+    *(one for one in vars(exceptions).values() if isinstance(one, type)),
+)
+"""What the reader of formulae and the typesetter raise; they have no error in common."""
 
 
 def main() -> None:
@@ -73,7 +83,7 @@ def draw(compiler: typst.Compiler, job: dict[str, Any]) -> str:
         if "formula" in job:
             job = {"formula": formula_tree(job["formula"])}
         made = compiler.compile(format="png", ppi=RESOLUTION, sys_inputs={"job": json.dumps(job)})
-    except (RuntimeError, ValueError, LookupError, TypeError, AttributeError):
+    except NOT_DRAWN:
         return ""
     if not isinstance(made, bytes) or len(made) > LARGEST:
         return ""
@@ -81,12 +91,25 @@ def draw(compiler: typst.Compiler, job: dict[str, Any]) -> str:
 
 
 def formula_tree(latex: str) -> list[Any]:
-    """A formula as ``pictures.typ`` takes it. Raises ValueError for a command that is not known,
-    and whatever the reader raises for what is no LaTeX."""
+    """A formula as ``pictures.typ`` takes it. Raises ValueError for a command that is not known
+    and for a formula that is not read whole, or whatever the reader raises for what is no
+    LaTeX."""
     if found := UNDRAWN.search(latex):
         raise ValueError(found[0])
     latex = ENVIRONMENTS.sub(r"\\\1{split}", latex)
-    return _tree(convert_to_element(latex))
+    tree = _tree(convert_to_element(latex))
+    if missing := _letters(COMMANDS.sub(" ", latex)) - _letters(_words(tree)):
+        raise ValueError(f"{missing.total()} letters are not in what was read")
+    return tree
+
+
+def _letters(text: str) -> "Counter[str]":
+    """The letters and digits, whatever their shape."""
+    return Counter(filter(str.isalnum, unicodedata.normalize("NFKD", text)))
+
+
+def _words(tree: list[Any]) -> str:
+    return tree[2] + "".join(map(_words, tree[3]))
 
 
 def _tree(element: Element) -> list[Any]:

@@ -61,6 +61,8 @@ async def test_tables_formulae_and_code_are_pictures_in_their_place(drawing):
         "```\n" + "x\n" * 500 + "```",
         r"$$\ce{H2O}$$",
         r"$$a \not\subset b$$",
+        r"$$\frac$$",
+        r"$$\begin{matrix}a & b & \end{matrix}$$",
         "```\n" + "x" * 400 + "\n```",
     ],
 )
@@ -69,6 +71,14 @@ async def test_what_cannot_be_drawn_is_words_and_remarked_on(block, drawing):
     assert not piece.picture_path
     assert "not drawn" in piece.remark
     assert piece.text.startswith("前\n")
+
+
+async def test_one_formula_that_is_no_latex_costs_no_other_picture(drawing):
+    bad = (r"\frac", r"\left(", "x^{" * 150 + "}" * 150, r"\begin{matrix}", r"x_a_b", r"\genfrac")
+    text = "\n\n".join(f"$${formula}$$" for formula in (*bad, "E=mc^2"))
+    pieces = await prepare_answer(text, MarkdownStyle.PICTURE)
+    assert pieces[-1].picture_path
+    assert pieces[-1].text == "$$E=mc^2$$"
 
 
 async def test_no_word_of_an_answer_is_run_as_code(drawing):
