@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
-from agent.commands.usage import tell_usage
+from agent.commands.usage import join_words, tell_usage
 from agent.record.chat_manners import change_chat_manners, find_chat_manners
 from agent.record.chat_messages import find_sender
 from agent.record.timed_silences import silence_chat
@@ -73,9 +73,9 @@ def allow_people(call: CommandCall) -> str:
     if still := [one for one in people if one in manners.denied_people]:
         return gettext("Still not answered, by “%(row)s”: %(people)s.") % {
             "row": manners.said_by.get("denied_people", ""),
-            "people": ", ".join(still),
+            "people": join_words(still),
         }
-    return gettext("Answered here: %(people)s.") % {"people": ", ".join(people)}
+    return gettext("Answered here: %(people)s.") % {"people": join_words(people)}
 
 
 def deny_people(call: CommandCall) -> str:
@@ -86,11 +86,11 @@ def deny_people(call: CommandCall) -> str:
     if not people:
         return tell_usage(call.command.name, call.manners.command_prefix)
     if owners := [one for one in people if one in call.owners]:
-        return gettext("Owners are always answered: %(people)s.") % {"people": ", ".join(owners)}
+        return gettext("Owners are always answered: %(people)s.") % {"people": join_words(owners)}
     row = find_chat_manners(call.chat)
     denied = dict.fromkeys([*parse_ids(row.denied_people if row else ""), *people])
     change_chat_manners(call.chat, call.author, denied_people="\n".join(denied))
-    return gettext("Not answered here any more: %(people)s.") % {"people": ", ".join(people)}
+    return gettext("Not answered here any more: %(people)s.") % {"people": join_words(people)}
 
 
 def _people(call: CommandCall) -> list[str]:

@@ -2,10 +2,10 @@
 thread, in the language of the chat."""
 
 from django.utils import timezone
-from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
-from agent.commands.usage import describe_command
+from agent.commands.usage import describe_command, join_words
 from agent.domain.budgets import cost_words
 from agent.domain.commands import CommandName
 from agent.record.chat_resets import reset_context
@@ -14,11 +14,9 @@ from agent.record.chat_status import AnswersGiven, ChatStatus, load_status
 
 def tell_help(call: CommandCall) -> str:
     """The commands that the sender may use."""
-    prefix = call.manners.command_prefix
-    is_chinese = (get_language() or "").startswith("zh")
     lines = [gettext("What I can be told here:")]
     lines += [
-        describe_command(name, prefix, is_chinese=is_chinese)
+        describe_command(name, call.manners.command_prefix)
         for name in CommandName
         if call.is_owner or not name.is_for_owners
     ]
@@ -64,12 +62,15 @@ def _answers(whose: str, given: AnswersGiven | None) -> str:
         if given.per_day
         else gettext("%(count)d today") % {"count": given.of_day},
     ]
-    return f"{whose}: {', '.join(filter(None, spans))}."
+    return gettext("%(whose)s: %(counts)s.") % {
+        "whose": whose,
+        "counts": join_words(filter(None, spans)),
+    }
 
 
 def _spent(status: ChatStatus) -> str:
     costs = [cost_words(nano, currency) for currency, nano in status.spent.costs.items()]
-    return ", ".join([f"{status.spent.tokens:,}", *costs])
+    return join_words([f"{status.spent.tokens:,}", *costs])
 
 
 def _may_speak(call: CommandCall, status: ChatStatus) -> str:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
+from agent.commands.usage import join_words
 from agent.domain.budgets import cost_words
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.record.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
@@ -105,13 +106,13 @@ def _media(media: Mapping[str, int]) -> str:
         "file": gettext("files"),
     }
     read = [f"{names.get(kind, kind)} {count}" for kind, count in media.items()]
-    return gettext("In it: %(media)s.") % {"media": ", ".join(read)} if read else ""
+    return gettext("In it: %(media)s.") % {"media": join_words(read)} if read else ""
 
 
 def _run(run: RunFacts, *, is_owner: bool) -> Iterator[str]:
-    models = ", ".join(run.models[:LISTED])
+    models = join_words(run.models[:LISTED])
     if run.model_calls or models:
-        yield gettext("Persona: %(persona)s. Model: %(models)s, asked %(calls)d times.") % {
+        yield gettext("Persona: %(persona)s. Model: %(models)s (calls: %(calls)d).") % {
             "persona": run.persona or "-",
             "models": models or "-",
             "calls": run.model_calls,
@@ -127,7 +128,7 @@ def _run(run: RunFacts, *, is_owner: bool) -> Iterator[str]:
         for name, state, count in run.tools[:LISTED]
     ]
     if calls:
-        yield gettext("Tools: %(tools)s.") % {"tools": ", ".join(calls)}
+        yield gettext("Tools: %(tools)s.") % {"tools": join_words(calls)}
     yield from map(_approval, run.approvals[:LISTED])
     if run.state == RunState.STOPPED:
         yield gettext("It was stopped.")
@@ -152,7 +153,7 @@ def _shown(run: RunFacts) -> str:
     }
     shown = [names[kind] for kind in names if kind in run.shown]
     history = gettext("%(count)d earlier messages") % {"count": run.history}
-    return gettext("Shown to the model: %(shown)s.") % {"shown": ", ".join([history, *shown])}
+    return gettext("Shown to the model: %(shown)s.") % {"shown": join_words([history, *shown])}
 
 
 def _approval(approval: ApprovalFacts) -> str:
@@ -175,13 +176,13 @@ def _approval(approval: ApprovalFacts) -> str:
 def _sent(sent: Sequence[SentFacts], *, is_owner: bool) -> str:
     """What was sent, and what the client said of it."""
     if not sent:
-        return gettext("Nothing was sent.")
+        return gettext("I sent nothing.")
     said = [
         f"{_time(one.at)} {one.state.label}"
         + (f" ({one.error[:ERROR_CHARS]})" if one.error and is_owner else "")
         for one in sent[:LISTED]
     ]
-    return gettext("Sent: %(sent)s.") % {"sent": ", ".join(said)}
+    return gettext("Sent: %(sent)s.") % {"sent": join_words(said)}
 
 
 def _time(at: datetime) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
-from agent.commands.usage import tell_usage
+from agent.commands.usage import join_words, tell_usage
 from agent.domain.budgets import TOKENS, SpendKind, cost_words
 from agent.domain.types import ChatAddress
 from agent.record.chat_choices import (
@@ -101,7 +101,7 @@ def _tell_budgets(chat: ChatAddress) -> str:
 def _spent_today(kind: SpendKind, subject: str) -> str:
     spent = load_spent(SumRange(kind, subject, current_day()))
     costs = [cost_words(nano, currency) for currency, nano in spent.costs.items()]
-    return ", ".join([f"{spent.tokens:,} {TOKENS}", *costs])
+    return join_words([f"{spent.tokens:,} {TOKENS}", *costs])
 
 
 def _find(rows: Sequence[Named], wanted: str) -> Named | None:
@@ -119,4 +119,4 @@ def _not_there(wanted: str, rows: Sequence[Named]) -> str:
 
 
 def _names(rows: Sequence[Named]) -> str:
-    return ", ".join([row.name for row in rows[:LISTED]] + ["default"])
+    return join_words([*(row.name for row in rows[:LISTED]), "default"])

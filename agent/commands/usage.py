@@ -1,6 +1,8 @@
 """How commands are written, and what they do, in words."""
 
-from django.utils.translation import gettext
+from collections.abc import Iterable
+
+from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_noop as _
 
 from agent.domain.commands import CommandName
@@ -22,17 +24,24 @@ _USAGE = {
 }
 
 
-def describe_command(name: CommandName, prefix: str, *, is_chinese: bool) -> str:
+def describe_command(name: CommandName, prefix: str) -> str:
     """``/deny ID or @: do not answer these people here``."""
-    arguments, does = _USAGE[name]
-    written = f"{prefix}{name.chinese if is_chinese else name.english}"
-    written += f" {gettext(arguments)}" if arguments else ""
-    return gettext("%(command)s: %(does)s") % {"command": written, "does": gettext(does)}
+    does = gettext(_USAGE[name][1])
+    return gettext("%(command)s: %(does)s") % {"command": _written(name, prefix), "does": does}
 
 
 def tell_usage(name: CommandName, prefix: str) -> str:
     """How a command is written, for somebody who wrote it in another way."""
-    arguments, _does = _USAGE[name]
-    return gettext("It is written like this: %(command)s") % {
-        "command": f"{prefix}{name.english} {gettext(arguments)}".strip()
-    }
+    return gettext("It is written like this: %(command)s") % {"command": _written(name, prefix)}
+
+
+def _written(name: CommandName, prefix: str) -> str:
+    is_chinese = (get_language() or "").startswith("zh")
+    arguments = _USAGE[name][0]
+    word = name.chinese if is_chinese else name.english
+    return f"{prefix}{word} {gettext(arguments) if arguments else ''}".rstrip()
+
+
+def join_words(words: Iterable[str]) -> str:
+    """A list as one reads it in the present language."""
+    return gettext(", ").join(words)

@@ -217,8 +217,7 @@ class Runtime:
             with log_errors(logger, "The sign of life of this process could not be written"):
                 if await sighting:
                     await self._start_over()
-                await self._inbox.audit()
-                await self.record.submit(end_silences, None)
+                await asyncio.gather(self._inbox.audit(), self.record.submit(end_silences, None))
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
             for account in self._accounts:

@@ -29,7 +29,7 @@ async def test_without_a_quote_it_is_the_newest_answer(room):
     assert "message of Ann (20001)" in told
     assert "Answered: the bot was mentioned." in told
     assert "Model: script" in told
-    assert "asked 1 times" in told
+    assert "(calls: 1)" in told
     assert "Tokens: 10 + 2." in told
     assert "0 earlier messages" in told
     assert "delivered" in told
@@ -52,7 +52,7 @@ async def test_an_ignored_message_is_explained_by_its_reason_and_row(room):
     await room.say("just talking", message_id="601")
     told = await room.say("[回复:601]/why", quoted_id="601")
     assert "Not answered: not addressed to the bot." in told
-    assert "Nothing was sent." in told
+    assert "I sent nothing." in told
     await Manners.objects.acreate(name="night", denied_people="20004")
     await room.say("me?", message_id="602", sender_id="20004", mentions_bot=True)
     told = await room.say("[回复:602]/why", quoted_id="602")
