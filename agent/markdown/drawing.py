@@ -47,9 +47,13 @@ COMMANDS = re.compile(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr| ]*\})?|\\[a-zA-Z]+")
 UNDRAWN = re.compile(r"\\(?:not|cancel|xcancel|bcancel)(?![a-zA-Z])")
 """Commands that are read, and whose meaning would be lost in the picture."""
 
-NOT_DRAWN = (
+NOT_DRAWN: tuple[type[Exception], ...] = (
     *(RuntimeError, ValueError, LookupError, TypeError, AttributeError, StopIteration),
-    *(one for one in vars(exceptions).values() if isinstance(one, type)),
+    *(
+        one
+        for one in vars(exceptions).values()
+        if isinstance(one, type) and issubclass(one, Exception)
+    ),
 )
 """What the reader of formulae and the typesetter raise; they have no error in common."""
 
@@ -109,7 +113,7 @@ def _letters(text: str) -> "Counter[str]":
 
 
 def _words(tree: list[Any]) -> str:
-    return tree[2] + "".join(map(_words, tree[3]))
+    return str(tree[2]) + "".join(map(_words, tree[3]))
 
 
 def _tree(element: Element) -> list[Any]:
