@@ -59,6 +59,7 @@ class Speaker:
         if manners.markdown is not MarkdownStyle.AS_IS:
             style = MarkdownStyle.PLAIN if is_forward else manners.markdown
             pieces = await prepare_answer(text, style)
+            run.notes += dict.fromkeys(piece.remark for piece in pieces if piece.remark)
         if all(is_blank(piece.text) and not piece.picture_path for piece in pieces):
             run.notes.append(BLANK)
             return SpokenAnswer(text, None)
