@@ -3,6 +3,7 @@ in the database thread; each change is on record with its author and counts from
 on."""
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.utils import timezone
@@ -24,7 +25,9 @@ MOST_PEOPLE = 20
 
 
 def speak_again(call: CommandCall) -> str:
-    change_chat_manners(call.chat, call.author, silenced=False)
+    known = find_chat_manners(call.chat)
+    if known is not None and known.silenced:
+        change_chat_manners(call.chat, call.author, silenced=False)
     if row := call.load_manners().silenced_by:
         return gettext(
             "This chat is still silenced, by “%(row)s”. That can be changed in the admin."
@@ -62,20 +65,40 @@ def allow_people(call: CommandCall) -> str:
     people = _people(call)
     if not people:
         return tell_usage(call.command.name, call.manners.command_prefix)
-    row, listed = find_chat_manners(call.chat), call.manners.allowed_people
-    denied = [one for one in parse_ids(row.denied_people if row else "") if one not in people]
-    fields = {"denied_people": "\n".join(denied)}
-    if listed:
-        own = parse_ids(row.allowed_people if row else "") or sorted(listed)
-        fields["allowed_people"] = "\n".join(dict.fromkeys([*own, *people]))
-    change_chat_manners(call.chat, call.author, **fields)
+    _list_people(call, people)
     manners = call.load_manners()
     if still := [one for one in people if one in manners.denied_people]:
         return gettext("Still not answered, by “%(row)s”: %(people)s.") % {
             "row": manners.said_by.get("denied_people", ""),
             "people": join_words(still),
         }
+    if still := [one for one in people if _is_kept_out(call, one)]:
+        return gettext("Still not answered, by what the page of this bot says: %(people)s.") % {
+            "people": join_words(still)
+        }
     return gettext("Answered here: %(people)s.") % {"people": join_words(people)}
+
+
+def _list_people(call: CommandCall, people: Sequence[str]) -> None:
+    row, listed = find_chat_manners(call.chat), call.manners.allowed_people
+    fields = {}
+    if row is not None and row.denied_people:
+        denied = [one for one in parse_ids(row.denied_people) if one not in people]
+        fields["denied_people"] = "\n".join(denied)
+    if listed:
+        own = parse_ids(row.allowed_people if row else "") or sorted(listed)
+        fields["allowed_people"] = "\n".join(dict.fromkeys([*own, *people]))
+    if fields:
+        change_chat_manners(call.chat, call.author, **fields)
+
+
+def _is_kept_out(call: CommandCall, person: str) -> bool:
+    """Whether the account itself does not answer this person here; whether he is a friend is not
+    known."""
+    group = call.chat.peer_id if call.chat.kind == "group" else ""
+    is_owner = person in call.account.owners
+    answers = call.account.answers
+    return answers.refusal(person, group, is_friend=not group, is_owner=is_owner) is not None
 
 
 def deny_people(call: CommandCall) -> str:
@@ -85,7 +108,7 @@ def deny_people(call: CommandCall) -> str:
     people = _people(call)
     if not people:
         return tell_usage(call.command.name, call.manners.command_prefix)
-    if owners := [one for one in people if one in call.owners]:
+    if owners := [one for one in people if one in call.account.owners]:
         return gettext("Owners are always answered: %(people)s.") % {"people": join_words(owners)}
     row = find_chat_manners(call.chat)
     denied = dict.fromkeys([*parse_ids(row.denied_people if row else ""), *people])

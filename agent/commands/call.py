@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agent.domain.commands import Command
 from agent.domain.manners import Manners
 from agent.domain.persona import Persona
-from agent.domain.types import ChatAddress, IncomingMessage, Outbox
+from agent.domain.types import AccountSettings, ChatAddress, IncomingMessage, Outbox
 from agent.record.manners import load_manners_table
 from agent.record.quotas import AnswerQuotas
 
@@ -33,7 +33,7 @@ class CommandServices:
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
-    """Who gives which command where. ``quoted_id`` is the client's id of a message it quotes."""
+    """Who gives which command where."""
 
     command: Command
     message: IncomingMessage
@@ -41,9 +41,8 @@ class CommandCall:
     session_pk: int
     persona: Persona
     manners: Manners
-    owners: frozenset[str]
+    account: AccountSettings
     services: CommandServices
-    quoted_id: str = ""
     has_stopped: bool = False
     """Of ``stop``: whether an answer was stopped."""
 
@@ -53,7 +52,12 @@ class CommandCall:
 
     @property
     def is_owner(self) -> bool:
-        return self.message.sender_id in self.owners
+        return self.message.sender_id in self.account.owners
+
+    @property
+    def quoted_id(self) -> str:
+        """The client's id of the message that it quotes, "" for none."""
+        return self.message.quoted_id
 
     @property
     def author(self) -> str:

@@ -15,12 +15,14 @@ from agent.commands.explaining import explain
 from agent.domain.commands import Command, CommandName
 from agent.domain.errors import choose_language
 from agent.domain.states import MessageState, RunState
-from agent.record.chat_messages import find_quoted_id
 from agent.record.command_orders import CommandOrder, carry_out_commands, load_last_words
 from agent.record.record import Record
 from agent.record.replies import RunCompletion
+from tools.text.readable import shorten_text
 
 State = MessageState
+#: Characters of what is said of a command: one message.
+MOST_CHARS = 4_000
 
 ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
     CommandName.HELP: everybody.tell_help,
@@ -79,21 +81,19 @@ class CommandDesk:
             run.pending.session_pk,
             run.active.persona,
             run.active.manners,
-            run.active.account.owners,
+            run.active.account,
             self.services,
-            run.message.quoted_id,
         )
 
 
 def carry_out(call: CommandCall) -> str:
     """Do what is ordered; what is said of it, in the language of the chat. Runs in the database
     thread."""
-    call = replace(call, quoted_id=call.quoted_id or find_quoted_id(call.message_pk))
     words = load_last_words(call.session_pk)  # the command's own among them
     with translation.override(choose_language(words, call.persona.language)):
         if call.command.name.is_for_owners and not call.is_owner:
             return refuse(call)
-        return ACTIONS[call.command.name](call)
+        return shorten_text(ACTIONS[call.command.name](call), MOST_CHARS)
 
 
 def refuse(call: CommandCall) -> str:

@@ -24,6 +24,8 @@ BY_ROW = frozenset(
         *(Reason.BLOCKED, Reason.NOT_LISTED, Reason.GROUPS_OFF),
     }
 )
+#: States whose detail says nothing of what went wrong inside.
+OF_NO_ANSWER = frozenset({State.SILENT, State.RECORDED, State.EXPIRED})
 ERROR_CHARS, NAME_CHARS, LISTED = 200, 64, 20
 
 
@@ -89,7 +91,7 @@ def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
 
 def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
     detail = heard.detail[:ERROR_CHARS]
-    if not detail or (heard.state == State.FAILED and not is_owner):
+    if not detail or not (is_owner or heard.state in OF_NO_ANSWER):
         return ""
     if heard.reason in BY_ROW:
         return gettext("By the row “%(row)s”.") % {"row": detail}

@@ -57,7 +57,8 @@ def choose_chat_model(call: CommandCall) -> str:
     found = None if wanted.casefold() in DEFAULT else _find(endpoints, wanted)
     if found is None and wanted.casefold() not in DEFAULT:
         return _not_there(wanted, endpoints)
-    change_chat_manners(call.chat, call.author, endpoint_id=found.pk if found else None)
+    if found is not None or call.manners.endpoint is not None:
+        change_chat_manners(call.chat, call.author, endpoint_id=found.pk if found else None)
     if found is None:
         return gettext("From the next message on, no model is chosen for this chat alone.")
     return gettext("From the next message on, %(name)s is asked first here.") % {"name": found.name}

@@ -3,11 +3,6 @@
 from agent.models import Message
 
 
-def find_quoted_id(message_pk: int) -> str:
-    """The client's id of what the message quotes, "" for nothing."""
-    return Message.objects.values_list("quoted_id", flat=True).get(pk=message_pk) or ""
-
-
 def find_sender(session_pk: int, message_id: str) -> str:
     """Who said the message with this id of the client, as far as that is on record of the chat; ""
     for the bot itself, and where nothing is known."""

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from agent.chat.conversation import ConversationHandler
 from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
-from agent.domain.answer_policy import AnswerLimits
+from agent.domain.answer_policy import AnswerLimits, AnswerPolicy
 from agent.domain.types import AccountSettings, ChatAddress
 from agent.models import Message
 from agent.record.accounts import AccountRows
@@ -26,17 +26,19 @@ OWNER, MEMBER = "20009", "20001"
 
 
 class Owned(Mailbox):
-    """The way out of an account that belongs to somebody; each message gets an id of its own."""
+    """The way out of an account that belongs to somebody; whom it answers is for a test to say."""
+
+    answers = AnswerPolicy()
 
     def account_settings(self, account: str) -> AccountSettings:
-        return AccountSettings(owners=frozenset({OWNER}))
+        return AccountSettings(owners=frozenset({OWNER}), answers=self.answers)
 
 
 class Room:
     """What is said in chats of one account, and what comes of it."""
 
-    def __init__(self, record: Record, quotas: AnswerQuotas) -> None:
-        self.record, self.mailbox, self.model = record, Owned(), Script()
+    def __init__(self, record: Record, quotas: AnswerQuotas, mailbox: Owned) -> None:
+        self.record, self.mailbox, self.model = record, mailbox, Script()
         self.groups: list[tuple[str, str, bool, str]] = []
         self.stopped = False
         engines = PersonaEngines(Engine(self.model, ToolRegistry()))
@@ -86,5 +88,5 @@ async def room(transactional_db: None, settings: Any) -> AsyncIterator[Room]:
     mailbox = Owned()
     quotas = AnswerQuotas(AccountRows(mailbox), AnswerLimits(10, 50, 0, 0), 0)
     record = Record(PROCESS, SettingsCache(), lambda: None, quotas, AccountRows(mailbox))
-    yield Room(record, quotas)
+    yield Room(record, quotas, mailbox)
     await record.close()

@@ -4,6 +4,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.model_roles import ModelRole
 from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
 from agent.record.manners import load_manners_table
@@ -77,7 +78,7 @@ async def test_what_names_nobody_denies_nobody(room, arguments):
 
 async def test_allow_lists_people_only_where_a_list_counts(room):
     await room.order("/allow 20002")
-    assert (await row_of_the_chat()).allowed_people == ""
+    assert not await Manners.objects.aexists()
     await Manners.objects.acreate(name="few", allowed_people="20005")
     await room.order("/allow 20002")
     assert (await row_of_the_chat()).allowed_people.split() == ["20005", "20002"]
@@ -147,3 +148,9 @@ async def test_others_change_nothing_and_a_group_is_not_told_so(room):
     assert "Only owners" in await room.say("/off", PRIVATE)
     assert not await Manners.objects.aexists()
     assert not await ToolConfigChange.objects.aexists()
+
+
+async def test_allow_says_that_the_account_itself_does_not_answer_somebody(room):
+    room.mailbox.answers = AnswerPolicy(blocked_people=frozenset({"20002"}))
+    assert "page of this bot" in await room.order("/allow 20002")
+    assert "Answered here: 20003" in await room.order("/allow 20003")
