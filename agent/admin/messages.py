@@ -54,6 +54,7 @@ class MessageAdmin(StateRecordAdmin):
                     "words",
                     "media_list",
                     "media_text",
+                    "context_text",
                     "created_at",
                 )
             },

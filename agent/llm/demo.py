@@ -79,7 +79,8 @@ class DemoModel:
 
 def _question(request: LLMRequest) -> str:
     content = next((m["content"] for m in reversed(request.messages) if m["role"] == "user"), "")
-    return strip_frame(content_text(content)).strip()
+    words, _, _ = strip_frame(content_text(content)).partition("\n⟦")  # fences stand behind them
+    return words.strip()
 
 
 def _language(text: str) -> str:
