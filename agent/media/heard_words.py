@@ -95,6 +95,13 @@ class HeardWords:
     async def ask_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
         return await self._source.fetch_message(chat, message_id)
 
+    def has_only_media(self, segments: Sequence[dict[str, Any]]) -> bool:
+        """Whether nothing was said but pictures, voice, videos and files."""
+        media = self._source.parse_refs(segments)
+        return bool(media) and len(media) == sum(
+            one.get("type") not in ("at", "reply") for one in segments
+        )
+
     async def open_forwards(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]], room: _Room
     ) -> list[dict[str, Any]]:
@@ -150,7 +157,8 @@ class _Quotes:
 
     async def find(self, message_id: str, level: int = 1) -> dict[str, Any] | None:
         """The message as a value of its fence, with what it quotes itself; None where neither the
-        record nor the client knows it, or where it was shown before."""
+        record nor the client knows it, where it was shown before, and where it is nothing but
+        media, which are read with those of the message that quotes it."""
         if level > LEVELS or message_id in self._room.seen:
             return None
         self._room.seen.add(message_id)
@@ -170,10 +178,13 @@ class _Quotes:
             value = self._value(message_id, asked.sender_id, asked.sender_name, asked.happened_at)
             text, quoted_id, segments = asked.text, asked.quoted_id, asked.segments
         value["text"] = self._room.take_quote(text)
-        if quoted_id and (inner := await self.find(quoted_id, level + 1)):
+        inner = await self.find(quoted_id, level + 1) if quoted_id else None
+        if inner:
             value["quotes"] = inner
         if inside := await self._words.open_forwards(self._chat, segments, self._room):
             value["forwarded"] = inside
+        if level == 1 and not (inner or inside) and self._words.has_only_media(segments):
+            return None
         return value
 
     async def _ask(self, message_id: str) -> ForwardedMessage | None:

@@ -116,11 +116,12 @@ def load_media(message_pks: Sequence[int]) -> list[list[MediaRow]]:
 
 def load_segments(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]] | None]:
     """The segments of the newest message with each (session, client's id); None for one that is not
-    on record."""
-    found = []
+    on record, none for one that was recalled."""
+    found: list[list[dict[str, Any]] | None] = []
     for session_pk, message_id in wanted:
         rows = Message.objects.filter(session_id=session_pk, message_id=message_id).order_by("-pk")
-        found.append(rows.values_list("segments", flat=True).first())
+        row = rows.values_list("segments", "recalled_at").first()
+        found.append(None if row is None else [] if row[1] else row[0])
     return found
 
 

@@ -95,8 +95,7 @@ async def test_a_picture_in_a_quoted_message_is_seen(live, model, file_server: F
         assert asked(bot) == []  # the message is on record
     seen, request = model.requests
     assert colour_of(shown(seen)[0][1]) == "blue"
-    spoken, _, _ = words(request).partition("\n⟦")
-    assert spoken.endswith(f"[回复:{earlier['message_id']}] quoted? 【图片内容】: 蓝")
+    assert words(request).endswith(f"[回复:{earlier['message_id']}] quoted? 【图片内容】: 蓝")
 
 
 async def test_a_quoted_message_that_is_not_on_record_is_asked_for(

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, IncomingMessage
 from agent.media import heard_words
 from agent.media.file_store import FileStore
 from agent.media.heard_words import NODES, HeardWords
+from agent.media.media_store import load_segments
 from agent.media.pipeline import MediaPipeline
 from agent.models import Message
 from agent.record.chat_record import MessageRecall, record_recalls
@@ -49,6 +51,21 @@ class Talker(Client):
         if self.hangs:
             await asyncio.Event().wait()
         return self.forwarded
+
+
+class Pictured(Talker):
+    """Its segments hold pictures, and no forwards."""
+
+    def has_forward(self, segments: Sequence[dict[str, Any]]) -> bool:
+        return False
+
+    def parse_refs(
+        self,
+        segments: Sequence[dict[str, Any]],
+        message_id: str = "",
+        origin: MediaOrigin = "message",
+    ) -> list[MediaRef]:
+        return [MediaRef("image") for one in segments if one["type"] == "image"]
 
 
 def told(text: str, *, segments: Any = (), **fields: Any) -> ForwardedMessage:
@@ -118,6 +135,22 @@ async def test_a_recalled_message_is_quoted_without_its_words(record: Record):
     await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
     (value,) = await heard(record, Talker(), quoted_id="5")
     assert value["text"] == RECALLED
+
+
+async def test_a_quote_of_nothing_but_media_is_no_words(record: Record):
+    image, words = {"type": "image", "data": {}}, {"type": "text", "data": {"text": "a"}}
+    client = Pictured(known={"5": told("[图片]", segments=[image])})
+    assert await heard(record, client, quoted_id="5") == []
+    client.known["6"] = told("[图片]a", segments=[image, words])
+    assert [one["text"] for one in await heard(record, client, quoted_id="6")] == ["[图片]a"]
+
+
+async def test_the_media_of_a_recalled_message_are_not_read(record: Record):
+    pending = await put(record, message("x", GROUP, message_id="5", segments=[{"type": "image"}]))
+    wanted = (pending.session_pk, "5")
+    assert await record.submit(load_segments, wanted) == [{"type": "image"}]
+    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    assert await record.submit(load_segments, wanted) == []
 
 
 async def test_a_long_quote_is_cut(record: Record):
