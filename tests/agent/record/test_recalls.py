@@ -91,7 +91,7 @@ def test_the_words_of_a_recalled_message_leave_those_that_quote_it():
     fence = fence_values(FenceKind.QUOTED, [{"message_id": "4", "text": "keep", "quotes": inner}])
     Message.objects.filter(pk=quoting.pk).update(context_text=fence)
     recall("5", GROUP)
-    left = Message.objects.get(pk=quoting.pk).context_text
+    left = Message.objects.get(pk=quoting.pk).context_text or ""
     assert "secret" not in left
     assert "keep" in left
     assert RECALLED in left
