@@ -163,6 +163,7 @@ def build_reply_tool(
         "或需要引用、@ 他人、附带图片时使用。回复成功后，本轮的最终回答不会再发送。",
         lenient=True,
         needs_chat=True,
+        traits=("speaks",),
         default_config=DefaultConfig(timeout_seconds=180),
         on_timeout="回复可能已送达，请勿重发",
     )

@@ -90,6 +90,7 @@ def build_sticker_tool(
         "用几个词说明想要的表情，例如“开心”“无语 猫”。",
         lenient=True,
         needs_chat=True,
+        traits=("speaks",),
         is_on=box.has_any,
         default_config=DefaultConfig(timeout_seconds=240),
         on_timeout="表情可能已送达，请勿重发",

@@ -39,6 +39,7 @@ def build_image_tool(gallery: ChatImages | None, files: FileStore) -> FunctionTo
         "msg_id 和 media_index 只能给出一个。",
         lenient=True,
         needs_chat=True,
+        traits=("speaks",),
         is_on=lambda: gallery is not None,
         default_config=DefaultConfig(timeout_seconds=240),
         on_timeout="图片可能已送达，请勿重发",

@@ -93,6 +93,7 @@ def check_message_arguments(
     "适合在较慢的操作之前先告知用户，或发送纯文本以外的内容；最终回答不需要用它发送。",
     lenient=True,
     needs_chat=True,
+    traits=("speaks",),
     default_config=DefaultConfig(timeout_seconds=240),
     on_timeout=UNCONFIRMED,
     own_checks=check_message_arguments,

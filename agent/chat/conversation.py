@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from agent.chat.command_answers import CommandAnswers, StopAnswer, stop_nothing
 from agent.chat.earlier_messages import hear_earlier
@@ -277,5 +278,8 @@ class ConversationHandler:
             watch=self.watch,
             is_gated=is_gated and not (pending.is_later_result or active.gate.is_continuing),
             discoveries=RunDiscoveries(pending.session_pk, active.discovered),
-            has_spoken=lambda: sender.has_spoken,
+            has_spoken=lambda: run.has_answered,
+            say=partial(self.speaker.say_beside, run)
+            if run.active.manners.says_beside_calls
+            else None,
         )

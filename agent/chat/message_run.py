@@ -22,7 +22,15 @@ class MessageRun:
     """What else was said in the group, fenced, where it is shown."""
     notes: list[str] = field(default_factory=list)
     """For the record: what was left out, and why."""
+    asides: int = 0
+    """Messages with what the model wrote beside its calls; they are no answer."""
 
     @property
     def message(self) -> IncomingMessage:
         return self.pending.message
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a tool has said something, so that nothing more needs to be said."""
+        only_asides = self.asides > 0 and len(self.sender.said) == self.asides
+        return self.sender.has_spoken and not only_asides

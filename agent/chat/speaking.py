@@ -74,6 +74,7 @@ class Speaker:
             delivery = await run.sender.send(parts, words, tool_call_pk=call_pk)
             if delivery.state == State.FAILED:
                 break
+            run.asides += 1
 
     async def resume(self, run: MessageRun, answer: RecordedAnswer) -> SendResult | None:
         """Send what is left of an answer that an earlier process had put on record; the outcome,
@@ -161,4 +162,6 @@ def _cut(run: MessageRun, text: str) -> str:
 
 def _is_refused(sent: SendResult) -> bool:
     """Whether a merged forward was certainly not sent, and the same words may be otherwise."""
-    return sent.delivery.state == State.FAILED and sent.delivery != NOT_CONNECTED
+    delivery = sent.delivery
+    is_away = delivery.pause is not None or delivery == NOT_CONNECTED
+    return delivery.state == State.FAILED and not is_away

@@ -62,6 +62,11 @@ def find_fault(response: LLMResponse) -> AnswerFault | None:
     return AnswerFault.REPEATING if is_repeating(response.text) else None
 
 
+def is_sayable(text: str) -> bool:
+    """Whether what a model wrote beside its calls may be said in a chat."""
+    return bool(text.strip()) and not (looks_like_calls(text) or is_repeating(text))
+
+
 def describe_fault(fault: AnswerFault, response: LLMResponse) -> str:
     """The fault in words, for the record."""
     match fault:

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from agent.domain.states import StepPhase, ToolCallState
-from agent.llm.base import LLMClient, ToolCallRequest
+from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.completion import calling_message
 from agent.llm.messages import ChatMessage
 from agent.llm.meter import spending_for
 from agent.record.deferred_calls import INTERRUPTED, DeferredCall
-from agent.run.answers import find_fault
+from agent.run.answers import find_fault, is_sayable
 from agent.run.endings import (
     OUT_OF_CALLS,
     end_with_answer,
@@ -35,7 +35,14 @@ from agent.run.model_call import (
     requested_calls,
 )
 from agent.run.services import get_services
-from agent.run.task import PendingCall, RunProgress, RunRequest, RunResult, StepJournal
+from agent.run.task import (
+    PendingCall,
+    RunProgress,
+    RunRequest,
+    RunResult,
+    StepJournal,
+    WordsBeside,
+)
 from agent.run.tool_results import (
     build_skipped_result,
     call_outcome,
@@ -100,6 +107,8 @@ class Engine:
             pks = await journal.record_step(step)
             progress.unrecorded = []
             progress.add(response.message)
+            if task.say is not None:
+                await self._say_beside(task.say, task, response, pks[0])
             calls = [
                 PendingCall(pk, call) for pk, call in zip(pks, response.tool_calls, strict=True)
             ]
@@ -168,6 +177,19 @@ class Engine:
         for message in drop_repeated_messages(following, progress.following_ids):
             progress.add(message)
         return ended_by
+
+    async def _say_beside(
+        self, say: WordsBeside, task: RunRequest, response: LLMResponse, first_pk: int
+    ) -> None:
+        """Say what the model wrote beside its calls, unless one of them ends the run or speaks
+        itself."""
+        if not is_sayable(response.text):
+            return
+        for call in response.tool_calls:
+            for trait in ("ends_run", "speaks"):
+                if await self._has_trait(task, call.name, trait):
+                    return
+        await say(response.text.strip(), first_pk)
 
     async def _has_trait(self, task: RunRequest, name: str, trait: str) -> bool:
         return _is(trait, await self.registry.get_tool_spec(name, task.context.availability()))

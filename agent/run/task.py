@@ -1,6 +1,6 @@
 """A run as the loop sees it: the request, its state, and its result."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -13,6 +13,8 @@ from agent.record.steps import CallOutcome, NewStep
 from agent.run.answers import AnswerFault
 from agent.run.toolbox import RunDiscoveries
 from tools.contract import ToolExecutionContext, ToolExecutionResult
+
+WordsBeside = Callable[[str, int], Awaitable[None]]
 
 
 class StepJournal(Protocol):
@@ -56,6 +58,9 @@ class RunRequest:
     """The deferred tools that were found before, and those that this run finds."""
     has_spoken: Callable[[], bool] = lambda: False
     """Whether a tool of the run has said something: then the final answer may be empty."""
+    say: WordsBeside | None = None
+    """Says what the model wrote beside its calls, before they are made; it is given the key of the
+    first of them. None: that is not said."""
     accepts_nothing: bool = False
     """Whether an answer that is still empty when it was asked for once more is an answer."""
 

@@ -1,14 +1,19 @@
 """Answers longer than one message: in parts, or as a merged forward."""
 
+import asyncio
 import random
+import signal
+from collections.abc import Callable
 
 import pytest
 
 from agent.domain.answer_parts import split_answer
 from tests.cast import fresh_id
 from tests.e2e.chat import client, verdict
+from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import Frame, failed, ok, spoken
 from tests.live_server import LiveServer
+from tests.scripted_model import Call, calls, held
 
 
 def paragraphs(count: int, length: int) -> str:
@@ -144,3 +149,97 @@ async def test_an_answer_that_only_looks_like_codes_arrives_as_it_is(live, model
         await bot.say_private(fresh_id(), "hi")
         said = [spoken(await bot.next_action()) for _ in range(2)]
         assert said == split_answer(words, 2_000)
+
+
+# --- Crashes ----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("boundary", ["frame_written", "answer_received"])
+async def test_a_crash_between_parts_repeats_none_and_loses_none(start_server, model, boundary):
+    """Checklist 84."""
+    model.script([LONG])
+    server, user, account = start_server(FROST_FAULT=boundary), fresh_id(), fresh_id()
+    async with client(server, account) as bot:
+        if boundary == "frame_written":
+            bot.stay_silent()
+        await bot.say_private(user, "tell me all")
+        heard = [spoken(await bot.next_action())]
+        assert await asyncio.to_thread(server.exit_code, 10) == -signal.SIGKILL
+    await asyncio.to_thread(server.restart, FROST_FAULT="")
+    async with client(server, account) as bot:
+        assert await states(server, user, 3) == [
+            (1, "unknown"),
+            (2, "delivered"),
+            (3, "delivered"),
+        ]
+        assert heard + [spoken(action) for action in bot.actions] == PARTS
+        assert await verdict(server, user) == ("answered", "private")
+    assert server.rows("SELECT final_text FROM agent_run") == [{"final_text": LONG}]
+
+
+@pytest.mark.slow
+async def test_a_crash_while_a_forward_is_under_way_sends_nothing_again(start_server, model):
+    """Checklist 93."""
+    model.script([HUGE])
+    server, user, account = start_server(FROST_FAULT="frame_written"), fresh_id(), fresh_id()
+    async with client(server, account) as bot:
+        bot.stay_silent()
+        await bot.say_private(user, "tell me all")
+        await bot.next_action()
+        assert await asyncio.to_thread(server.exit_code, 10) == -signal.SIGKILL
+    await asyncio.to_thread(server.restart, FROST_FAULT="")
+    async with client(server, account) as bot:
+        assert await states(server, user, 1) == [(0, "unknown")]
+        assert await verdict(server, user) == ("answered", "private")
+        assert bot.actions == []
+
+
+async def test_an_answer_planned_while_the_account_is_away_is_sent_when_it_is_back(live, model):
+    model.script([held(HUGE)])
+    user, account = fresh_id(), fresh_id()
+    async with client(live, account) as bot:
+        await bot.say_private(user, "tell me all")
+        await model.wait_for_requests(1)
+    model.release()
+    async with client(live, account) as bot:
+        bot.answer_with(lambda action: is_refused(action, failed(1404)))
+        parts = split_answer(HUGE, 2_000)
+        assert (await bot.next_action())["action"] == "send_private_forward_msg"
+        assert [spoken(await bot.next_action()) for _ in parts] == parts
+
+
+# --- Beside calls -----------------------------------------------------------------
+
+
+@pytest.fixture
+def talkative(start_server: Callable[..., LiveServer]) -> LiveServer:
+    """A server whose row says that words beside calls are sent."""
+    server = start_server()
+    cockpit = Cockpit(server)
+    cockpit.fill("/admin/agent/manners/add/", name="aside", says_beside_calls="true")
+    cockpit.close()
+    return server
+
+
+@pytest.mark.slow
+async def test_words_beside_a_call_are_said_before_it_is_made(talkative, model):
+    weather = Call("get_weather", {"city": "Paris"})
+    speaking = Call("send_message", {"messages": [{"type": "plain", "text": "sent"}]})
+    model.script(
+        [
+            calls(weather, content="我来查一下"),
+            calls(speaking, content="not said"),
+            "It rains",
+            "next",
+        ]
+    )
+    user = fresh_id()
+    async with client(talkative) as bot:
+        await bot.say_private(user, "how is it?")
+        heard = [spoken(await bot.next_action()) for _ in range(3)]
+        assert heard == ["我来查一下", "sent", "It rains"]
+        await bot.say_private(user, "and now?")
+        assert spoken(await bot.next_action()) == "next"
+    said = [one["content"] for one in model.requests[-1].messages if one["role"] == "assistant"]
+    assert said == heard

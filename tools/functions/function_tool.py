@@ -57,7 +57,7 @@ NonBlank = Annotated[str, Field(pattern=r"\S")]
 
 ToolStage = Literal["timing", "action", "both"]
 """When a tool is offered: to the timing gate, to the planner after it, or to both."""
-ToolTrait = Literal["ends_run", "exclusive", "repeatable"]
+ToolTrait = Literal["ends_run", "exclusive", "repeatable", "speaks"]
 """``ends_run``: its success is the end of the run. ``exclusive``: made only when it is the one call
 of an answer. ``repeatable``: a call that a crash cut off is made again, with
 ``invocation.begun_at``."""
