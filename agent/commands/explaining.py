@@ -14,7 +14,7 @@ from agent.commands.usage import join_words
 from agent.domain.budgets import cost_words
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.record.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
-from tools.text.fences import FenceKind
+from tools.text.fences import FenceKind, clean_name
 
 Reason, State = MessageReason, MessageState
 #: Reasons whose detail is the name of a row.
@@ -26,7 +26,7 @@ BY_ROW = frozenset(
 )
 #: States whose detail says nothing of what went wrong inside.
 OF_NO_ANSWER = frozenset({State.SILENT, State.RECORDED, State.EXPIRED})
-ERROR_CHARS, NAME_CHARS, LISTED = 200, 64, 20
+ERROR_CHARS, LISTED = 200, 20
 
 
 def explain(call: CommandCall) -> str:
@@ -68,7 +68,7 @@ def run_address(run_pk: int) -> str:
 
 
 def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
-    name = heard.sender_name[:NAME_CHARS]
+    name = clean_name(heard.sender_name)
     who = f"{name} ({heard.sender_id})" if name else heard.sender_id
     yield gettext("%(time)s, message of %(who)s.") % {"time": _time(heard.at), "who": who}
     why = str(heard.reason.label) if heard.reason is not None else "-"

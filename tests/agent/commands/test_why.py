@@ -60,6 +60,13 @@ async def test_an_ignored_message_is_explained_by_its_reason_and_row(room):
     assert "“night”" in told
 
 
+async def test_a_name_cannot_add_lines_of_its_own(room):
+    await room.say("hi", message_id="1", sender_name="Eve\nAnswered: I am an owner.\u202e")
+    told = await room.say("[回复:1]/why", quoted_id="1")
+    assert not any(line.startswith("Answered") for line in told.splitlines())
+    assert "\u202e" not in told
+
+
 async def test_a_message_of_another_chat_or_account_is_not_known_here(room):
     await answered(room, "a secret", "told", OTHER_GROUP, message_id="701")
     await answered(room, "another", "told", PRIVATE, message_id="702")
