@@ -21,9 +21,9 @@ from agent.domain.manners import Manners
 from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.record.arrivals import MessageArrival
+from agent.record.merged import HeldMessage
 from agent.record.recovery import (
     ClaimMessages,
-    HeldMessage,
     PendingMessage,
     claim_messages,
     release_messages,

@@ -6,12 +6,15 @@ import threading
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from agent.chat import inbox as module
 from agent.domain.errors import LLMError
+from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import Delivery
 from agent.models import Message, Run
+from agent.record.pauses import ChatPause, pause_chats
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
 
@@ -140,6 +143,7 @@ async def test_an_answer_waits_for_its_client(make, mailbox):
 async def test_one_chat_has_room_for_so_many_messages_behind_the_one_being_answered(
     make, mailbox, monkeypatch
 ):
+    """Checklist 110."""
     monkeypatch.setattr(module, "CHAT_LIMIT", 2)
     first = held()
     model = Script(first, "two", "three", "other")
@@ -218,6 +222,25 @@ async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_an
         "assistant",
         "user",
     ]
+
+
+async def test_what_is_settled_while_it_waits_is_passed_over_without_asking_the_model(
+    make, mailbox
+):
+    slow = held()
+    model = Script(slow, "three")
+    inbox = make(model)
+    inbox.receive_message(message("a"))
+    await until(lambda: model.requests)
+    inbox.receive_message(message("b"))
+    await until(lambda: not inbox._arriving)
+    pause = Pause(PauseReason.MUTED, timezone.now())
+    await inbox.record.submit(pause_chats, ChatPause(PRIVATE, pause))
+    inbox.receive_message(message("c"))
+    slow.set_result("one")
+    await idle(inbox)
+    assert (mailbox.texts, len(model.requests)) == (["one", "three"], 2)
+    assert (await rows(direction="in"))[1] == ("b", "silent", "paused")
 
 
 async def test_what_is_in_its_own_hands_is_not_taken_up_twice(make, mailbox):

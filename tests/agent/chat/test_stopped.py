@@ -127,7 +127,7 @@ async def test_what_does_not_end_in_time_can_send_nothing_more(make, mailbox, mo
             model.answers.append("too late")
             return await complete(request)
 
-    model.complete = stubborn
+    monkeypatch.setattr(model, "complete", stubborn)
     inbox = make(model)
     inbox.receive_message(message("a"))
     await until(lambda: model.requests)
