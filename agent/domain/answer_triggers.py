@@ -93,7 +93,7 @@ def _why_answered(message: IncomingMessage, manners: Manners, occasion: Occasion
     if occasion.is_decision:
         return Reason.DECISION
     is_private = message.chat.kind == "private"
-    if occasion.is_command and (is_private or manners.groups or occasion.is_owner):
+    if occasion.is_command and (is_private or _may_command(message, manners, occasion)):
         return Reason.COMMAND
     if is_private:
         return Reason.PRIVATE
@@ -106,6 +106,15 @@ def _why_answered(message: IncomingMessage, manners: Manners, occasion: Occasion
     if manners.wake_quote and occasion.quotes_bot:
         return Reason.QUOTE
     return _why_woken(message.spoken_text, manners, occasion)
+
+
+def _may_command(message: IncomingMessage, manners: Manners, occasion: Occasion) -> bool:
+    """Whether a command in a group is for this bot: others know the program's own prefix too, so
+    that it has to address the bot, unless an owner gives it or a row names the prefix."""
+    if occasion.is_owner:
+        return True
+    is_ours = "command_prefix" in manners.said_by or message.mentions_bot or occasion.quotes_bot
+    return manners.groups and (is_ours or _holds_name(message.spoken_text, manners.wake_names))
 
 
 def _why_woken(typed: str, manners: Manners, occasion: Occasion) -> MessageReason:

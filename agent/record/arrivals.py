@@ -222,6 +222,8 @@ class ArrivalStore:
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
         decision = decide_trigger(message, manners, occasion)
+        if decision.reason != Message.Reason.COMMAND:
+            command = None
         if early_recalls.was_recalled(message.chat, message.message_id, arrival.received_at):
             decision = TriggerDecision(State.SILENT, Message.Reason.RECALLED)
         if decision.is_to_be_answered and not (command or reply):

@@ -45,7 +45,7 @@ async def test_stop_ends_the_answer_under_way_and_is_answered_at_once(live, mode
     group, person = fresh_id(), fresh_id()
     await bot.say_group(group, person, "tell me everything")
     await model.wait_for_requests(1)
-    await bot.say_group(group, person, "/stop", mention=False)
+    await bot.say_group(group, person, "/stop")
     assert "Stopped." in spoken(await bot.next_action())
     model.release()
     row = await live.row(

@@ -13,6 +13,7 @@ from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 
 NOW = timezone.now()
+OWN_PREFIX = Manners(command_prefix="#", said_by={"command_prefix": "row"})
 MANNERS = Manners(wake_names=("Frost", "小霜", "f.r."))
 
 
@@ -135,7 +136,11 @@ def test_an_old_message_that_nobody_would_answer_keeps_its_own_reason():
         (Manners(wake_chance=100.0), said(), {"roll": 99.999}, "chance"),
         (Manners(wake_mention=False), said(mentions_bot=True), {}, "not_addressed"),
         (Manners(wake_quote=False), said(), {"quotes_bot": True}, "not_addressed"),
-        (Manners(), said("/help"), {"is_command": True}, "command"),
+        (Manners(), said("/help", mentions_bot=True), {"is_command": True}, "command"),
+        (Manners(), said("/why"), {"is_command": True, "quotes_bot": True}, "command"),
+        (Manners(), said("/help"), {"is_command": True, "is_owner": True}, "command"),
+        (Manners(), said("/help"), {"is_command": True}, "not_addressed"),
+        (OWN_PREFIX, said("#help"), {"is_command": True}, "command"),
         (Manners(), said("批准 1"), {"is_decision": True}, "decision"),
     ],
 )
