@@ -32,6 +32,10 @@ async def bot(live: LiveServer, model: ScriptedModel) -> AsyncIterator[FakeOneBo
         await connected.next_action()
         cockpit = await asyncio.to_thread(Cockpit, live)
         await asyncio.to_thread(cockpit.own, connected.self_id, str(OWNER))
+        row = {"name": connected.self_id, "enabled": "on", "command_prefix": "/"}
+        await asyncio.to_thread(
+            cockpit.save, "/admin/agent/manners/add/", row | {"account": connected.self_id}
+        )
         cockpit.close()
         yield connected
 

@@ -11,7 +11,7 @@ from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
 from agent.domain.answer_policy import AnswerLimits, AnswerPolicy
 from agent.domain.types import AccountSettings, ChatAddress
-from agent.models import Message
+from agent.models import Manners, Message
 from agent.record.accounts import AccountRows
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
@@ -85,6 +85,7 @@ def newest(**where: Any) -> Any:
 @pytest.fixture
 async def room(transactional_db: None, settings: Any) -> AsyncIterator[Room]:
     settings.LANGUAGE_CODE = "en"
+    await Manners.objects.acreate(name="ours", command_prefix="/")
     mailbox = Owned()
     quotas = AnswerQuotas(AccountRows(mailbox), AnswerLimits(10, 50, 0, 0), 0)
     record = Record(PROCESS, SettingsCache(), lambda: None, quotas, AccountRows(mailbox))
