@@ -6,6 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.domain import merging
+from agent.llm.messages import strip_frame
 from agent.models import Manners, Message, Run
 from agent.record.merged import HeldMessage, merge_messages
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
@@ -34,6 +35,8 @@ async def test_what_one_person_says_within_the_window_is_answered_together(make,
         inbox.receive_message(message(text, chat, mentions_bot=text == "hi"))
     await idle(inbox)
     assert len(model.requests) == len(mailbox.sent) == 1
+    said = [strip_frame(one["content"]) for one in model.requests[0].messages[1:]]
+    assert said == ["hi", "it is", "me"]
     found = await ends()
     assert [one[:2] for one in found] == [(text, "answered") for text in ("hi", "it is", "me")]
     assert [reason for *_, reason in found] == [
