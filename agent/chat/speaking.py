@@ -16,6 +16,7 @@ from agent.chat.final_answer import (
     split_pieces,
 )
 from agent.chat.message_run import MessageRun
+from agent.domain.failures import is_refused
 from agent.domain.manners import MOST_PART_CHARS, MarkdownStyle
 from agent.domain.states import MessageState
 from agent.markdown.answer_pieces import AnswerPiece, prepare_answer
@@ -162,6 +163,4 @@ def _cut(run: MessageRun, text: str) -> str:
 
 def _is_refused(sent: SendResult) -> bool:
     """Whether a merged forward was certainly not sent, and the same words may be otherwise."""
-    delivery = sent.delivery
-    is_away = delivery.pause is not None or delivery == NOT_CONNECTED
-    return delivery.state == State.FAILED and not is_away
+    return is_refused(sent.delivery, NOT_CONNECTED.error)
