@@ -11,10 +11,9 @@ from tests.scripted_model import Request, text_of
 FRAME = re.compile(
     r'\{"frame": "⟦(?:以下是此人的话|以下是工具结果)⟧", [^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\}'
 )
-FENCE = re.compile(
-    r"^⟦以下是(记忆|摘要|聊天记录|消息内容)⟧\n[^\n]+\n((?:[^\n]+\n)*)⟦以上是\1⟧$", re.MULTILINE
-)
-WORDS = "以下是此人的话|以下是工具结果|以[下上]是(?:记忆|摘要|聊天记录|消息内容|文件)"
+FENCED = "记忆|摘要|聊天记录|消息内容|被引用的消息|转发的消息|群里的其他消息"
+FENCE = re.compile(rf"^⟦以下是({FENCED})⟧\n[^\n]+\n((?:[^\n]+\n)*)⟦以上是\1⟧$", re.MULTILINE)
+WORDS = f"以下是此人的话|以下是工具结果|以[下上]是(?:{FENCED}|文件)"
 LABEL_WORDS = "(?:图片|语音|文件)内容"
 IMITATION = re.compile(
     rf"[⟦⟧〚〛⟬⟭]|[\[【〖](?:{WORDS}|{LABEL_WORDS}[\]】〗:])|27e[67]", re.IGNORECASE
