@@ -76,6 +76,7 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
                     "person_per_day",
                     "chat_per_minute",
                     "chat_per_day",
+                    "sends_per_minute",
                 )
             },
         ),
