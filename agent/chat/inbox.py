@@ -109,13 +109,13 @@ class Inbox:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
 
-    async def stop(self, chat: ChatAddress) -> bool:
-        """Stop the answer under way in ``chat``, in whatever process; whether there was one. What
-        waits behind it is answered."""
+    async def stop(self, chat: ChatAddress, reason: MessageReason = MessageReason.STOPPED) -> bool:
+        """Stop the answer under way in ``chat``, in whatever process, for ``reason``; whether there
+        was one. What waits behind it is answered."""
         work = self._under_way.get(chat)
         if work is None or work.task is asyncio.current_task():
-            return await self.record.submit(stop_chats, chat)
-        await self._stop_work(work, MessageReason.STOPPED)
+            return await self.record.submit(stop_chats, (chat, reason))
+        await self._stop_work(work, reason)
         return True
 
     async def drop_recalled(self, recalled: Sequence[RecalledMessage]) -> None:

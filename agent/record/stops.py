@@ -57,9 +57,10 @@ def stop_runs(wish: StopRequest) -> StopOutcome:
 
 
 @for_each
-def stop_chats(chat: ChatAddress) -> bool:
-    """Stop what is answered in a chat, by whatever process; whether there was anything. Commands go
-    on."""
+def stop_chats(wish: tuple[ChatAddress, Message.Reason]) -> bool:
+    """Stop what is answered in a chat, by whatever process, for a reason; whether there was
+    anything. Commands go on."""
+    chat, reason = wish
     session_pk = find_session(chat)
     if session_pk is None:
         return False
@@ -67,7 +68,7 @@ def stop_chats(chat: ChatAddress) -> bool:
         session_id=session_pk, direction=Message.Direction.IN, state=State.RUNNING
     )
     pks = list(running.exclude(reason=Reason.COMMAND).order_by("pk").values_list("pk", flat=True))
-    stopped = [_stop(pk, Reason.STOPPED).is_stopped for pk in pks]
+    stopped = [_stop(pk, reason).is_stopped for pk in pks]
     return any(stopped)
 
 

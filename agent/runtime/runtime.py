@@ -20,7 +20,8 @@ from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices, ListGroup, list_nowhere
 from agent.commands.desk import CommandDesk
 from agent.domain.model_roles import ModelRole
-from agent.domain.types import IncomingMessage, MediaSource, Outbox
+from agent.domain.states import MessageReason
+from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
 from agent.llm.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
 from agent.record.accounts import AccountRows
@@ -161,6 +162,11 @@ class Runtime:
         answered."""
         recalled = await self.record.submit(record_recalls, recall)
         await self._inbox.drop_recalled(recalled)
+
+    async def chat_paused(self, chat: ChatAddress) -> None:
+        """The account cannot speak in ``chat``: the answer under way there is stopped, which costs
+        no further model call."""
+        await self._inbox.stop(chat, MessageReason.PAUSED)
 
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""

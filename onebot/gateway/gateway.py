@@ -62,7 +62,7 @@ class Gateway:
         events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
         self._media = OneBotMedia(self._client)
         self.runtime = Runtime(self._delivery, self._media, [events], bots.list_group)
-        self._pauses = PauseWatch(self._client, self.runtime.record)
+        self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()

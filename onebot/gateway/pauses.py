@@ -3,7 +3,7 @@ and looked up again."""
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,9 +56,16 @@ _MANAGERS = ("admin", "owner")
 class PauseWatch:
     """Pauses chats and lifts pauses. Nothing of it is waited for by others."""
 
-    def __init__(self, client: OneBotClient, record: Record) -> None:
+    def __init__(
+        self,
+        client: OneBotClient,
+        record: Record,
+        stop: Callable[[ChatAddress], Coroutine[Any, Any, None]],
+    ) -> None:
+        """``stop`` ends the answer under way in a chat."""
         self._client = client
         self._record = record
+        self._stop = stop
         self._tasks: dict[ChatAddress | str, asyncio.Task[None]] = {}
         self._written: set[asyncio.Future[Any]] = set()
 
@@ -93,8 +100,10 @@ class PauseWatch:
             case "muted":
                 length = notice.seconds and timedelta(seconds=min(notice.seconds, LONGEST_MUTE))
                 self._pause(chat, Pause(Reason.MUTED, timezone.now() + length if length else None))
+                self._keep(chat, self._stop(chat))
             case "left":
                 self._pause(chat, Pause(Reason.LEFT))
+                self._keep(chat, self._stop(chat))
             case "all_muted":
                 self._keep(chat, self._pause_member(chat))
             case change:
@@ -105,6 +114,7 @@ class PauseWatch:
         member = await self._ask_member(chat)
         if member is None or member.get("role") not in _MANAGERS:
             self._pause(chat, Pause(Reason.ALL_MUTED))
+            await self._stop(chat)
 
     async def _find_end(self, chat: ChatAddress) -> None:
         """Put on record when a mute ends, if the client knows."""

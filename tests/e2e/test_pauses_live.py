@@ -177,3 +177,16 @@ async def test_a_message_that_is_refused_for_its_quote_is_sent_once_without_it(s
             "SELECT * FROM agent_message WHERE direction = 'out' AND state = 'delivered'"
         )
     assert row["detail"] == "retcode 200; without the quote: delivered"
+
+
+async def test_a_mute_stops_the_answer_under_way(live, model):
+    """It costs no further model call, and nothing is sent for it later."""
+    group = fresh_id()
+    model.script([held("too late")])
+    async with client(live) as bot:
+        await bot.say_group(group, fresh_id(), "hi")
+        await model.wait_for_requests(1)
+        await ban(bot, group, duration=600)
+        await live.row(PAUSED, str(group))
+        model.release()
+        await bot.no_action(user=fresh_id())

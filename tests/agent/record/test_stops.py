@@ -46,7 +46,7 @@ def test_whoever_works_on_a_stopped_answer_holds_nothing_any_more():
     [run] = begin([wish])
     reply(wish, run.run_pk, "on the wire")
     reply(wish, run.run_pk, "waits", "pending")
-    assert stop_chats([PRIVATE, PRIVATE]) == [True, False]
+    assert stop_chats([(PRIVATE, MessageReason.STOPPED)] * 2) == [True, False]
     assert find_lost_claims({run.claim}) == {run.claim}
     assert states() == {
         "a": ("answered", "merged"),
