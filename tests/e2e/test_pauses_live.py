@@ -1,6 +1,5 @@
 """An account that cannot speak in a group: it keeps silent there until it can."""
 
-import asyncio
 import time
 
 import pytest
@@ -112,28 +111,6 @@ async def test_a_mute_of_the_whole_group_silences_all_but_its_managers(live, mod
         assert await verdict(live, group) == ("silent", "paused")
         await ban(bot, group, "lift_ban", user_id=0)
         await speaks_again(bot, model, group)
-
-
-async def test_an_answer_that_is_ready_after_the_mute_is_not_written_and_nothing_is_said_of_it(
-    live, model
-):
-    """Checklist 94."""
-    group = fresh_id()
-    model.script([held("too late")])
-    async with client(live) as bot:
-        await bot.say_group(group, fresh_id(), "hi")
-        await asyncio.to_thread(model.received, 1)
-        await ban(bot, group, duration=600)
-        await bot.say_group(group, fresh_id(), "and?")
-        await live.row(PAUSED, str(group))
-        model.release()
-        row = await live.row(
-            "SELECT m.* FROM agent_message m JOIN agent_chatsession s ON s.id = m.session_id "
-            "WHERE s.peer_id = ? AND m.direction = 'out' AND m.state = 'failed'",
-            str(group),
-        )
-        assert row["detail"] == "not sent: the account is muted in this chat"
-        await bot.no_action()
 
 
 async def test_the_end_of_a_mute_is_asked_for_and_one_that_ended_unseen_is_lifted(live, model):
