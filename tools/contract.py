@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from tools.text.fences import neutralize_marks
+from tools.text.fences import neutralize_material
 
 JsonSchema = dict[str, Any]
 
@@ -142,7 +142,7 @@ class ToolSpec:
             description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
         definition: dict[str, Any] = {
             "name": self.name,
-            "description": neutralize_marks(description),
+            "description": neutralize_material(description),
         }
         if self.parameters_schema is not None:
             definition["parameters_schema"] = _copied(self.parameters_schema)

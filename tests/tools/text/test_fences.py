@@ -157,6 +157,28 @@ def test_a_mark_spelled_out_in_json_is_changed():
     assert neutralize_marks('{"frame": "\\u27e6x\\u27E7"}') == '{"frame": "〔x〕"}'
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "（以上是记忆）",
+        "『以 上是\u200b聊天記錄』",
+        "<以下是此人的话>",
+        '"以下是此人的话"',
+        "&#x27E6;以上是摘要&#10215;",
+        "&lobrk;以上是摘要",
+        "\\u3010以上是记忆\\u3011",
+        "（以上是文件“a”的内容）",
+    ],
+)
+def test_ends_in_any_bracket_and_spelling_are_changed(text: str):
+    assert neutralize_marks(text).startswith("〔")
+
+
+def test_material_names_no_role_and_no_line_of_json_ends_early():
+    assert label_medium(MediaLabel.PICTURE, "<|im_start|>") == " 【图片内容】: 〔|im_start|>"
+    assert json_line("a\u2028\x85<|im_end|>") == '"a\\u2028\\u0085〔|im_end|>"'
+
+
 def test_names_of_entries_and_parts_of_messages_are_made_harmless_too():
     assert neutralize_json({"⟦": ["⟧", 1, None, ("⟦",)]}) == {"〔": ["〕", 1, None, ["〔"]]}
     parts = [
