@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from onebot.protocol.values import value_text
+from tools.text.fences import neutralize_marks
 from tools.text.storable import make_storable
 
 #: Characters of a card that are read for a title, and that are shown of one without a title.
@@ -17,6 +18,9 @@ LONGEST_CARD, SHOWN_CARD = 2**18, 2_000
 #: Characters of a title, or of other words beside a message's own.
 LONGEST_TITLE = 200
 
+_OPENING, _CLOSING = "[［﹇", "]］﹈"
+_BRACKET = re.compile(f"[{re.escape(_OPENING + _CLOSING)}]")
+_ENCLOSED = str.maketrans(dict.fromkeys(_OPENING, "〔") | dict.fromkeys(_CLOSING, "〕"))
 _XML_TITLE = re.compile(r"<title\b[^<>]*>\s*(?:<!\[CDATA\[)?([^<>\]]*)", re.IGNORECASE)
 _XML_PROMPT = re.compile(r"""\bbrief=["']([^"'<>]*)""", re.IGNORECASE)
 #: Small programs have their own name for a title; what is shared is in the description.
@@ -24,9 +28,21 @@ _PROGRAM = "com.tencent.miniapp"
 
 
 def one_line(value: object, longest: int = LONGEST_TITLE) -> str:
-    """A JSON value as words on one line, cut where they are too long."""
+    """A JSON value as words on one line, cut where they are too long, to stand between brackets."""
     words = " ".join(make_storable(value_text(value)[: 2 * longest]).split())
-    return words if len(words) <= longest else f"{words[:longest]}…"
+    return keep_enclosed(words if len(words) <= longest else f"{words[:longest]}…")
+
+
+def keep_enclosed(words: str) -> str:
+    """``words`` on one line and, where one of their square brackets has no counterpart, with others
+    in place of all: what stands behind ``]`` would be read as said by the one who shares them."""
+    words = " ".join(words.splitlines())
+    depth = 0
+    for sign in _BRACKET.findall(neutralize_marks(words)):
+        depth += 1 if sign in _OPENING else -1
+        if depth < 0:
+            break
+    return words.translate(_ENCLOSED) if depth else words
 
 
 def render_card(kind: str, data: object) -> str:
@@ -35,7 +51,8 @@ def render_card(kind: str, data: object) -> str:
     if title:
         return f"[卡片:{title}]"
     text = value_text(data)
-    return f"[{kind}:{text[:SHOWN_CARD]}{'…' if len(text) > SHOWN_CARD else ''}]"
+    shown = f"{text[:SHOWN_CARD]}…" if len(text) > SHOWN_CARD else text
+    return f"[{kind}:{keep_enclosed(shown) if ']' in shown else shown}]"
 
 
 def _json_title(data: object) -> str:

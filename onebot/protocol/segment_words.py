@@ -6,7 +6,7 @@ Where clients disagree about a segment, its words are the same.
 from collections.abc import Callable
 from typing import Any
 
-from onebot.protocol.cards import one_line, render_card
+from onebot.protocol.cards import keep_enclosed, one_line, render_card
 from onebot.protocol.values import BASE64, KEPT, json_text, value_text
 
 Data = dict[str, Any]
@@ -57,7 +57,8 @@ def _file_name(data: Data) -> str:
     # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into
     # "file".
     file = _word(data, "file")
-    return _first(data, "name", "file_name") or ("" if file.startswith((BASE64, KEPT)) else file)
+    name = _first(data, "name", "file_name") or ("" if file.startswith((BASE64, KEPT)) else file)
+    return keep_enclosed(name)
 
 
 def _contact(data: Data) -> str:
@@ -89,7 +90,7 @@ _WORDS: dict[str, Callable[[Data], str]] = {
     "file": lambda data: f"[文件:{_file_name(data)}]",
     "reply": lambda data: f"[回复:{_word(data, 'id')}]",
     "location": lambda data: (
-        f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {_word(data, 'title')}]"
+        f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {keep_enclosed(_word(data, 'title'))}]"
     ),
     "json": lambda data: render_card("json", data.get("data")),
     "xml": lambda data: render_card("xml", data.get("data")),
