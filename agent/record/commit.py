@@ -69,6 +69,7 @@ class _Request(Generic[I, R]):
     item: I
     claim: Claim | None
     future: "asyncio.Future[R]"
+    is_in_order: bool = False
     is_decided: bool = False
     result: R | None = None
     error: Exception | None = None
@@ -119,11 +120,15 @@ class _Transaction:
 
 def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
     """Each operation once with all that is asked of it; more often where what one run puts down
-    would change its order."""
+    would change its order, or what is to be performed in order stands between."""
     groups: list[_Group] = []
     newest: dict[Callable[..., Any], int] = {}
     reached: dict[Claim | None, int] = {}
     for request in requests:
+        if request.is_in_order:
+            newest.clear()
+            groups.append((request.operation, [request]))
+            continue
         number = newest.get(request.operation, -1)
         if number < reached.get(request.claim, 0):
             number = newest[request.operation] = len(groups)
@@ -169,9 +174,17 @@ class GroupCommit:
         return self._outage
 
     def submit(
-        self, operation: Callable[[Sequence[I]], Sequence[R]], item: I, claim: Claim | None = None
+        self,
+        operation: Callable[[Sequence[I]], Sequence[R]],
+        item: I,
+        claim: Claim | None = None,
+        *,
+        is_in_order: bool = False,
     ) -> "asyncio.Future[R]":
         """Queue ``item``; the future holds its result once the transaction is committed.
+
+        Where it ``is_in_order``, all that was queued before it is performed before it, and all that
+        is queued later after it.
 
         Cancelling the future does not take the request back. It fails with the error of
         the operation, or with :class:`ClaimLost` where ``claim`` does not hold any more: then
@@ -182,7 +195,7 @@ class GroupCommit:
             raise RuntimeError("the record is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        self._waiting.append(_Request(operation, item, claim, future))
+        self._waiting.append(_Request(operation, item, claim, future, is_in_order))
         if self._writer is None:
             self._writer = loop.create_task(self._write(), name="group-commit")
         return future

@@ -8,9 +8,9 @@ import asyncio
 import fcntl
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from django.conf import settings
 
@@ -157,11 +157,15 @@ class Runtime:
         """Take a message in; see :meth:`agent.chat.inbox.Inbox.receive_message`."""
         self._inbox.receive_message(message)
 
-    async def message_recalled(self, recall: MessageRecall) -> None:
-        """A client reports that a message was taken back: it is marked on record, and not
-        answered."""
-        recalled = await self.record.submit(record_recalls, recall)
-        await self._inbox.drop_recalled(recalled)
+    def message_recalled(self, recall: MessageRecall) -> Coroutine[Any, Any, None]:
+        """A client reports that a message was taken back: it is marked on record, before anything
+        that arrives later, and not answered."""
+        recorded = self.record.submit(record_recalls, recall, is_in_order=True)
+
+        async def drop() -> None:
+            await self._inbox.drop_recalled(await recorded)
+
+        return drop()
 
     async def chat_paused(self, chat: ChatAddress) -> None:
         """The account cannot speak in ``chat``: the answer under way there is stopped, which costs

@@ -97,6 +97,24 @@ async def test_futures_are_completed_in_the_order_of_the_requests(commit):
     assert done == [0, 2, 4, 6, 8]
 
 
+async def test_what_is_in_order_stands_between_what_came_before_and_after_it(commit):
+    store, other, done = Store(), Store(), list[str]()
+
+    def mark(items: Sequence[str]) -> list[None]:
+        done.extend([*items, *(name for one in store.batches[1:] for name in one)])
+        return [None] * len(items)
+
+    first = await first_is_underway(commit, store, "first")
+    before = commit.submit(store, "before")
+    marked = commit.submit(mark, "mark", is_in_order=True)
+    after = commit.submit(store, "after")
+    beside = commit.submit(other, "beside")
+    store.go_on.set()
+    await asyncio.gather(first, before, marked, after, beside)
+    assert done == ["mark", "before"]
+    assert store.batches == [["first"], ["before"], ["after"]]
+
+
 async def test_a_request_that_is_refused_fails_alone(commit):
     store = Store()
     first = await first_is_underway(commit, store, "a")
