@@ -14,7 +14,7 @@ from agent.llm.messages import ChatMessage, system_message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolSpec
 from tools.registry.deferred_tools import format_tool_names
 from tools.registry.registry import ToolRegistry
-from tools.text.fences import FenceKind, fence_values
+from tools.text.fences import FenceKind, fence_lines
 
 FOUND = "found"
 """The entry of a result's metadata that holds what was :class:`FoundTools`."""
@@ -95,7 +95,7 @@ def build_tool_reminder(deferred: Sequence[ToolSpec]) -> str:
     rest = (
         [NOT_NAMED.format(count=len(deferred) - len(lines))] if len(lines) < len(deferred) else []
     )
-    fence = fence_values(FenceKind.TOOLS, lines)
+    fence = fence_lines(FenceKind.TOOLS, lines)
     return "\n".join([REMINDER.format(count=len(deferred)), fence, *rest])
 
 

@@ -11,7 +11,7 @@ from tests.scripted_model import Request, text_of
 FRAME = re.compile(
     r'\{"frame": "⟦(?:以下是此人的话|以下是工具结果)⟧", [^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\}'
 )
-FENCED = "记忆|摘要|聊天记录|消息内容|被引用的消息|转发的消息|群里的其他消息"
+FENCED = "记忆|摘要|聊天记录|消息内容|被引用的消息|转发的消息|群里的其他消息|其他工具"
 FENCE = re.compile(rf"^⟦以下是({FENCED})⟧\n[^\n]+\n((?:[^\n]+\n)*)⟦以上是\1⟧$", re.MULTILINE)
 WORDS = f"以下是此人的话|以下是工具结果|以[下上]是(?:{FENCED}|文件)"
 LABEL_WORDS = "(?:图片|语音|文件)内容"
@@ -52,7 +52,7 @@ def without_fences(text: str) -> str:
     no mark either."""
     for found in FENCE.finditer(text):
         for value in found[2].splitlines():
-            json.loads(value)
+            assert found[1] == "其他工具" or json.loads(value)
     return FENCE.sub(lambda found: found[2], text)
 
 

@@ -98,6 +98,11 @@ def fence_values(kind: FenceKind, values: Iterable[Any]) -> str:
     return "\n".join([kind.opening, *map(json_line, values), kind.closing])
 
 
+def fence_lines(kind: FenceKind, lines: Iterable[str]) -> str:
+    """As :func:`fence_values`, for texts of one line each that stand as they are."""
+    return "\n".join([kind.opening, *map(neutralize_material, lines), kind.closing])
+
+
 def json_line(value: Any) -> str:
     """``value`` as JSON on one line."""
     text = json.dumps(value, ensure_ascii=False)
