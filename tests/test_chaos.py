@@ -191,7 +191,7 @@ def test_an_apology_that_a_chat_has_just_had_is_not_missed():
     heard = [replace(clean().heard[-1], text=f"sorry {failing[0]}")]
     told = [replace(clean().told[0], mark=mark) for mark in failing]
     record = replace(clean().record, messages=rows, runs=[])
-    verdict = judge(replace(clean(), told=told, heard=heard, record=record, hits={}))
+    verdict = judge(replace(clean(), told=told, heard=heard, record=record, hits=Counter()))
     assert verdict.counts["lost"] == 0
     assert verdict.figures["apologies_spared"] == 1
 

@@ -347,7 +347,7 @@ async def test_an_owner_hears_in_private_of_a_failure_in_a_group_and_none_of_its
     async with client(live) as bot:
         await bot.say_private(owner, "hi")  # from now on the bot has a row
         await bot.next_action()
-        await asyncio.to_thread(own, live, bot.self_id, owner)
+        await asyncio.to_thread(own, live, int(bot.self_id), owner)
         await bot.say_group(group, fresh_id(), "密语")
         sent = [await bot.next_action(), await bot.next_action()]
     [note] = [one for one in sent if one["action"] == "send_private_msg"]

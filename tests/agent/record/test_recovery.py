@@ -10,10 +10,10 @@ from django.utils import timezone
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.types import ChatAddress, Mention
 from agent.models import Message, Run, ServerProcess, ToolCall
+from agent.record.merged import HeldMessage
 from agent.record.recovery import (
     LEASE_SECONDS,
     ClaimMessages,
-    HeldMessage,
     PendingMessage,
     ProcessHeartbeat,
     claim_messages,

@@ -5,7 +5,6 @@ import asyncio
 
 import pytest
 
-from agent.run import message_sender
 from agent.run.message_sender import MessageSender, _Outgoing
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, idle, rows, until
@@ -49,7 +48,7 @@ async def test_what_a_stopped_process_left_waiting_is_sent_once_by_the_next(
 
 async def test_no_time_limit_runs_out_while_a_message_waits_for_its_turn(monkeypatch):
     waited = asyncio.Event()
-    monkeypatch.setattr(message_sender.asyncio, "sleep", lambda _seconds: waited.wait())
+    monkeypatch.setattr("agent.run.message_sender.asyncio.sleep", lambda _seconds: waited.wait())
     sender = object.__new__(MessageSender)
     asyncio.get_running_loop().call_later(0.1, waited.set)
     async with time_limit(0.02) as limit:
