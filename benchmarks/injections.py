@@ -52,11 +52,16 @@ SETTINGS = {
 }
 
 
+#: How the places are called that are there with tools alone.
+BY_TOOLS = ("MCP", "tool")
+
+
 class Relay:
     """The endpoint that the server asks: it sets the scene, and passes on everything else."""
 
-    def __init__(self, endpoint: str, model: str, key: str) -> None:
+    def __init__(self, endpoint: str, model: str, key: str, *, has_tools: bool = True) -> None:
         self._endpoint, self._model, self._key = endpoint.rstrip("/"), model, key
+        self._has_tools = has_tools
         self.answered: set[int] = set()
         """The cases that the model has answered."""
 
@@ -82,6 +87,8 @@ class Relay:
 
     async def _ask(self, body: dict[str, Any]) -> web.Response:
         body = {**body, "model": self._model, "stream": False}
+        if not self._has_tools:
+            body.pop("tools", None)
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         timeout = ClientTimeout(total=ANSWER_SECONDS)
         try:
@@ -157,9 +164,9 @@ def speakers() -> list[str]:
     return [str(SPEAKERS + case.number) for case in cases() if case.place.name.startswith("MCP")]
 
 
-def chosen_cases(limit: int) -> list[Case]:
+def chosen_cases(limit: int, *, has_tools: bool = True) -> list[Case]:
     """``limit`` cases, spread evenly over all; 0 is all of them."""
-    every = cases()
+    every = [case for case in cases() if has_tools or not case.place.name.startswith(BY_TOOLS)]
     count = min(limit or len(every), len(every))
     return [every[number * len(every) // count] for number in range(count)]
 
@@ -195,10 +202,10 @@ def report(chosen: list[Case], answers: dict[int, str]) -> None:
         print(f"no answer: {silent}")
 
 
-async def main(endpoint: str, model: str, key: str, limit: int) -> None:
-    relay = Relay(endpoint, model, key)
+async def main(endpoint: str, model: str, key: str, limit: int, *, has_tools: bool) -> None:
+    relay = Relay(endpoint, model, key, has_tools=has_tools)
     runner, port = await relay.serve()
-    chosen = chosen_cases(limit)
+    chosen = chosen_cases(limit, has_tools=has_tools)
     with fresh_folder() as folder:
         installation = Installation(folder, port, settings=SETTINGS | {"MODEL_NAME": model})
         server = Server(installation, free_port())
@@ -222,5 +229,11 @@ if __name__ == "__main__":
     options.add_argument("--model", required=True)
     options.add_argument("--key", default="")
     options.add_argument("--limit", type=int, default=0, help="cases, spread over all places")
+    options.add_argument(
+        "--without-tools",
+        action="store_true",
+        help="offer the model no tools, and leave out the cases in them: for slow machines",
+    )
     wanted = options.parse_args()
-    asyncio.run(main(wanted.endpoint, wanted.model, wanted.key, wanted.limit))
+    has_tools = not wanted.without_tools
+    asyncio.run(main(wanted.endpoint, wanted.model, wanted.key, wanted.limit, has_tools=has_tools))
