@@ -74,7 +74,8 @@ class ConversationHandler:
 
     def __post_init__(self) -> None:
         self.speaker = Speaker(self.record)
-        self.endings = RunEndings(self.record, self.speaker, self.memory)
+        tells_owners = self.origin is not RunOrigin.TERMINAL
+        self.endings = RunEndings(self.record, self.speaker, self.memory, tells_owners)
 
     def build_run_plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""

@@ -41,6 +41,9 @@ class RunEndings:
     record: Record
     speaker: Speaker
     memory: MemoryService | None = None
+    tells_owners: bool = True
+    """Whether owners are told of failures in private. At a terminal the log says it to the one who
+    asks."""
 
     async def finish(self, run: MessageRun, result: RunResult) -> None:
         """Send what the loop came to, and record the end."""
@@ -119,8 +122,9 @@ class RunEndings:
         the chat has been told within the last minute."""
         message, path = run.message, reverse("admin:agent_run_change", args=[run.active.run_pk])
         note = owner_note(kind, message.chat, message.chat_title, run.active.run_pk, path)
-        failed = FailedAnswer(message.chat, kind, run.pending.account.owners, note)
-        if not await self.record.submit(report_failure, failed):
+        owners = run.pending.account.owners if self.tells_owners else frozenset[str]()
+        failed = FailedAnswer(message.chat, kind, owners, note)
+        if not await self.record.submit(report_failure, failed, run.active.claim):
             run.notes.append(NOT_REPEATED)
             return None
         return await say_sentence(run, _apology(run, kind))

@@ -6,11 +6,12 @@ import pytest
 from django.utils import translation
 
 from agent.chat.conversation import ConversationHandler
-from agent.domain.errors import LLMError, RunTimeout
+from agent.chat.message_run import MessageRun
+from agent.domain.errors import ClaimLost, LLMError, RunTimeout
 from agent.domain.failures import FailureKind, owner_note
 from agent.domain.states import PauseReason
 from agent.domain.types import AccountSettings, Delivery
-from agent.models import Message, Tally
+from agent.models import Message, Run, Tally
 from agent.record.accounts import AccountRows
 from agent.record.recorded_answers import RecordedAnswer, RecordedMessage
 from agent.record.runs import StartRun
@@ -129,6 +130,21 @@ async def test_an_apology_that_is_found_after_a_crash_is_no_answer(record):
     await handler.answer_message(pending, replace(active, answer=found))
     row = await Message.objects.aget(pk=pending.pk)
     assert (row.state, row.in_history) == ("failed", False)
+
+
+async def test_who_lost_the_claim_tells_nobody_of_a_failure(record):
+    mailbox = OwnedMailbox()
+    pending = await accept(record, message("a"))
+    handler = handler_of(record, Script(), mailbox)
+    plan = handler.build_run_plan(pending.message)
+    active = await record.begin_run(StartRun(plan, pending.pk, pending.session_pk))
+    await Run.objects.filter(pk=active.run_pk).aupdate(claim_number=99)
+    pending = replace(pending, account=mailbox.account_settings(PRIVATE.account))
+    run = MessageRun(pending, active, handler._sender(pending, active, ()))
+    with pytest.raises(ClaimLost):
+        await handler.endings.fail(run, "x", FailureKind.MODEL)
+    assert (mailbox.sent, await notes()) == ([], [])
+    assert not await Tally.objects.filter(subject__startswith="apology:").aexists()
 
 
 @pytest.mark.parametrize("kind", FailureKind)
