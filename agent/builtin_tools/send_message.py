@@ -71,7 +71,8 @@ def check_message_arguments(
 ) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
     problems, chat, session = [], get_sender(context).chat, arguments.get("session")
-    if isinstance(session, str) and _key(session) not in ("", chat.key, *context.other_chats):
+    key = _key(session, chat) if isinstance(session, str) else ""
+    if key and key not in context.other_chats:
         problems.append(_not_allowed(chat, context))
     items = arguments.get("messages")
     for place, item in enumerate(items if isinstance(items, list) else ()):
@@ -79,8 +80,7 @@ def check_message_arguments(
             continue
         problem = check_message_item(item)
         if not problem and item["type"] == "mention_user":
-            is_here = not isinstance(session, str) or _key(session) in ("", chat.key)
-            mention = check_mention(_given(item, "mention_user_id"), context, is_here=is_here)
+            mention = check_mention(_given(item, "mention_user_id"), context, is_here=not key)
             problem = mention and f".mention_user_id{mention}"
         if problem:
             problems.append(f"messages[{place}]{problem}")
@@ -154,9 +154,10 @@ def delivery_result(name: str, delivery: Delivery, confirmed: str) -> ToolExecut
     return ToolExecutionResult(name, success=True, content=content)
 
 
-def _key(session: str) -> str:
-    """The chat that ``session`` names, as ``kind:peer``; "" for that of the run."""
-    return session.strip().removeprefix("onebot:")
+def _key(session: str, chat: ChatAddress) -> str:
+    """The chat that ``session`` names, as ``kind:peer``; "" for ``chat``, that of the run."""
+    key = session.strip().removeprefix(f"{chat.platform}:")
+    return "" if key == chat.key else key
 
 
 def _not_allowed(chat: ChatAddress, context: ToolExecutionContext) -> str:
@@ -170,15 +171,15 @@ async def _sender(context: ToolExecutionContext, session: str) -> MessageSender:
     """What sends to ``session``, the run's own chat or another one. Raises :class:`ToolFailed`
     where nothing may be said there."""
     sender = get_sender(context)
-    key = _key(session)
-    if key in ("", sender.chat.key):
+    key = _key(session, sender.chat)
+    if not key:
         return sender
     kind, _, peer = key.partition(":")
     chat = ChatAddress(sender.chat.account, cast("ChatKind", kind), peer, sender.chat.platform)
     found = await sender.journal.open_chat(chat)
     if found.silence:
         raise ToolFailed(f"会话 {key} 现在不能发言：{found.silence}")
-    return sender.elsewhere(chat, found.session_pk)
+    return sender.elsewhere(chat, found)
 
 
 def check_mention(user_id: str, context: ToolExecutionContext, *, is_here: bool = True) -> str:

@@ -48,10 +48,11 @@ class SessionState:
 @dataclass(frozen=True, slots=True)
 class OpenedChat:
     """The row of a chat that something is to be sent to. ``silence``: why nothing may be said
-    there, in words for a model; "" where it may."""
+    there, in words for a model; "" where it may. ``sends_per_minute`` is that of its manners."""
 
     session_pk: int
     silence: str = ""
+    sends_per_minute: int | None = None
 
 
 @for_each
@@ -68,7 +69,7 @@ def open_chats(wanted: tuple[ChatAddress, Manners]) -> OpenedChat:
     )
     is_paused = row.pause_reason and (row.paused_until is None or row.paused_until > now)
     silence = "已被静音" if manners.silenced_by else "机器人在那里不能发言" if is_paused else ""
-    return OpenedChat(row.pk, silence)
+    return OpenedChat(row.pk, silence, manners.sends_per_minute)
 
 
 def load_session_state(session_pk: int | None) -> SessionState:

@@ -15,6 +15,7 @@ from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart
 from agent.record.recorded_answers import RecordedMessage
 from agent.record.replies import FORWARD, AnswerPlan, OutgoingMessage, SendResult
 from agent.record.run_journal import RunJournal
+from agent.record.sessions import OpenedChat
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
 from agent.run.chat_floors import ChatFloors
@@ -108,11 +109,16 @@ class MessageSender:
         """Whether an answer of any length is one message here."""
         return self._outbox.takes_any_length
 
-    def elsewhere(self, chat: ChatAddress, session_pk: int) -> "MessageSender":
+    def elsewhere(self, chat: ChatAddress, opened: OpenedChat) -> "MessageSender":
         """Sends to another chat for the same run, which may say no more because of it. What is said
         there is not said in the chat of the run."""
         other = MessageSender(
-            self.journal, self._outbox, chat, session_pk=session_pk, floors=self._floors
+            self.journal,
+            self._outbox,
+            chat,
+            session_pk=opened.session_pk,
+            sends_per_minute=opened.sends_per_minute,
+            floors=self._floors,
         )
         other.allowance = self.allowance
         return other
@@ -377,4 +383,4 @@ class MessageSender:
         if second.state == State.PENDING:
             return Delivery(State.FAILED, error=f"{refused.error}; {second.error}")
         said = f"{refused.error}; {refused.fallback_form}: {second.error or second.state.value}"
-        return Delivery(second.state, second.message_id, said)
+        return replace(second, error=said, fallback=None)

@@ -12,7 +12,8 @@ from agent.builtin_tools import send_message
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.chat.conversation import ConversationHandler
 from agent.domain.errors import MediaError
-from agent.domain.types import Delivery, MessagePart
+from agent.domain.states import PauseReason
+from agent.domain.types import ChatAddress, Delivery, MessagePart
 from agent.models import Message, ToolCall
 from agent.record.record import Record
 from agent.run.engine import Engine
@@ -139,6 +140,12 @@ async def test_an_address_wins_over_a_path(voice, media, kind):
 @pytest.mark.parametrize("session", ["", " ", "onebot:group:30001", "group:30001"])
 async def test_the_runs_own_chat_may_be_named_or_not(voice, session):
     assert (await send(voice, HELLO, session=session)).success
+
+
+async def test_a_chat_of_another_platform_is_named_by_its_address(voice):
+    voice.chat = ChatAddress("terminal", "private", "local", platform="terminal")
+    assert (await send(voice, HELLO, session=voice.chat.address)).success
+    assert not (await send(voice, HELLO, session="onebot:private:local")).success
 
 
 @pytest.mark.parametrize(
@@ -445,6 +452,13 @@ async def test_the_other_form_is_the_last_one_tried(record):
     assert mailbox.texts[:3] == ["wait", "in another form", "done"]
     assert ("wait", "failed", True, False) in await rows()
     assert "no such address; as Base64: too large" in model.requests[1].messages[-1]["content"]
+
+
+async def test_where_the_other_form_finds_the_account_muted_nothing_more_is_tried(record):
+    mailbox = Fussy(other_form)
+    mailbox.delivery = Delivery(State.FAILED, error="120", pause=PauseReason.MUTED)
+    await answered(record, mailbox, "wait")
+    assert mailbox.texts == ["wait", "in another form"]
 
 
 async def test_a_form_that_cannot_be_made_is_not_sent_and_the_model_is_told_why(record):

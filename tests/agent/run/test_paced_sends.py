@@ -5,10 +5,14 @@ import asyncio
 
 import pytest
 
+from agent.domain.claims import Claim
+from agent.domain.manners import Manners
+from agent.record.run_journal import RunJournal
+from agent.record.sessions import open_chats
 from agent.run.message_sender import MessageSender, _Outgoing
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, idle, rows, until
-from tests.agent.talk import PRIVATE, Mailbox, Script, message
+from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, message
 from tools.registry.time_limits import time_limit
 
 __all__ = ["mailbox", "make"]
@@ -44,6 +48,23 @@ async def test_what_a_stopped_process_left_waiting_is_sent_once_by_the_next(
     await idle(second)
     assert (mailbox.texts, model.requests) == (["hello"], [])
     assert await rows(state="delivered") == [("hello", "delivered", "")]
+
+
+class Rated(Mailbox):
+    """Remembers at which rates it was asked for turns."""
+
+    def next_turn(self, chat, sends_per_minute=None):
+        self.asked = (chat, sends_per_minute)
+        return 0.0
+
+
+async def test_another_chat_is_written_to_at_its_own_rate(record):
+    mailbox = Rated()
+    journal = RunJournal(record, Claim(1, 1, ""))
+    sender = MessageSender(journal, mailbox, PRIVATE, session_pk=1, sends_per_minute=9)
+    opened = await record.submit(open_chats, (GROUP, Manners(sends_per_minute=2)))
+    sender.elsewhere(GROUP, opened)._next_turn()
+    assert mailbox.asked == (GROUP, 2)
 
 
 async def test_no_time_limit_runs_out_while_a_message_waits_for_its_turn(monkeypatch):
