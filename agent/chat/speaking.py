@@ -56,11 +56,7 @@ class Speaker:
         if (fitted := sender.allowance.cut_to_fit(text)) != text:
             text = _cut(run, fitted)
         is_forward = 0 < manners.forward_above < len(text) and not sender.takes_any_length
-        pieces = [AnswerPiece(text)]
-        if manners.markdown is not MarkdownStyle.AS_IS:
-            style = MarkdownStyle.PLAIN if is_forward else manners.markdown
-            pieces = await prepare_answer(text, style)
-            run.notes += dict.fromkeys(piece.remark for piece in pieces if piece.remark)
+        pieces = await _prepare(run, text, is_forward=is_forward)
         if all(is_blank(piece.text) and not piece.picture_path for piece in pieces):
             run.notes.append(BLANK)
             return SpokenAnswer(text, None)
@@ -88,7 +84,7 @@ class Speaker:
             return None
         sent = await run.sender.resend(left)
         if left[0].is_forward and _is_refused(sent):
-            pieces = [AnswerPiece(answer.text)]
+            pieces = await _prepare(run, answer.text, is_forward=True)
             return (await self._say_messages(run, answer.text, pieces, None, refused=sent)).sent
         return sent
 
@@ -131,6 +127,16 @@ class Speaker:
         messages[0] = messages[0]._replace(parts=first)
         sent = await run.sender.send_parts(messages, text, step, refused=refused)
         return SpokenAnswer(text, sent)
+
+
+async def _prepare(run: MessageRun, text: str, *, is_forward: bool) -> list[AnswerPiece]:
+    """``text`` as the chat's manners have it; nothing is drawn for a merged forward."""
+    style = run.active.manners.markdown
+    if is_forward and style is MarkdownStyle.PICTURE:
+        style = MarkdownStyle.PLAIN
+    pieces = await prepare_answer(text, style)
+    run.notes += dict.fromkeys(piece.remark for piece in pieces if piece.remark)
+    return pieces
 
 
 async def say_sentence(run: MessageRun, text: str) -> SendResult:
