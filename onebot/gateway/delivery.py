@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -59,6 +60,8 @@ PATHS_ONLY = ("CQHttp", "Lagrange")
 CHATS_AT_A_TIME = 3
 #: Characters in one value from which a message is encoded in a thread.
 LARGE_VALUE = 2**20
+#: How long a pause is believed that never came on record, in seconds.
+UNRECORDED_SECONDS = 60.0
 #: Characters of a client's error text that are kept.
 ERROR_LIMIT = 1_000
 
@@ -172,7 +175,8 @@ class OneBotDelivery:
         account at risk (NapCatQQ#398)."""
         if chat.kind != "group":
             return delivery
-        self._pauses[chat] = Pause(reason)  # until the record says more
+        end = timezone.now() + timedelta(seconds=UNRECORDED_SECONDS)
+        self._pauses[chat] = Pause(reason, end)  # until the record says more
         if self._on_paused is not None:
             self._on_paused(chat, reason)
         return replace(delivery, pause=reason)

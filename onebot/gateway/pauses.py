@@ -5,6 +5,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from random import sample
 from typing import Any
 
 from django.utils import timezone
@@ -35,10 +36,11 @@ ASK_SECONDS = 2.0
 #: How often it is asked whether a chat is still paused, in seconds: QQ tells nobody when a mute has
 #: ended by itself.
 LOOK_AGAIN_SECONDS = 600.0
-#: Chats of one account that are looked up at a time.
+#: Chats of one account that are looked up at a time, drawn by lot where there are more.
 MOST_LOOKED_UP = 50
 #: Chats of which clients may be asked at a time, beside those of :meth:`PauseWatch.connected`.
 MOST_TASKS = 200
+FAILED_LOOK = "Whether an account may speak could not be looked up"
 #: Seconds of the longest mute that QQ knows, and a day; a longer one is cut to it.
 LONGEST_MUTE = 31 * 24 * 3_600
 
@@ -125,9 +127,10 @@ class PauseWatch:
     async def _look_again(self, account: str) -> None:
         """Look up the paused chats of ``account`` now, and while it is connected."""
         while self._client.is_connected(account):
-            paused = await self._record.submit(find_paused_chats, account)
-            for chat in list(paused)[:MOST_LOOKED_UP]:
-                await self._look_up(chat, paused[chat])
+            with log_errors(logger, FAILED_LOOK):
+                paused = await self._record.submit(find_paused_chats, account)
+                for chat in sample(list(paused), min(len(paused), MOST_LOOKED_UP)):
+                    await self._look_up(chat, paused[chat])
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     async def _look_up(self, chat: ChatAddress, pause: Pause) -> None:
@@ -168,10 +171,11 @@ class PauseWatch:
 
     def _pause(self, chat: ChatAddress, pause: Pause) -> None:
         logger.warning("%s cannot speak in %s: %s", chat.account, chat.address, pause.reason.value)
-        self._write(self._record.submit(pause_chats, ChatPause(chat, pause)))
+        asked = ChatPause(chat, pause)
+        self._write(self._record.submit(pause_chats, asked, is_in_order=True))
 
     def _lift(self, lift: PauseLift) -> None:
-        self._write(self._record.submit(lift_pauses, lift))
+        self._write(self._record.submit(lift_pauses, lift, is_in_order=True))
 
     def _write(self, written: "asyncio.Future[Any]") -> None:
         self._written.add(written)
@@ -189,9 +193,10 @@ class PauseWatch:
         task = asyncio.get_running_loop().create_task(self._guard(work), name="pause")
         self._tasks[key] = task
         task.add_done_callback(lambda done: self._forget(key, done))
+        task.add_done_callback(lambda _done: work.close())  # cancelled before it began
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        with log_errors(logger, "Whether an account may speak could not be looked up"):
+        with log_errors(logger, FAILED_LOOK):
             await work
 
     def _forget(self, key: ChatAddress | str, task: "asyncio.Task[None]") -> None:

@@ -4,12 +4,14 @@ import base64
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from django.utils import timezone
 
 from agent.domain.errors import MediaError
 from agent.domain.types import ChatAddress, Delivery, MessagePart
@@ -425,6 +427,17 @@ async def test_nothing_is_tried_again_that_may_have_arrived_or_may_not_be_said_a
     line = Line(always(answer), by_url=True)
     found = await line.delivery.deliver(GROUP, [medium("image", f"{PUBLIC}/a.png")], echo="e-1")
     assert found.fallback is None
+
+
+async def test_a_pause_that_never_came_on_record_is_not_believed_for_ever(monkeypatch):
+    line = Line(always(MUTED))
+    for echo in ("e-1", "e-2"):
+        assert (await line.delivery.deliver(GROUP, HELLO, echo=echo)).pause == "muted"
+    assert len(line.frames) == 1
+    soon = timezone.now() + timedelta(seconds=120)
+    monkeypatch.setattr("onebot.gateway.delivery.timezone.now", lambda: soon)
+    await line.delivery.deliver(GROUP, HELLO, echo="e-3")
+    assert len(line.frames) == 2
 
 
 async def test_nothing_is_tried_again_that_got_no_answer(monkeypatch):

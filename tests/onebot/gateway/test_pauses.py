@@ -1,0 +1,69 @@
+"""Where an account cannot speak: what is put on record, and what is looked up again."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agent.domain.pauses import Pause
+from agent.domain.states import PauseReason
+from agent.domain.types import ChatAddress
+from agent.record.pauses import ChatPause, load_pauses, pause_chats
+from agent.record.record import Record
+from onebot.gateway.pauses import PauseWatch
+from onebot.protocol.events import OtherEvent
+from tools.registry.settings import SettingsCache
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ACCOUNT = "10001"
+
+
+class Client:
+    """Is connected for three looks, and fails at the first question; ``asked`` are the groups."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.looks = 0
+
+    def is_connected(self, account: str) -> bool:
+        self.looks += 1
+        return self.looks <= 3
+
+    async def call_optional(self, account: str, action: str, params: Any, seconds: float) -> None:
+        self.asked.append(params["group_id"])
+        if len(self.asked) == 1:
+            raise RuntimeError("once")
+
+
+async def stop_nothing(chat: ChatAddress) -> None:
+    """No answer is under way."""
+
+
+@pytest.fixture
+async def record() -> AsyncIterator[Record]:
+    record = Record("p1", SettingsCache(), lambda: None)
+    yield record
+    await record.close()
+
+
+async def test_a_mute_that_is_lifted_at_once_is_lifted_whatever_else_is_written(record):
+    watch = PauseWatch(Client(), record, stop_nothing)
+    for group, sub_type in ((1, "lift_ban"), (2, "ban"), (2, "lift_ban")):
+        raw = {"group_id": group, "user_id": int(ACCOUNT), "duration": 60}
+        watch.follow(ACCOUNT, OtherEvent(ACCOUNT, "notice", "group_ban", sub_type, raw))
+    await asyncio.wait(watch._written)
+    assert await sync_to_async(load_pauses)(ACCOUNT) == {}
+    await watch.close()
+
+
+async def test_paused_chats_are_looked_up_again_also_after_an_error(record, monkeypatch):
+    monkeypatch.setattr("onebot.gateway.pauses.LOOK_AGAIN_SECONDS", 0)
+    chat = ChatAddress(ACCOUNT, "group", "3")
+    await record.submit(pause_chats, ChatPause(chat, Pause(PauseReason.LEFT)))
+    client = Client()
+    watch = PauseWatch(client, record, stop_nothing)
+    watch.connected(ACCOUNT)
+    await watch._tasks[ACCOUNT]
+    assert client.asked == [3, 3, 3]
