@@ -338,7 +338,8 @@ class Inbox:
             self.resume(chat.account)
 
     async def _stop_work(self, work: AnswerUnderWay, reason: MessageReason) -> None:
-        """Stop what is under way; what does not end in time can write and send nothing more."""
+        """Stop what is under way; what does not end in time can write and send nothing more, and
+        what waits to be tried again is not."""
         if not await work.stop(reason):
             await self._give_back(work)
 
@@ -369,6 +370,8 @@ class Inbox:
         held = HeldMessage(pending.pk, pending.claim_number)
         if again := await self.record.submit(reclaim_messages, (held, self.record.process_id)):
             self._enqueue(from_record(again))
+        else:
+            self._failures.pop(pending.pk, None)
 
     async def _is_next(self, pending: PendingMessage) -> bool:
         """Whether nothing earlier of the same chat is still worked on: no command here, which is

@@ -42,7 +42,10 @@ class AnswerUnderWay:
 
     async def stop(self, reason: MessageReason) -> bool:
         """Cancel what the task does now; True once that has ended, False if it does not end in
-        time."""
+        time, or has ended without an end on record: then the task waits to try again."""
+        if self._ended.is_set():
+            self.reason = self.reason or reason
+            return False
         if self.reason is None:
             self.reason = reason
             self.task.cancel()

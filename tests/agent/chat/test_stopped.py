@@ -137,6 +137,26 @@ async def test_what_does_not_end_in_time_can_send_nothing_more(make, mailbox, mo
     assert (mailbox.sent, await ends()) == ([], [("a", "silent", "stopped")])
 
 
+async def test_what_waits_to_be_tried_again_is_stopped_and_the_queue_goes_on(make, monkeypatch):
+    monkeypatch.setattr(module, "TURN_PAUSE", 0.2)
+    answered: list[str] = []
+
+    async def answer(_: Any, pending: PendingMessage, *__: Any, **___: Any) -> None:
+        if pending.message.text == "a":
+            raise RuntimeError("no end")
+        answered.append(pending.message.text)
+
+    monkeypatch.setattr(ConversationHandler, "answer_message", answer)
+    inbox = make(Script())
+    inbox.receive_message(message("a"))
+    inbox.receive_message(message("b"))
+    await until(lambda: inbox._failures)
+    assert await inbox.stop(PRIVATE)
+    await idle(inbox)
+    assert (answered, dict(inbox._failures)) == (["b"], {})
+    assert (await ends())[0] == ("a", "silent", "stopped")
+
+
 async def test_an_answer_of_another_process_is_stopped_by_the_record(make, mailbox):
     slow = held()
     model = Script(slow)
