@@ -144,7 +144,7 @@ class RunEndings:
                 run_state=RunState.FINISHED,
                 message_pk=pending.pk,
                 message_state=State.ANSWERED if has_spoken else State.SILENT,
-                reason="" if has_spoken else MessageReason.BUDGET,
+                reason="" if has_spoken or pending.is_later_result else MessageReason.BUDGET,
                 detail=str(spent),
                 final_text=text,
                 notes=[*run.notes, str(spent)],

@@ -18,6 +18,7 @@ from agent.models import UNSETTLED, Message, Run, Step, ToolCall
 from agent.models.process import NEXT_CLAIM
 from agent.record.chat_record import find_session
 from agent.record.commit import for_each
+from agent.record.pauses import KEPT
 from agent.record.subagent_runs import NEVER_BEGUN, RunBreakOff, break_off_runs
 
 Reason = Message.Reason
@@ -30,15 +31,15 @@ BROKEN_OFF = gettext_noop("the answer was stopped")
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """A request to stop the answer to a message. ``reason`` is ``stopped`` or ``recalled``: then it
-    was taken back, or one that is merged into it."""
+    """A request to stop the answer to a message. ``reason`` is ``stopped``, ``paused``, or
+    ``recalled``: then it was taken back, or one that is merged into it."""
 
     message_pk: int
     reason: Message.Reason
 
 
 class StopOutcome(NamedTuple):
-    """``is_stopped``: there was something to stop. ``leaves_more``: messages that were merged are
+    """``is_stopped``: there was something to stop. ``leaves_more``: there are messages that are
     still to be answered, and are nobody's."""
 
     is_stopped: bool
@@ -51,7 +52,7 @@ def stop_runs(wish: StopRequest) -> StopOutcome:
 
     What was on the wire may have arrived. Where something was said, the message counts as answered.
     Of merged messages, some of which were recalled, the others wait again, unless something was
-    said.
+    said; so does what nobody in the chat said, where the account cannot speak there for now.
     """
     return _stop(wish.message_pk, wish.reason)
 
@@ -84,6 +85,9 @@ def _stop(message_pk: int, reason: Message.Reason) -> StopOutcome:
         Message.objects.filter(Q(pk=message_pk) | Q(merged_into=message_pk)).order_by("pk")
     )
     rest = [one for one in group if one.recalled_at is None]
+    if reason == Reason.PAUSED and rest and rest[-1].reason in KEPT and not has_spoken:
+        _wait_again(rest)
+        return StopOutcome(is_stopped=True, leaves_more=True)
     if reason != Reason.RECALLED or has_spoken or not rest:
         _settle(group, runs, reason, has_spoken=has_spoken)
         return StopOutcome(is_stopped=True)
@@ -98,11 +102,13 @@ def _stop(message_pk: int, reason: Message.Reason) -> StopOutcome:
 def _settle(
     group: Sequence[Message], runs: Sequence[int], reason: Message.Reason, *, has_spoken: bool
 ) -> None:
-    """Settle messages whose answer was stopped, the last of them for ``reason``."""
+    """Settle messages whose answer was stopped, the last of them for ``reason``; what nobody in
+    the chat said stays known as that."""
     for message in group:
         message.state = State.ANSWERED if has_spoken else State.SILENT
-        message.in_history = has_spoken and message.reason != Reason.LATER_RESULT
-        message.reason = reason if message.merged_into_id is None else message.reason
+        message.in_history = has_spoken and message.reason not in KEPT
+        if message.merged_into_id is None and message.reason not in KEPT:
+            message.reason = reason
         message.run_id = runs[-1] if runs else message.run_id
         message.settled_at = timezone.now()
     fields = ("state", "in_history", "reason", "run", "merged_into", "settled_at")

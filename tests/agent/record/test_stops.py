@@ -7,7 +7,7 @@ from django.db import connection
 
 from agent.domain.states import MessageReason
 from agent.models import Message, Run
-from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.chat_record import MessageRecall, find_quoted, record_recalls
 from agent.record.commit import find_lost_claims
 from agent.record.merged import HeldMessage, merge_messages
 from agent.record.recovery import ClaimMessages, claim_messages
@@ -84,3 +84,19 @@ def test_a_message_that_another_process_took_over_is_merged_into_nothing():
     claim_messages([ClaimMessages(PRIVATE.account, "p2")])
     assert merge_messages([tuple(HeldMessage(one.pk, 1) for one in accepted)]) == [[]]
     assert set(states().values()) == {("waiting", "private")}
+
+
+@pytest.mark.parametrize("reason", [MessageReason.STOPPED, MessageReason.PAUSED])
+def test_the_later_result_of_a_call_never_becomes_words_of_the_chat(reason):
+    """Nor is it lost where the account cannot speak for now."""
+    (asked,) = accept(message("secret plan", message_id="7"))
+    result = Message.objects.get(pk=asked.pk)
+    result.pk, result.text, result.reason, result.event_key = None, "[x]", "later_result", "later:1"
+    result.save()
+    begin([StartRun(PLAN, result.pk, asked.session_pk)])
+    [outcome] = stop_runs([StopRequest(result.pk, reason)])
+    assert outcome.leaves_more == (reason == MessageReason.PAUSED)
+    assert states()["[x]"] == ("waiting" if outcome.leaves_more else "silent", "later_result")
+    [found] = find_quoted([(asked.session_pk, "7")])
+    assert found is not None
+    assert found.said.text == "secret plan"
