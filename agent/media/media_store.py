@@ -2,7 +2,7 @@
 delete."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agent.domain.media_refs import MediaRef
+from agent.domain.types import ChatAddress
 from agent.models import Description, KeptFile, Message, MessageMedia
+from agent.record import early_recalls
+from agent.record.chat_record import has_quoted_media
 from agent.record.quoted_words import blank_quoted, find_quoted_ids
 
 #: Copies that are forgotten in one transaction.
@@ -171,31 +174,42 @@ def link_description(items: Sequence[tuple[int, DescriptionKey]]) -> list[None]:
 
 @dataclass(frozen=True, slots=True)
 class HeardText:
-    """What was read in the media of a message, and the fenced words of what it quotes and forwards;
-    "" for nothing."""
+    """What was read in the media of a message of ``chat``, and the fenced words of what it quotes
+    and forwards; "" for nothing."""
 
     message_pk: int
     session_pk: int
+    chat: ChatAddress
     media_text: str = ""
     context_text: str = ""
+    quoted_id: str = ""
 
 
-def save_heard_texts(items: Sequence[HeardText]) -> list[str]:
+def save_heard_texts(items: Sequence[HeardText]) -> list[HeardText]:
     """Keep with messages what was heard beside their words: later runs are shown it in their
-    history. The fenced words, without those of messages that were recalled meanwhile."""
-    contexts = []
-    for heard in items:
-        context = heard.context_text
-        if ids := find_quoted_ids(context):
-            said = Message.objects.filter(session_id=heard.session_pk, message_id__in=ids)
-            recalled = said.filter(recalled_at__isnull=False).order_by()
-            for message_id in recalled.values_list("message_id", flat=True):
-                context = blank_quoted(context, message_id)
-        texts = {"media_text": heard.media_text, "context_text": context}
+    history. What is kept is returned: without what messages said that were recalled meanwhile."""
+    kept = [_without_recalled(heard) for heard in items]
+    for heard in kept:
+        texts = {"media_text": heard.media_text, "context_text": heard.context_text}
         new = {name: text for name, text in texts.items() if text}
         Message.objects.filter(pk=heard.message_pk).update(**new)
-        contexts.append(context)
-    return contexts
+    return kept
+
+
+def _without_recalled(heard: HeardText) -> HeardText:
+    ids = {heard.quoted_id, *find_quoted_ids(heard.context_text)} - {""}
+    if not ids:
+        return heard
+    said = Message.objects.filter(session_id=heard.session_pk, message_id__in=ids)
+    rows = said.filter(recalled_at__isnull=False).order_by()
+    recalled, now = set(rows.values_list("message_id", flat=True)), timezone.now()
+    recalled |= {one for one in ids if early_recalls.was_recalled(heard.chat, one, now)}
+    context, media = heard.context_text, heard.media_text
+    for message_id in recalled:
+        context = blank_quoted(context, message_id)
+    if heard.quoted_id in recalled and has_quoted_media(heard.message_pk):
+        media = ""
+    return replace(heard, media_text=media, context_text=context)
 
 
 def forget_copies(before: Sequence[datetime]) -> list[list[str]]:

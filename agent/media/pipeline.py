@@ -154,8 +154,12 @@ class MediaPipeline:
         )
         text, context = "".join(reading.text for reading in readings), fetched.context
         if text or context != pending.message.context_text:
-            heard = store.HeardText(pending.pk, pending.session_pk, text, context)
-            context = await self._record.submit(store.save_heard_texts, heard)
+            message = pending.message
+            heard = store.HeardText(
+                pending.pk, pending.session_pk, message.chat, text, context, message.quoted_id
+            )
+            kept = await self._record.submit(store.save_heard_texts, heard)
+            text, context = kept.media_text, kept.context_text
         return MediaText(
             text,
             tuple(note for reading in readings for note in reading.notes),

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from agent.domain.types import ChatAddress
-from agent.models import ChatSession, Digest, Message
+from agent.models import ChatSession, Digest, Message, MessageMedia
 from agent.record import early_recalls
 from agent.record.commit import for_each
 from agent.record.quoted_words import blank_quoted, quoted_mark
@@ -17,6 +17,8 @@ from agent.record.quoted_words import blank_quoted, quoted_mark
 Direction, State = Message.Direction, Message.State
 #: Clients use message ids again: one met again later than this is of another message.
 ID_REUSE_AFTER = timedelta(days=1)
+#: Newest messages of a chat that may quote one which is not on record.
+MOST_QUOTING = 2_000
 #: Rows whose text was never seen in the chat.
 _UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)) | Q(
     direction=Direction.OUT, state__in=(State.PENDING, State.FAILED)
@@ -184,10 +186,14 @@ def record_recalls(recall: MessageRecall) -> list[RecalledMessage]:
     rows = [row for row in rows if rows[0].created_at - row.created_at < ID_REUSE_AFTER]
     if not rows:
         early_recalls.remember(recall.account, recall.message_id, recall.chat, now)
+        if recall.chat is not None and (session_pk := find_session(recall.chat)):
+            newest = Message.objects.filter(session_id=session_pk).order_by("-pk").values_list("pk")
+            floor = newest[MOST_QUOTING : MOST_QUOTING + 1].first()
+            _blank_quotes(session_pk, floor[0] if floor else 0, recall.message_id)
     fresh = [row for row in rows if row.recalled_at is None]
     Message.objects.filter(pk__in=[row.pk for row in fresh]).update(recalled_at=now)
     for row in fresh:
-        _blank_quotes(row)
+        _blank_quotes(row.session_id, row.pk, row.message_id)
         if row.in_history and row.run_id is not None:
             _drop_summaries(row.session_id, row.run_id)
     return [_recalled(row) for row in fresh]
@@ -211,13 +217,25 @@ def _recalled(row: Message) -> RecalledMessage:
     )
 
 
-def _blank_quotes(recalled: Message) -> None:
-    """Take the words of a recalled message out of those that quote it: they came after it."""
-    later = Message.objects.filter(session_id=recalled.session_id, pk__gt=recalled.pk)
-    quoting = later.filter(context_text__contains=quoted_mark(recalled.message_id))
-    for pk, text in quoting.order_by().values_list("pk", "context_text"):
-        blanked = blank_quoted(text or "", recalled.message_id)
-        Message.objects.filter(pk=pk).update(context_text=blanked)
+def _blank_quotes(session_pk: int, after: int, message_id: str) -> None:
+    """Take what a recalled message said out of those of the chat, with a key above ``after``, that
+    quote it. What was read in its media cannot be told from what was read in theirs: it goes
+    too."""
+    later = Message.objects.filter(session_id=session_pk, pk__gt=after).order_by()
+    quoting = later.filter(context_text__contains=quoted_mark(message_id))
+    for pk, text in quoting.values_list("pk", "context_text"):
+        Message.objects.filter(pk=pk).update(context_text=blank_quoted(text or "", message_id))
+    for pk in (
+        later.filter(quoted_id=message_id).exclude(media_text="").values_list("pk", flat=True)
+    ):
+        if has_quoted_media(pk):
+            Message.objects.filter(pk=pk).update(media_text="")
+
+
+def has_quoted_media(message_pk: int) -> bool:
+    """Whether the media of a message that it quotes were looked for with its own."""
+    origins = (MessageMedia.Origin.QUOTED, MessageMedia.Origin.FORWARDED)
+    return MessageMedia.objects.filter(message_id=message_pk, origin__in=origins).exists()
 
 
 def _drop_summaries(session_pk: int, run_pk: int) -> None:

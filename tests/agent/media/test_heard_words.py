@@ -12,7 +12,13 @@ from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, In
 from agent.media import heard_words
 from agent.media.file_store import FileStore
 from agent.media.heard_words import NODES, HeardWords
-from agent.media.media_store import load_segments
+from agent.media.media_store import (
+    HeardText,
+    MediaRow,
+    load_segments,
+    record_media,
+    save_heard_texts,
+)
 from agent.media.pipeline import MediaPipeline
 from agent.models import Message
 from agent.record.chat_record import MessageRecall, record_recalls
@@ -237,6 +243,27 @@ async def test_words_that_are_recalled_while_they_are_fetched_are_not_kept(recor
     assert RECALLED in (await media.describe(pending, prefetch)).context
     row = await Message.objects.aget(pk=pending.pk)
     assert "secret" not in (row.context_text or "")
+
+
+async def test_what_is_not_on_record_and_recalled_while_it_is_fetched_is_not_kept(record: Record):
+    pending = await put(record, message("看", GROUP, message_id="9", quoted_id="5"))
+    client = Talker(known={"5": told("secret")})
+    media = MediaPipeline(record, client, FileStore(__file__, 0), [])  # type: ignore[arg-type]
+    prefetch = media.prefetch(pending)
+    assert prefetch is not None
+    assert "secret" in (await prefetch).context
+    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    assert RECALLED in (await media.describe(pending, prefetch)).context
+
+
+async def test_what_is_read_in_a_picture_that_is_recalled_meanwhile_is_not_kept(record: Record):
+    await put(record, message("[图片]", GROUP, message_id="5"))
+    pending = await put(record, message("看", GROUP, message_id="9", quoted_id="5"))
+    rows = [MediaRow(MediaRef("image", origin="quoted"))]
+    await record.submit(record_media, (pending.pk, rows))
+    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    read = HeardText(pending.pk, pending.session_pk, GROUP, "[a cat]", quoted_id="5")
+    assert (await record.submit(save_heard_texts, read)).media_text == ""
 
 
 async def test_a_message_without_quote_or_forward_begins_no_task(record: Record):

@@ -99,6 +99,30 @@ def test_the_words_of_a_recalled_message_leave_those_that_quote_it():
     assert Message.objects.get(pk=secret.pk).text == "secret"  # the record keeps it
 
 
+def test_a_recalled_message_that_is_not_on_record_leaves_those_that_quote_it_too():
+    said, other = accept(
+        message("见上", GROUP, message_id="6"), message("见上", OTHER, message_id="6")
+    )
+    fence = fence_values(FenceKind.QUOTED, [{"message_id": "5", "text": "secret"}])
+    Message.objects.update(context_text=fence)
+    recall("5", GROUP)
+    assert "secret" not in (Message.objects.get(pk=said.pk).context_text or "")
+    assert "secret" in (Message.objects.get(pk=other.pk).context_text or "")
+
+
+@pytest.mark.parametrize(("origin", "left"), [("quoted", ""), ("message", "[a cat]")])
+def test_what_was_read_in_the_pictures_of_a_recalled_message_goes_with_it(origin, left):
+    _, quoting = accept(
+        message("[图片]", GROUP, message_id="5"),
+        message("看", GROUP, message_id="6", quoted_id="5"),
+    )
+    row = Message.objects.get(pk=quoting.pk)
+    row.media.create(kind="image", origin=origin, created_at=timezone.now())
+    Message.objects.filter(pk=quoting.pk).update(media_text="[a cat]")
+    recall("5", GROUP)
+    assert Message.objects.get(pk=quoting.pk).media_text == left
+
+
 def test_a_summary_that_covers_a_recalled_message_goes_with_all_made_from_it():
     (said,) = accept(message("secret", GROUP, message_id="5"))
     row = Message.objects.get(pk=said.pk)
