@@ -50,6 +50,8 @@ class _Room:
     opened: int = OPENED
     seen: set[str] = field(default_factory=set)
     """Ids of quoted messages, so that circles end."""
+    forwards_end: float = 0.0
+    """Until when forwards are opened, by the clock of the event loop; 0 before the first."""
 
     def take_quote(self, text: str) -> str:
         shown = cut_text(text, self.quote_chars)
@@ -110,8 +112,9 @@ class HeardWords:
         if not self._source.has_forward(segments):
             return []
         values: list[dict[str, Any]] = []
+        room.forwards_end = room.forwards_end or asyncio.get_running_loop().time() + FORWARD_SECONDS
         try:
-            async with asyncio.timeout(FORWARD_SECONDS):
+            async with asyncio.timeout_at(room.forwards_end):
                 await self._open(chat, segments, 1, room, values)
         except TimeoutError:
             values.append({"note": TOO_SLOW})
