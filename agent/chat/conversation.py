@@ -137,7 +137,7 @@ class ConversationHandler:
             if command is not None and self.commands is not None:
                 await self.commands.answer(run, command, self.stop_answer)
                 return
-            if active.later and active.later.is_stale:  # no answer is needed any more
+            if _is_needless(run):
                 result = RunResult("", None, 0, 0, 0)
             else:
                 result = await self._decide_approval(run) or await self._run_engine(
@@ -284,3 +284,11 @@ class ConversationHandler:
             if run.active.manners.says_beside_calls
             else None,
         )
+
+
+def _is_needless(run: MessageRun) -> bool:
+    """Whether the outcome of an earlier call need not be told any more, nor the call be made."""
+    later = run.active.later
+    if later is None:
+        return False
+    return later.is_stale or (run.is_silenced and not later.is_to_be_made)

@@ -31,6 +31,7 @@ LogLimit(logger)
 State = MessageState
 
 REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
+SILENCED = gettext_noop("The outcome was not told: the chat is silenced.")
 NOT_REPEATED = gettext_noop("No apology was sent: the chat had one within the last minute.")
 
 
@@ -49,7 +50,9 @@ class RunEndings:
         """Send what the loop came to, and record the end."""
         pending, sender, text = run.pending, run.sender, result.text.strip()
         sent = None
-        if only_repeats(text, sender.said):
+        if run.is_silenced:
+            run.notes.append(SILENCED)
+        elif only_repeats(text, sender.said):
             run.notes.append(REPEATED)
         elif text and not sender.has_replied:
             text, sent = await self.speaker.say(run, text, result.last_step)

@@ -30,6 +30,11 @@ class MessageRun:
         return self.pending.message
 
     @property
+    def is_silenced(self) -> bool:
+        """Whether it tells the outcome of an earlier call in a chat that was silenced meanwhile."""
+        return self.pending.is_later_result and bool(self.active.manners.silenced_by)
+
+    @property
     def has_answered(self) -> bool:
         """Whether a tool has said something, so that nothing more needs to be said."""
         only_asides = self.asides > 0 and len(self.sender.said) == self.asides
