@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from agent.domain.media_refs import MediaOrigin, MediaRef
@@ -22,6 +23,7 @@ from onebot.protocol.errors import OneBotError
 from onebot.protocol.forwards import (
     belongs_to_chat,
     find_forwards,
+    is_of_another_chat,
     parse_forwarded_messages,
     parse_told_message,
 )
@@ -34,7 +36,7 @@ from onebot.protocol.media_refs import (
     parse_media_answer,
     parse_media_refs,
 )
-from onebot.protocol.segments import Segment, parse_message, quoted_id, spoken_text
+from onebot.protocol.segments import Segment, parse_told, quoted_id, spoken_text
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,8 @@ LogLimit(logger)
 ASK_SECONDS = 10.0
 #: Forwards of one message that are requested, nested ones included.
 MAX_ASKED_FORWARDS = 4
+#: Media of forwarded messages that are looked at; those who read them take fewer.
+MOST_FORWARDED_MEDIA = 200
 
 
 class OneBotMedia:
@@ -75,8 +79,7 @@ class OneBotMedia:
         return has_forward(segments)
 
     async def fetch_quoted_media(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
-        answer = await self._ask_message(chat, message_id)
-        segments = parse_message(answer.get("message")) if isinstance(answer, dict) else []
+        segments = _told_segments(chat, await self._ask_message(chat, message_id))
         return parse_media_refs(segments, message_id, "quoted")
 
     async def fetch_forwarded_media(
@@ -95,11 +98,8 @@ class OneBotMedia:
                 inner = parse_forward(await self._ask_forward(chat, one))
                 messages += inner
                 waiting += [found for message in inner for found in find_forward_ids(message)]
-        return [
-            ref
-            for message in messages[:NODES]
-            for ref in parse_media_refs(message, origin="forwarded")
-        ]
+        refs = (parse_media_refs(message, origin="forwarded") for message in messages[:NODES])
+        return list(islice(chain.from_iterable(refs), MOST_FORWARDED_MEDIA))
 
     async def renew_address(self, chat: ChatAddress, ref: MediaRef) -> AsyncIterator[MediaRef]:
         for action, params in _address_actions(chat, ref):
@@ -166,7 +166,7 @@ class OneBotMedia:
 
     async def _segments(self, chat: ChatAddress, message_id: str) -> list[Segment]:
         answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
-        return parse_message(answer.get("message")) if isinstance(answer, dict) else []
+        return _told_segments(chat, answer)
 
     async def _ask(self, chat: ChatAddress, action: str, **params: Any) -> Any:
         """What the client answers, None when it does not or cannot."""
@@ -178,6 +178,13 @@ class OneBotMedia:
             logger.info("%s was not answered by %s: %s", action, chat.account, error)
             return None
         return response.data if response.is_success else None
+
+
+def _told_segments(chat: ChatAddress, answer: Any) -> list[Segment]:
+    """What a message holds, by the answer to ``get_msg``; nothing of one that is said to be of
+    another chat, whose pictures are nobody's business here."""
+    is_here = isinstance(answer, dict) and not is_of_another_chat(chat, answer)
+    return parse_told(answer.get("message")) if is_here else []
 
 
 def _address_actions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from typing import Any
 from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage
 from onebot.protocol.events import parse_time
 from onebot.protocol.media_refs import NODES
-from onebot.protocol.segments import Segment, parse_message, quoted_id, render_text
+from onebot.protocol.segments import Segment, parse_told, quoted_id, render_text
 from onebot.protocol.values import parse_id, value_text
 
 FORWARD_TYPES = ("forward", "node")
@@ -57,11 +57,22 @@ def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
     return chat.peer_id in map(parse_id, peers)
 
 
+def is_of_another_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
+    """Whether the answer to ``get_msg`` says that the message is of another chat than ``chat``."""
+    if answer.get("message_type") not in (chat.kind, None):
+        return True
+    if chat.kind == "group":
+        return parse_id(answer.get("group_id")) not in ("", "0", chat.peer_id)
+    sender = _object(answer.get("sender"))
+    people = {parse_id(answer.get("user_id")), parse_id(sender.get("user_id"))}
+    return people.isdisjoint({chat.peer_id, chat.account}) and people != {""}
+
+
 def parse_told_message(node: dict[str, Any], account: str) -> ForwardedMessage:
     """One message of a forward, or the answer to ``get_msg``."""
     data = _object(node.get("data")) if node.get("type") == "node" else {}
     sender = _object(node.get("sender"))
-    segments = parse_message(node.get("message") or node.get("content") or data.get("content"))
+    segments = parse_told(node.get("message") or node.get("content") or data.get("content"))
     ids = (sender.get("user_id"), node.get("user_id"), data.get("user_id"), data.get("uin"))
     names = (sender.get("card"), sender.get("nickname"), data.get("nickname"), data.get("name"))
     return ForwardedMessage(

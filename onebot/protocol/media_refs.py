@@ -5,12 +5,13 @@ that could be opened here.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from agent.domain.media_refs import MediaKind, MediaOrigin, MediaRef
-from onebot.protocol.segments import Segment, parse_message
+from onebot.protocol.segments import Segment, parse_told
 from onebot.protocol.values import BASE64, KEPT, parse_id, value_text
 
 #: Segment types that hold media. "mface" is a sticker from the shop, which other clients send as an
@@ -33,12 +34,12 @@ def parse_media_refs(
     segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
 ) -> list[MediaRef]:
     """The media in ``segments``, in order."""
-    refs: list[MediaRef] = []
+    refs, places = list[MediaRef](), Counter[MediaKind]()
     for segment in segments:
         kind = MEDIA_KINDS.get(segment["type"])
         if kind is not None:
-            place = sum(ref.kind == kind for ref in refs)
-            refs.append(_ref(kind, segment["data"], place, message_id, origin))
+            refs.append(_ref(kind, segment["data"], places[kind], message_id, origin))
+            places[kind] += 1
     return refs
 
 
@@ -77,7 +78,7 @@ def find_inner_segments(segments: Sequence[Segment]) -> list[list[Segment]]:
 
 def _walk(value: object, depth: int) -> Iterator[list[Segment]]:
     for node in _nodes(value) if depth else []:
-        segments = parse_message(_content(node))
+        segments = parse_told(_content(node))
         yield segments
         for content in _contents(segments):
             yield from _walk(content, depth - 1)

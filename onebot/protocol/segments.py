@@ -18,6 +18,7 @@ __all__ = [
     "mentions_account",
     "parse_id",
     "parse_message",
+    "parse_told",
     "quoted_id",
     "render_text",
     "segments_from_parts",
@@ -27,6 +28,8 @@ __all__ = [
 Segment = dict[str, Any]
 #: Characters of a mentioned person's name that are read.
 LONGEST_NAME = 200
+#: Segments of one message that a client tells of when it is asked; nobody is shown more.
+MOST_TOLD = 500
 
 
 def parse_message(value: object) -> list[Segment]:
@@ -38,6 +41,11 @@ def parse_message(value: object) -> list[Segment]:
         return parse_cq(value)
     items = value if isinstance(value, list) else [value]
     return [segment for item in items if (segment := _segment(item))]
+
+
+def parse_told(value: object) -> list[Segment]:
+    """The same for a message in the answer to a question: of a very long one, its beginning."""
+    return parse_message(value[:MOST_TOLD] if isinstance(value, list) else value)[:MOST_TOLD]
 
 
 def render_text(segments: Sequence[Segment], self_id: str) -> str:

@@ -1,5 +1,7 @@
 """What messages hold beside words, in every dialect."""
 
+import time
+
 import pytest
 
 from agent.domain.media_refs import MediaRef
@@ -151,3 +153,10 @@ def test_only_a_forward_without_content_has_to_be_asked_for():
             segment("text", text="x"),
         ]
     ) == ["1"]
+
+
+def test_a_message_of_very_many_pictures_takes_time_in_proportion():
+    """A client may tell anything; this is read on the event loop."""
+    began = time.process_time()
+    assert len(parse_media_refs([segment("image", file="a")] * 10_000)) == 10_000
+    assert time.process_time() - began < 1.5
