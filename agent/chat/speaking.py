@@ -1,5 +1,6 @@
 """How an answer is said: in one message, in several, or as a merged forward."""
 
+import asyncio
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -118,7 +119,8 @@ class Speaker:
             text = _cut(run, "\n".join(message.text for message in messages))
         if run.message.chat.kind == "group" and "@" in text:
             members = await self.record.submit(find_members, run.pending.session_pk)
-            messages = mention_members(messages, members)
+            # Beside the event loop: before every sign of a long answer a name may stand.
+            messages = await asyncio.to_thread(mention_members, messages, members)
         first = address_answer(
             messages[0].parts, run.message, run.active.persona, run.active.manners
         )

@@ -18,6 +18,8 @@ from markdown_it.token import Token
 
 #: A formula within a line, or a CQ look-alike, is no longer than that; in characters.
 LONGEST_SPAN = 2_000
+#: A formula of its own has no more lines than that.
+LONGEST_FORMULA = 50
 #: Blocks within blocks that are parsed; markdown-it drops what is deeper.
 DEEPEST = 60
 #: Opening brackets in a text that is parsed; each takes a search for its end.
@@ -94,7 +96,7 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     opening = state.src[state.bMarks[start] + state.tShift[start] :][:2]
     if opening not in ("$$", r"\["):
         return False
-    for line in range(start, min(end, start + LONGEST_SPAN)):
+    for line in range(start, min(end, start + LONGEST_FORMULA)):
         written = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].strip()
         if not written or (line > start and state.sCount[line] < state.blkIndent):
             return False

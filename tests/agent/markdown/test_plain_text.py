@@ -55,6 +55,7 @@ HOSTILE = {
     "stars": "*a " * 25_000 + "a* " * 8_000,
     "backticks": "`a" * 50_000,
     "formulae": r"\(" * 50_000,
+    "open formulae": "$$a\n" * 25_000,
     "addresses": "a://" * 25_000,
     "nested list": "\n".join("  " * depth + "- a" for depth in range(400)),
     "underscores": "__a " * 12_000 + "a__ " * 12_000,
