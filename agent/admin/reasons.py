@@ -5,21 +5,10 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
+from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.states import MessageReason, PauseReason
 from agent.models import Message
 
-#: Reasons whose detail is the name of a row of manners.
-OF_ROWS = frozenset(
-    {
-        MessageReason.SILENCED,
-        MessageReason.QUIET_HOURS,
-        MessageReason.PRIVATE_OFF,
-        MessageReason.NOT_FRIEND,
-        MessageReason.GROUPS_OFF,
-        MessageReason.BLOCKED,
-        MessageReason.NOT_LISTED,
-    }
-)
 #: Those that the lists of the account's own page give too.
 OF_ACCOUNTS = frozenset({MessageReason.BLOCKED, MessageReason.NOT_LISTED})
 

@@ -4,26 +4,20 @@ chat."""
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
 from agent.commands.usage import join_words
+from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.budgets import cost_words
+from agent.domain.own_address import find_own_link
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.record.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
 from tools.text.fences import FenceKind, clean_name
 
 Reason, State = MessageReason, MessageState
-#: Reasons whose detail is the name of a row.
-BY_ROW = frozenset(
-    {
-        *(Reason.SILENCED, Reason.QUIET_HOURS, Reason.PRIVATE_OFF, Reason.NOT_FRIEND),
-        *(Reason.BLOCKED, Reason.NOT_LISTED, Reason.GROUPS_OFF),
-    }
-)
 #: States whose detail says nothing of what went wrong inside.
 OF_NO_ANSWER = frozenset({State.SILENT, State.RECORDED, State.EXPIRED})
 ERROR_CHARS, LISTED = 200, 20
@@ -62,9 +56,8 @@ def tell_facts(facts: WhyFacts, *, is_owner: bool) -> Iterator[str]:
 
 def run_address(run_pk: int) -> str:
     """The page of a run: with the address of the installation where that is known."""
-    origins = [one for one in settings.CSRF_TRUSTED_ORIGINS if "*" not in one]
     path = reverse("admin:agent_run_change", args=[run_pk])
-    return f"{origins[0].rstrip('/')}{path}" if origins else path
+    return find_own_link(path) or path
 
 
 def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
@@ -93,7 +86,7 @@ def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
     detail = heard.detail[:ERROR_CHARS]
     if not detail or not (is_owner or heard.state in OF_NO_ANSWER):
         return ""
-    if heard.reason in BY_ROW:
+    if heard.reason in OF_ROWS:
         return gettext("By the row “%(row)s”.") % {"row": detail}
     if heard.reason == Reason.PAUSED and detail in PauseReason.values:
         return str(PauseReason(detail).label)

@@ -22,6 +22,14 @@ State = MessageState
 #: By what messages are answered that were not said to the bot.
 UNADDRESSED = frozenset({Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE})
 
+#: Reasons whose detail is the name of the row of manners that keeps the bot silent.
+OF_ROWS = frozenset(
+    {
+        *(Reason.SILENCED, Reason.QUIET_HOURS, Reason.PRIVATE_OFF, Reason.NOT_FRIEND),
+        *(Reason.BLOCKED, Reason.NOT_LISTED, Reason.GROUPS_OFF),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Occasion:

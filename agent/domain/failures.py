@@ -7,6 +7,7 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from agent.domain.errors import LLMError, RunTimeout
+from agent.domain.own_address import find_own_link
 from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery
 
@@ -83,12 +84,6 @@ def owner_note(kind: FailureKind, chat: ChatAddress, title: str, run_pk: int, pa
             gettext(remedy),
             gettext("Further failures of this kind are not told for ten minutes."),
         ]
-    if link := _link(path):
+    if link := find_own_link(path):
         lines.append(link)
     return "\n".join(lines)
-
-
-def _link(path: str) -> str:
-    """``path`` on the first origin that is known to be this server's; "" where none is."""
-    known = [one for one in settings.CSRF_TRUSTED_ORIGINS if "*" not in one]
-    return f"{known[0].rstrip('/')}{path}" if known else ""
