@@ -41,7 +41,7 @@ async def test_off_and_on_are_obeyed_from_the_next_message_on(room):
 
 async def test_off_for_some_time_ends_by_itself(room):
     await room.order("/off")
-    assert "until" in await room.order("/off ３０分")
+    assert "为止" in await room.order("/off ３０分")
     change = await newest_change()
     assert (change.before["silenced"], change.after["silenced"]) == (False, True)
     assert await room.record.submit(end_silences, None) == 0
@@ -108,7 +108,7 @@ async def test_a_persona_is_chosen_for_the_chat_and_taken_back(room):
     assert (await newest(direction="in")).run.persona == "小霜"
     await room.order("/persona default")
     assert not await PersonaChoice.objects.aexists()
-    assert "There is no “nobody”" in await room.order("/persona nobody")
+    assert "没有“nobody”" in await room.order("/persona nobody")
 
 
 async def test_a_model_is_asked_first_in_the_chat(room):
