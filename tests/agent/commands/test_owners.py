@@ -49,7 +49,7 @@ async def test_off_for_some_time_ends_by_itself(room):
     await change.asave()
     assert await room.record.submit(end_silences, None) == 1
     assert not (await row_of_the_chat()).silenced
-    assert "written like this" in await room.order("/off soon")
+    assert "写法" in await room.order("/off soon")
 
 
 async def test_on_says_which_wider_row_still_silences(room):
