@@ -113,6 +113,17 @@ async def test_a_quoted_message_that_is_not_on_record_is_asked_for(
     assert colour_of(shown(seen)[0][1]) == "green"
 
 
+async def test_a_picture_of_another_chat_is_not_seen(live, model, file_server: FileServer):
+    said = {"message_type": "private", "sender": {"user_id": fresh_id()}}
+    url = file_server.serve("/a", sends(picture("PNG", GREEN)))
+    model.script(["ok"])
+    async with client(live) as bot:
+        bot.answer_with(answers(get_msg=said | {"message": [image(url)]}))
+        quote = {"type": "reply", "data": {"id": "77"}}
+        (request,) = await answered(bot, model, [quote, text("what is it?")])
+    assert words(request) == "[回复:77]what is it?"
+
+
 NODES = {
     "napcat": lambda message: {"messages": [{"message": message, "sender": {}}]},
     "llbot": lambda message: {"messages": [{"content": message, "sender": {}}]},
