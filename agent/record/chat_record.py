@@ -116,8 +116,9 @@ def load_message_pages(wish: PageRequest) -> MessagePage | None:
         before = _place(rows, wish.before)
         if before is None:
             return None
-    else:  # the message that is being answered: there is never more than one in a chat
+    else:  # the message that is being answered: there is one at most, beside commands
         running = rows.filter(direction=Direction.IN, state=State.RUNNING)
+        running = running.exclude(reason=Message.Reason.COMMAND)
         before = running.order_by("-pk").values_list("pk", flat=True).first()
     if before is not None:
         rows = rows.filter(pk__lt=before)

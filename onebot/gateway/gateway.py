@@ -276,4 +276,4 @@ class Gateway:
     def _done(self, work: "asyncio.Future[Any]") -> None:
         self._tasks.discard(work)
         if not work.cancelled() and (error := work.exception()):
-            logger.error("A bot's row could not be written: %s", error)
+            logger.error("Background work for a client failed: %s", error)

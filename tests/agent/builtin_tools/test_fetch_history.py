@@ -157,3 +157,10 @@ async def test_long_messages_are_cut_and_a_full_page_goes_on_with_its_cursor(rec
 
 async def test_a_chat_in_which_nothing_was_said_has_no_history(record):
     assert (await fetch(record)).content == fetch_history.NOTHING
+
+
+async def test_a_command_that_is_obeyed_meanwhile_does_not_move_the_page(record):
+    await said("a", "asked", "b", "/help")
+    await Message.objects.filter(text="asked").aupdate(state="running", reason="mention")
+    await Message.objects.filter(text="/help").aupdate(state="running", reason="command")
+    assert texts(await fetch(record)) == ["a"]
