@@ -206,7 +206,8 @@ async def test_forwards_in_quotes_share_the_time_of_all_forwards(record: Record,
     client = Talker(known=known)
 
     async def hang(*_: Any) -> ForwardContent:
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.Event().wait()
+        return ForwardContent()
 
     monkeypatch.setattr(client, "fetch_forwarded_messages", hang)
     async with asyncio.timeout(0.5):  # and not three times as long
