@@ -11,13 +11,20 @@ from tools.text.fences import clean_name
 #: The newest messages of a chat whose senders are its members, and the newest of one person among
 #: which one in the same chat is looked for.
 RECENT_IN_CHAT, RECENT_OF_PERSON = 2_000, 200
+#: Names of one person among which one that can be shown is looked for.
+RECENT_NAMES = 5
 #: People that the frame of one message names.
 MOST_MENTIONS = 20
 
+#: The names that one person spoke under in one chat, the newest first; its parameters are the chat
+#: and the person. Chats are told apart by the database: a message may mention many who say much.
 _of_person = PreparedSelect(
-    Message.objects.filter(sender_id="")
+    Message.objects.filter(session_id=0)
+    .filter(
+        pk__in=Message.objects.filter(sender_id="").order_by("-pk").values("pk")[:RECENT_OF_PERSON]
+    )
     .order_by("-pk")
-    .values_list("session_id", "sender_name")[:RECENT_OF_PERSON]
+    .values_list("sender_name")[:RECENT_NAMES]
 )
 _in_chat = PreparedSelect(
     Message.objects.filter(session_id=0)
@@ -67,11 +74,5 @@ def build_header(message: IncomingMessage, session_pk: int, title: str) -> dict[
 
 def _find_name(session_pk: int, user_id: str) -> str:
     """The newest name that a person spoke under in the chat, "" where he has not lately."""
-    return next(
-        (
-            name
-            for session, said_as in _of_person(user_id)
-            if session == session_pk and (name := clean_name(said_as))
-        ),
-        "",
-    )
+    names = (clean_name(said_as) for (said_as,) in _of_person(session_pk, user_id))
+    return next(filter(None, names), "")
