@@ -165,7 +165,9 @@ async def test_a_call_inside_an_agent_waits_for_the_owner_and_is_made_in_the_cha
         cockpit.close()
         await bot.say_private(user, "pay")
         (code,) = re.findall(r"批准 (\d{6})", spoken(await bot.next_action()))
-        assert spoken(await bot.next_action()) == "I asked."
+        # The owner, who is not in this chat, is asked in his own.
+        others = {spoken(await bot.next_action()), spoken(await bot.next_action())}
+        assert "I asked." in others
         assert results(model.requests[-1]) == ["It waits."]
         model.script(["It is paid."], model="scripted")
         await bot.say_private(owner, f"批准 {code}")

@@ -38,7 +38,9 @@ async def bot(live: LaterServer, model: ScriptedModel) -> Any:
         yield connected
 
 
-async def asked(bot: FakeOneBot, model: ScriptedModel, group: int, to: str) -> dict[str, Frame]:
+async def asked(
+    live: LaterServer, bot: FakeOneBot, model: ScriptedModel, group: int, to: str
+) -> dict[str, Frame]:
     """What is sent when somebody of ``group`` wants a transfer, by the chat; of the group the
     question alone."""
     model.script([call("transfer", amount=5, to=to), "I asked."])
@@ -48,6 +50,8 @@ async def asked(bot: FakeOneBot, model: ScriptedModel, group: int, to: str) -> d
         action = await bot.next_action()
         if "需要机器人主人批准" in spoken(action):
             found["group" if "group_id" in action["params"] else "private"] = action
+    for action in found.values():  # nobody quotes a message in the moment that it is confirmed
+        await live.row("SELECT 1 FROM agent_message WHERE message_id = ?", action["echo"])
     return found
 
 
@@ -70,7 +74,7 @@ async def test_owners_who_are_not_in_the_group_are_asked_in_private_and_quote_th
     live, model, bot
 ):
     group, to = fresh_id(), str(fresh_id())
-    question = (await asked(bot, model, group, to))["private"]
+    question = (await asked(live, bot, model, group, to))["private"]
     words = spoken(question)
     assert question["params"]["user_id"] == OWNER
     assert str(group) in words
@@ -83,7 +87,7 @@ async def test_owners_who_are_not_in_the_group_are_asked_in_private_and_quote_th
 
 async def test_in_the_group_a_quote_with_a_word_is_enough_and_nobody_else_can(live, model, bot):
     group, to = fresh_id(), str(fresh_id())
-    question = (await asked(bot, model, group, to))["group"]
+    question = (await asked(live, bot, model, group, to))["group"]
     await bot.say_group(group, fresh_id(), quoting(question, "批准"), mention=False)
     assert "只有机器人主人" in spoken(await bot.next_action())
     model.script(["Done."])
@@ -93,7 +97,7 @@ async def test_in_the_group_a_quote_with_a_word_is_enough_and_nobody_else_can(li
 
 async def test_full_width_digits_are_digits(live, model, bot):
     to = str(fresh_id())
-    question = (await asked(bot, model, fresh_id(), to))["private"]
+    question = (await asked(live, bot, model, fresh_id(), to))["private"]
     found = re.search(r"编号 (\d{6})", spoken(question))
     assert found
     model.script(["Done."])
@@ -114,7 +118,7 @@ async def test_an_owner_who_speaks_in_the_group_is_asked_there_alone(live, model
 
 async def test_a_quote_of_something_else_with_the_word_is_an_ordinary_message(live, model, bot):
     to = str(fresh_id())
-    await asked(bot, model, fresh_id(), to)
+    await asked(live, bot, model, fresh_id(), to)
     model.script(["hello", "what do you mean?"])
     await bot.say_private(OWNER, "hi")
     answer = await bot.next_action()
