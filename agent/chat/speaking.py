@@ -152,7 +152,8 @@ def part_limit(run: MessageRun) -> int:
     """Characters of one message in the chat of ``run``."""
     if run.sender.takes_any_length:
         return sys.maxsize
-    return min(run.active.manners.part_chars, MOST_PART_CHARS)
+    room = min(run.active.manners.part_chars, MOST_PART_CHARS)
+    return room - 1 if run.message.chat.kind == "group" else room  # a space stands behind an at
 
 
 def is_blank(text: str) -> bool:

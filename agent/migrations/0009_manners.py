@@ -116,6 +116,14 @@ class Migration(migrations.Migration):
             model_name='message',
             index=models.Index(condition=models.Q(('merged_into__isnull', False)), fields=['merged_into'], name='message_merged'),
         ),
+        migrations.AddIndex(
+            model_name='message',
+            index=models.Index(condition=models.Q(('context_text__isnull', False)), fields=['session', 'id'], name='message_context'),
+        ),
+        migrations.AddIndex(
+            model_name='message',
+            index=models.Index(condition=models.Q(('quoted_id__isnull', False)), fields=['session', 'quoted_id'], name='message_quoted'),
+        ),
         migrations.AddField(
             model_name='manners',
             name='endpoint',

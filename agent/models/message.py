@@ -159,6 +159,16 @@ class Message(models.Model):
                 name="message_merged",
                 condition=Q(merged_into__isnull=False),
             ),
+            models.Index(
+                fields=["session", "id"],
+                name="message_context",
+                condition=Q(context_text__isnull=False),
+            ),
+            models.Index(
+                fields=["session", "quoted_id"],
+                name="message_quoted",
+                condition=Q(quoted_id__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -223,7 +223,8 @@ def _blank_quotes(session_pk: int, after: int, message_id: str) -> None:
     quote it. What was read in its media cannot be told from what was read in theirs: it goes
     too."""
     later = Message.objects.filter(session_id=session_pk, pk__gt=after).order_by()
-    quoting = later.filter(context_text__contains=quoted_mark(message_id))
+    with_context = later.filter(context_text__isnull=False)  # these have an index of their own
+    quoting = with_context.filter(context_text__contains=quoted_mark(message_id))
     for pk, text in quoting.values_list("pk", "context_text"):
         Message.objects.filter(pk=pk).update(context_text=blank_quoted(text or "", message_id))
     for pk in (
