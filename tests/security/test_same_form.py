@@ -1,6 +1,7 @@
 """A message has one form in every request, whatever happens to the names and messages around it."""
 
 import itertools
+from typing import Any
 
 from tests.cast import fresh_id
 from tests.e2e.chat import client
@@ -9,7 +10,10 @@ from tests.fake_onebot import failed, ok, text
 
 async def test_a_message_keeps_its_form_when_group_and_members_are_renamed(live, model):
     group, user, other, quoted = (fresh_id() for _ in range(4))
-    node = {"sender": {"user_id": other, "nickname": "Ann"}, "content": [text("转发的话")]}
+    node: dict[str, Any] = {
+        "sender": {"user_id": other, "nickname": "Ann"},
+        "content": [text("转发的话")],
+    }
 
     def given(action):
         if action["action"] == "get_forward_msg":

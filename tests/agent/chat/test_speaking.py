@@ -78,4 +78,5 @@ async def test_the_outcome_of_an_earlier_call_is_not_told_where_it_is_silenced(
     else:  # and no model is asked
         await handler.answer_message(pending, active)
     row = await Message.objects.select_related("run").aget(direction="in")
+    assert row.run is not None
     assert (mailbox.sent, row.state, row.run.notes) == ([], "silent", [SILENCED])

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -49,7 +49,7 @@ async def record() -> AsyncIterator[Record]:
 
 
 async def test_a_mute_that_is_lifted_at_once_is_lifted_whatever_else_is_written(record):
-    watch = PauseWatch(Client(), record, stop_nothing)
+    watch = PauseWatch(cast("Any", Client()), record, stop_nothing)
     for group, sub_type in ((1, "lift_ban"), (2, "ban"), (2, "lift_ban")):
         raw = {"group_id": group, "user_id": int(ACCOUNT), "duration": 60}
         watch.follow(ACCOUNT, OtherEvent(ACCOUNT, "notice", "group_ban", sub_type, raw))
@@ -63,7 +63,7 @@ async def test_paused_chats_are_looked_up_again_also_after_an_error(record, monk
     chat = ChatAddress(ACCOUNT, "group", "3")
     await record.submit(pause_chats, ChatPause(chat, Pause(PauseReason.LEFT)))
     client = Client()
-    watch = PauseWatch(client, record, stop_nothing)
+    watch = PauseWatch(cast("Any", client), record, stop_nothing)
     watch.connected(ACCOUNT)
     await watch._tasks[ACCOUNT]
     assert client.asked == [3, 3, 3]
