@@ -50,6 +50,7 @@ async def state_of(server: LiveServer, action: Frame, *states: str) -> Frame:
 
 
 async def test_a_frame_is_strict_compact_json_in_one_text_frame(live, model):
+    """Checklist 80."""
     model.script(['[CQ:at,qq=all]&< "你好" 😀'])
     account, user = fresh_id(), fresh_id()
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Self-ID": str(account)}
@@ -90,6 +91,7 @@ async def test_echoes_are_fresh_texts_in_every_life_of_the_server(start_server, 
 
 @pytest.mark.parametrize("peer", ["guest-42", "BAC-x"])
 async def test_an_id_that_is_not_digits_stays_text(live, model, peer):
+    """Checklist 81."""
     model.script(["hello"])
     async with client(live) as bot:
         await bot.say_private(peer, "hi")
@@ -97,6 +99,7 @@ async def test_an_id_that_is_not_digits_stays_text(live, model, peer):
 
 
 async def test_nothing_but_messages_is_ever_asked_of_a_client(live, model):
+    """Checklist 96."""
     model.script([call("send_message", messages=[{"type": "plain", "text": "one"}]), "two"])
     async with client(live) as bot:
         await bot.heartbeat()
@@ -117,6 +120,7 @@ async def test_nothing_but_messages_is_ever_asked_of_a_client(live, model):
     "payload", [p for p in RESPONSES if p["name"] in JUDGED], ids=lambda payload: payload["name"]
 )
 async def test_the_record_says_what_the_client_said(live, model, payload):
+    """Checklist 85 to 88."""
     becomes, user = payload["becomes"], fresh_id()
     async with client(live) as bot:
         action = await unanswered(bot, model, user)
@@ -154,6 +158,7 @@ async def test_a_refused_answer_is_made_up_for_by_one_sentence_and_never_sent_ag
 
 
 async def test_a_hundred_answers_in_reverse_order_each_find_their_message(live, model):
+    """Checklist 90."""
     model.answer_with(words)
     users = [fresh_id() for _ in range(100)]
     async with client(live) as bot:
@@ -170,6 +175,7 @@ async def test_a_hundred_answers_in_reverse_order_each_find_their_message(live, 
 
 
 async def test_of_two_answers_the_first_counts(live, model):
+    """Checklist 91."""
     user = fresh_id()
     async with client(live) as bot:
         action = await unanswered(bot, model, user)
@@ -204,6 +210,7 @@ async def test_an_answer_in_parts_of_another_shape_changes_nothing(live, model):
 async def test_an_answer_that_does_not_come_is_of_unknown_outcome_and_not_sent_again(
     impatient, model
 ):
+    """Checklist 89."""
     user = fresh_id()
     async with client(impatient) as bot:
         action = await unanswered(bot, model, user)
@@ -218,6 +225,7 @@ async def test_an_answer_that_does_not_come_is_of_unknown_outcome_and_not_sent_a
     [(ok({"message_id": 7}), "delivered", "7"), (failed(1200, "muted"), "failed", "")],
 )
 async def test_a_late_answer_corrects_the_record(impatient, model, answer, state, message_id):
+    """Checklist 89."""
     async with client(impatient) as bot:
         action = await unanswered(bot, model, fresh_id())
         await state_of(impatient, action, "unknown")
@@ -226,6 +234,7 @@ async def test_a_late_answer_corrects_the_record(impatient, model, answer, state
 
 
 async def test_a_connection_cut_before_the_answer_leaves_the_outcome_unknown(impatient, model):
+    """Checklist 93."""
     account, user = fresh_id(), fresh_id()
     async with client(impatient, account) as bot:
         action = await unanswered(bot, model, user)
