@@ -59,8 +59,8 @@ def in_place(database: BaseDatabaseWrapper) -> Iterator[None]:
     """Let everything in this thread use ``database``."""
     usual = connections["default"]
     connections["default"] = database
-    _forget_compiled()
     try:
+        _forget_compiled()
         yield
     finally:
         connections["default"] = usual
@@ -71,7 +71,7 @@ def in_place(database: BaseDatabaseWrapper) -> Iterator[None]:
 def _forget_compiled() -> None:
     """Have every prepared statement compiled again, for the database of the moment."""
     for one in gc.get_objects():
-        if isinstance(one, PREPARED):
+        if type(one) in PREPARED:  # isinstance would ask proxies of what is gone
             for name, value in vars(type(one)).items():
                 if isinstance(value, cached_property):
                     vars(one).pop(name, None)
