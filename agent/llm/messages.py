@@ -9,6 +9,7 @@ every request.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.utils import timezone
@@ -48,21 +49,49 @@ class SpokenMessage:
 
 def build_speaker_frame(speech: SpokenMessage) -> str:
     """The one-line header that goes before the words."""
-    sender = _person(speech.sender_id, speech.sender_name)
-    header: dict[str, Any] = {"sender": sender, "chat": speech.chat}
-    if speech.header is not None:
-        if speech.sender_role in ROLES:
-            sender["role"] = speech.sender_role
-        if chat_name := speech.header.get("chat_name"):
+    header = speech.header or {}
+    mentions = header.get("mentions") or ()
+    at = speech.happened_at
+    return _frame(
+        speech.sender_id,
+        speech.sender_name,
+        None if speech.header is None else speech.sender_role,
+        speech.chat,
+        header.get("chat_name") or "",
+        speech.bot,
+        speech.message_id,
+        "" if at is None else timezone.localtime(at).strftime("%Y-%m-%d %H:%M"),
+        tuple((one["user_id"], one.get("name", "")) for one in mentions),
+    )
+
+
+@lru_cache(maxsize=5_000, typed=True)  # each message stands in the history of many requests
+def _frame(
+    sender_id: str,
+    sender_name: str,
+    role: str | None,
+    chat: str,
+    chat_name: str,
+    bot: str,
+    message_id: str,
+    time: str,
+    mentions: tuple[tuple[str, str], ...],
+) -> str:
+    """``role`` is None for a message without a header of its own."""
+    sender = _person(sender_id, sender_name)
+    header: dict[str, Any] = {"sender": sender, "chat": chat}
+    if role is not None:
+        if role in ROLES:
+            sender["role"] = role
+        if chat_name:
             header["chat_name"] = chat_name
-        header["bot"] = speech.bot
-    if speech.message_id:
-        header["message_id"] = speech.message_id
-    if speech.happened_at is not None:
-        header["time"] = timezone.localtime(speech.happened_at).strftime("%Y-%m-%d %H:%M")
-    if speech.header and (mentions := speech.header.get("mentions")):
-        # PostgreSQL does not keep the order of keys.
-        header["mentions"] = [_person(one["user_id"], one.get("name", "")) for one in mentions]
+        header["bot"] = bot
+    if message_id:
+        header["message_id"] = message_id
+    if time:
+        header["time"] = time
+    if mentions:  # PostgreSQL does not keep the order of keys
+        header["mentions"] = [_person(*one) for one in mentions]
     return fences.build_frame(fences.PERSON, header)
 
 
