@@ -8,10 +8,8 @@ for each, a PNG in Base64, or "" where it could not be drawn.
 """
 
 import base64
-import contextlib
 import html
 import json
-import os
 import re
 import sys
 import unicodedata
@@ -25,16 +23,11 @@ import typst
 from latex2mathml import exceptions
 from latex2mathml.converter import convert_to_element
 
-try:
-    import resource
-except ImportError:  # not a Unix
-    resource = None  # type: ignore[assignment]
+from tools.processes.own_limits import limit_this_process
 
 #: Address space of the process in bytes, and what it may take of a processor in seconds.
 MEMORY_BYTES = 2 * 2**30
 CPU_SECONDS = 10
-#: How much the process steps back for the server's event loop.
-NICENESS = 10
 #: Dots an inch: two for each of the page's points, so that a phone shows it sharp.
 RESOLUTION = 144.0
 #: A larger picture is not sent; in bytes.
@@ -59,26 +52,11 @@ NOT_DRAWN: tuple[type[Exception], ...] = (
 
 
 def main() -> None:
-    limit_process()
+    limit_this_process(cpu_seconds=CPU_SECONDS, memory_bytes=MEMORY_BYTES)
     jobs = json.loads(sys.stdin.buffer.read())
     fonts = typst.Fonts(include_system_fonts=False, font_paths=[FONTS])
     compiler = typst.Compiler(PAGE, font_paths=fonts)
     json.dump([draw(compiler, job) for job in jobs], sys.stdout)
-
-
-def limit_process() -> None:
-    """Have the operating system hold this process to its limits, where it can."""
-    if resource is None:
-        return
-    for kind, limit in (
-        (resource.RLIMIT_CPU, CPU_SECONDS),
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-    ):
-        with contextlib.suppress(OSError, ValueError):  # a stricter one holds already
-            resource.setrlimit(kind, (limit, limit))
-    with contextlib.suppress(OSError):
-        os.nice(NICENESS)
 
 
 def draw(compiler: typst.Compiler, job: dict[str, Any]) -> str:

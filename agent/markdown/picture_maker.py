@@ -4,29 +4,23 @@ import asyncio
 import base64
 import json
 import logging
-import os
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from tools.log_limit import LogLimit
+from tools.processes.one_shot import read_output, start_program
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
 #: What takes longer is given up, and sent as text; in seconds.
 DRAW_SECONDS = 15.0
-#: How long a killed process is waited for, in seconds.
-GONE_SECONDS = 2.0
 #: The same with the wait for its turn.
 PATIENCE_SECONDS = 30.0
 #: Answers that are drawn at the same time; others wait.
 AT_ONCE = 2
 PROGRAM = ("-m", "agent.markdown.drawing")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class PictureMaker:
@@ -43,7 +37,7 @@ class PictureMaker:
             return nothing
         try:
             async with asyncio.timeout(PATIENCE_SECONDS), self._turns:
-                output = await _output(await _start(), json.dumps(jobs).encode())
+                output = await read_output(await _start(), DRAW_SECONDS, json.dumps(jobs).encode())
             drawn = json.loads(output or b"[]")
         except (OSError, TimeoutError, ValueError) as error:
             logger.warning("Parts of an answer could not be drawn: %r", error)
@@ -52,29 +46,4 @@ class PictureMaker:
 
 
 async def _start() -> Process:
-    # Without this process's environment, which holds the keys, but for where packages are; in a
-    # group of its own, as for the image worker.
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, *PROGRAM),
-        cwd=ROOT,
-        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        process_group=0,
-    )
-
-
-async def _output(process: Process, jobs: bytes) -> bytes:
-    """What ``process`` writes until it ends well; b"" when it does not. Raises TimeoutError. It is
-    gone afterwards, also after cancellation."""
-    try:
-        async with asyncio.timeout(DRAW_SECONDS):
-            output, _ = await process.communicate(jobs)
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GONE_SECONDS):
-                await process.wait()
-    return output if process.returncode == 0 else b""
+    return await start_program(*PROGRAM)

@@ -10,10 +10,8 @@ Any other end, a traceback included, means that the document cannot be read.
 """
 
 import codecs
-import contextlib
 import io
 import json
-import os
 import re
 import sys
 import zipfile
@@ -27,19 +25,13 @@ import pypdf
 from docx.table import Table
 
 from agent.media.document_kinds import DocumentKind, document_kind
+from tools.processes.own_limits import limit_this_process
 from tools.text.encodings import guessed_encoding, without_mark
-
-try:
-    import resource
-except ImportError:  # not a Unix
-    resource = None  # type: ignore[assignment]
 
 UnreadableReason = Literal["kind", "empty", "password", "bomb"]
 
 MEMORY_BYTES = 512 * 2**20
 CPU_SECONDS = 10
-#: How much the process steps back for the server's event loop.
-NICENESS = 10
 MAX_PAGES = 200
 #: What a DOCX may unpack to; Python's reader stops each entry at the size it declares.
 MAX_ENTRIES = 5_000
@@ -75,7 +67,7 @@ class DocumentText:
 
 
 def main() -> None:
-    limit_process()
+    limit_this_process(cpu_seconds=CPU_SECONDS, memory_bytes=MEMORY_BYTES)
     try:
         answer: dict[str, object] = asdict(
             extract_excerpt(sys.stdin.buffer.read(), int(sys.argv[1]))
@@ -83,21 +75,6 @@ def main() -> None:
     except UnreadableDocumentError as error:
         answer = {"reason": error.reason}
     sys.stdout.write(json.dumps(answer))
-
-
-def limit_process() -> None:
-    """Have the operating system hold this process to its limits, where it can."""
-    if resource is None:
-        return
-    for kind, limit in (
-        (resource.RLIMIT_CPU, CPU_SECONDS),
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-    ):
-        with contextlib.suppress(OSError, ValueError):  # a stricter one holds already
-            resource.setrlimit(kind, (limit, limit))
-    with contextlib.suppress(OSError):
-        os.nice(NICENESS)
 
 
 def extract_excerpt(data: bytes, characters: int) -> DocumentExcerpt:

@@ -3,10 +3,7 @@ file."""
 
 import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from contextlib import suppress
+from asyncio.subprocess import Process
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 from django.utils.translation import gettext_noop
 
 from agent.domain.media_refs import MediaUnavailable
+from tools.processes.one_shot import read_output, start_program
 
 #: A document that takes longer is given up, and its process ended; in seconds.
 READ_SECONDS = 20.0
@@ -21,10 +19,7 @@ READ_SECONDS = 20.0
 PATIENCE_SECONDS = 60.0
 #: Documents that are read at the same time; others wait.
 AT_ONCE = 2
-#: How long a killed process is waited for, in seconds.
-GONE_SECONDS = 2.0
 PROGRAM = ("-m", "agent.media.document_extractor")
-ROOT = Path(__file__).resolve().parents[2]
 
 BROKEN = gettext_noop("the file is damaged, or takes too much time or memory to read")
 TOO_SLOW = gettext_noop("the file takes too long to read")
@@ -58,7 +53,9 @@ class DocumentExtractor:
         """
         try:
             async with asyncio.timeout(PATIENCE_SECONDS), self._turns:
-                answer = _parsed(await _output(await _start(document, characters)))
+                answer = _parsed(
+                    await read_output(await _start(document, characters), READ_SECONDS)
+                )
         except TimeoutError as error:
             raise MediaUnavailable(TOO_SLOW) from error
         if answer is None:
@@ -69,34 +66,9 @@ class DocumentExtractor:
 
 
 async def _start(document: Path, characters: int) -> Process:
-    # Without this process's environment, which holds the keys; in a group of its own,
-    # and not in a session, as for the image worker.
     file = await asyncio.to_thread(document.open, "rb")
     with file:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, *PROGRAM, str(characters)),
-            cwd=ROOT,
-            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            stdin=file,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            process_group=0,
-        )
-
-
-async def _output(process: Process) -> bytes:
-    """What ``process`` writes until it ends well; b"" when it does not. Raises TimeoutError. It is
-    gone afterwards, also after cancellation."""
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            output, _ = await process.communicate()
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GONE_SECONDS):
-                await process.wait()
-    return output if process.returncode == 0 else b""
+        return await start_program(*PROGRAM, str(characters), stdin=file)
 
 
 def _parsed(output: bytes) -> dict[str, Any] | None:
