@@ -197,7 +197,8 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _name(value: object) -> str:
-    return _CONTROLS.sub("", _text(value)).strip()
+    name = _text(value)
+    return name if name.isprintable() else _CONTROLS.sub("", name).strip()
 
 
 def _text(value: object) -> str:

@@ -198,10 +198,19 @@ _MARKS = str.maketrans(dict.fromkeys(_OPENING, "〔") | dict.fromkeys(_CLOSING, 
 #: Brackets that words of a mark or label must not follow: the ones above are replaced wherever they
 #: stand.
 _BRACKETS = r"\[［﹇【〖❲⎡⸢⌈﹝"
-_KINDS = [(chr(code), unicodedata.category(chr(code))) for code in range(0x10000)]
+#: Where Unicode has brackets; to look at every sign takes long at each start.
+_BLOCKS = (range(0x1800), range(0x2000, 0x3100), range(0xFD00, 0x10000))
+
+
+def _signs(category: str) -> str:
+    """Those of a category (``Ps`` opens, ``Pe`` closes) in the basic plane."""
+    every = (chr(code) for block in _BLOCKS for code in block)
+    return "".join(sign for sign in every if unicodedata.category(sign) == category)
+
+
 #: All other brackets. They are replaced before the words of a mark that another bracket ends.
-_OTHER = re.escape("<" + "".join(s for s, k in _KINDS if k == "Ps" and s not in f"{_BRACKETS}〔"))
-_END = re.escape(">" + "".join(sign for sign, kind in _KINDS if kind == "Pe")) + r"\\&"
+_OTHER = re.escape("<" + "".join(sign for sign in _signs("Ps") if sign not in f"{_BRACKETS}〔"))
+_END = re.escape(">" + _signs("Pe")) + r"\\&"
 #: A bracket as JSON, or as HTML, spells it.
 _SPELT = r"\\u[0-9a-fA-F]{4}|&#?\w{1,20};"
 _OPENING_SPELT = r"\\u27[eE]6|&(?:#0*10214|#[xX]0*27[eE]6|lobrk|LeftDoubleBracket)\b;?"
