@@ -4,12 +4,13 @@ from datetime import time
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from agent.domain.manners import QuietSpan
 from agent.domain.types import ChatAddress
 from agent.models import Manners, ModelEndpoint
 from agent.record.manners import load_manners_table
-from tests.agent.talk import GROUP, PRIVATE
+from tests.agent.talk import GROUP, PRIVATE, arrival, arrivals, message, reasons
 
 pytestmark = pytest.mark.django_db
 
@@ -95,3 +96,17 @@ def test_everything_that_a_row_says_is_read():
 def test_in_a_terminal_no_row_counts():
     row("house", silenced=True)
     assert found(ChatAddress("", "private", "local", "terminal")).silenced_by == ""
+
+
+def test_a_row_that_was_rolled_back_is_not_obeyed_though_its_version_comes_again():
+    store = arrivals()
+    with transaction.atomic():
+        Manners.objects.create(name="never", wake_names="Frost")
+        woken = store.accept_messages([arrival(message("Frost?", GROUP))])
+        assert reasons(woken) == ["wake_word"]
+        transaction.set_rollback(True)
+    store.forget()
+    store._run_starter.forget()
+    Manners.objects.create(name="instead", wake_names="Snow")  # with the number of the other
+    later = [arrival(message(words, GROUP)) for words in ("Frost?", "Snow?")]
+    assert reasons(store.accept_messages(later)) == ["not_addressed", "wake_word"]
