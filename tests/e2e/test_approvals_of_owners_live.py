@@ -46,10 +46,11 @@ async def asked(
     model.script([call("transfer", amount=5, to=to), "I asked."])
     await bot.say_group(group, fresh_id(), "secret words, transfer!")
     found: dict[str, Frame] = {}
-    while len(found) < 2 or "I asked." not in map(spoken_words, bot.actions):
+    for _ in range(3):  # the answer is one of them
         action = await bot.next_action()
         if "需要机器人主人批准" in spoken(action):
             found["group" if "group_id" in action["params"] else "private"] = action
+    assert set(found) == {"group", "private"}
     for action in found.values():  # nobody quotes a message in the moment that it is confirmed
         await live.row("SELECT 1 FROM agent_message WHERE message_id = ?", action["echo"])
     return found
