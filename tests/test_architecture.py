@@ -39,7 +39,7 @@ ROOMS = {
     "agent": (
         ("domain",),
         ("models", "llm"),
-        ("record",),
+        ("record", "access"),
         ("media", "memory", "run", "markdown"),
         ("chat", "api", "subagents", "stickers"),
         ("commands",),
@@ -59,6 +59,8 @@ ROOMS = {
         ("server",),
         ("signin",),
         ("start", "doctor"),
+        ("live", "metrics"),
+        ("cockpit",),
         ("admin", "apps", "asgi", "management", "templatetags", "urls"),
     ),
 }
@@ -67,7 +69,7 @@ not both ways."""
 FACES = {
     "tools.models"
 }  # Django looks for models there alone, so it names those of the rooms above it
-ORM_ROOMS = {"models", "record", "memory", "media", "stickers", "admin", "management"}
+ORM_ROOMS = {"models", "record", "access", "memory", "media", "stickers", "admin", "management"}
 """The rooms of ``agent`` that know its tables."""
 SHIPPED = "plugins/hello"
 READS_ENVIRONMENT = {

@@ -56,6 +56,7 @@ class MessageReason(TextChoices):
     PRIVATE_OFF = "private_off", _("private messages are not answered")
     NOT_FRIEND = "not_friend", _("only private messages of friends are answered")
     PAUSED = "paused", _("the bot may not speak in this chat")
+    TAKEN_OVER = "taken_over", _("an operator answers here")
     RECALLED = "recalled", _("taken back before it was answered")
     STOPPED = "stopped", _("the answer was stopped")
     MERGED = "merged", _("answered together with a later message")

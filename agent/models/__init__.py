@@ -5,6 +5,7 @@ anything else happens to it, and a message in state ``waiting`` or ``running``
 is work that a restarted server takes up again.
 """
 
+from agent.models.activity import ActivitySum, ToolUse
 from agent.models.approval import Approval
 from agent.models.digest import Digest
 from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
@@ -12,6 +13,7 @@ from agent.models.manners import Manners
 from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, ResultPicture
 from agent.models.message import UNSETTLED, Message
 from agent.models.note import Note, NoteProposal
+from agent.models.operator import ChatGrant, ErasureReceipt, OperatorAct
 from agent.models.persona import Persona, PersonaChoice
 from agent.models.process import CommitMark, ServerProcess
 from agent.models.run import Run, Step, ToolOffer
@@ -23,15 +25,18 @@ from agent.models.tool_call import ToolCall
 
 __all__ = [
     "UNSETTLED",
+    "ActivitySum",
     "Approval",
     "Budget",
     "BudgetNotice",
+    "ChatGrant",
     "ChatSession",
     "CommitMark",
     "Description",
     "Digest",
     "EndpointChoice",
     "EndpointStatus",
+    "ErasureReceipt",
     "KeptFile",
     "Manners",
     "MediaFile",
@@ -40,6 +45,7 @@ __all__ = [
     "ModelEndpoint",
     "Note",
     "NoteProposal",
+    "OperatorAct",
     "Persona",
     "PersonaChoice",
     "ResultPicture",
@@ -52,4 +58,5 @@ __all__ = [
     "Tally",
     "ToolCall",
     "ToolOffer",
+    "ToolUse",
 ]

@@ -134,6 +134,18 @@ class Message(models.Model):
             "after its own."
         ),
     )
+    author = models.CharField(_("written by"), max_length=150, null=True, blank=True)  # noqa: DJ001
+    """The operator who wrote it by hand, or had it sent again; None for what the bot says."""
+    resent_from = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="resent",
+        verbose_name=_("sent again"),
+        db_index=False,
+        help_text=_("The message that could not be sent before."),
+    )
 
     class Meta:
         verbose_name = _("message")
@@ -168,6 +180,11 @@ class Message(models.Model):
                 fields=["session", "quoted_id"],
                 name="message_quoted",
                 condition=Q(quoted_id__isnull=False),
+            ),
+            models.Index(
+                fields=["resent_from"],
+                name="message_resent",
+                condition=Q(resent_from__isnull=False),
             ),
         ]
 

@@ -3,6 +3,7 @@
 from typing import ClassVar, TypeAlias
 
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import RunOrigin, RunState, StepPhase
@@ -73,6 +74,18 @@ class Run(models.Model):
         blank=True,
         help_text=_("How often rows had been changed by operators when it began."),
     )
+    trial_of = models.ForeignKey(
+        Message,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="trials",
+        verbose_name=_("asked again for"),
+        db_index=False,
+        help_text=_("Of a run that sends nothing: the message that was asked again."),
+    )
+    """Such a run has neither ``session`` nor ``message``: nothing that works on chats finds it."""
+    author = models.CharField(_("asked by"), max_length=150, null=True, blank=True)  # noqa: DJ001
 
     class Meta:
         verbose_name = _("run")
@@ -82,6 +95,9 @@ class Run(models.Model):
             models.Index(fields=["session", "-id"], name="run_session"),
             models.Index(fields=["state", "-id"], name="run_state"),
             models.Index(fields=["origin", "-id"], name="run_origin"),
+            models.Index(
+                fields=["trial_of"], name="run_trial", condition=Q(trial_of__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

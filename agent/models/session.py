@@ -81,6 +81,11 @@ class ChatSession(models.Model):
     paused_at = models.DateTimeField(_("since"), null=True, editable=False)
     paused_until = models.DateTimeField(_("until"), null=True, editable=False)
     """None: until it is lifted."""
+    taken_over_by = models.CharField(  # noqa: DJ001
+        _("taken over by"), max_length=150, null=True, editable=False
+    )
+    """The operator who answers here instead of the bot; None: the bot answers."""
+    taken_over_at = models.DateTimeField(_("taken over"), null=True, editable=False)
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
     discovered_tools = models.JSONField(default=list, editable=False)
@@ -96,6 +101,13 @@ class ChatSession(models.Model):
         verbose_name = _("chat session")
         verbose_name_plural = _("chat sessions")
         ordering = ("-last_message_at", "-id")
+        permissions: ClassVar = [
+            ("view_every_chat", _("Can see every chat, not only own ones")),
+            ("speak_in_chat", _("Can answer by hand, take over, send again and cancel")),
+            ("export_chatsession", _("Can export chats")),
+            ("erase_person", _("Can erase a person")),
+            ("use_playground", _("Can use the playground")),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["platform", "account", "kind", "peer_id"], name="one_session_per_chat"

@@ -23,6 +23,7 @@ from tools.models import ToolConfig
 groups = import_module("agent.migrations.0002_groups")
 later = import_module("agent.migrations.0008_group_permissions")
 of_manners = import_module("agent.migrations.0010_manners_permissions")
+of_cockpit = import_module("agent.migrations.0012_cockpit_permissions")
 EDITOR = SimpleNamespace(connection=connection)
 AGENT = (
     *(
@@ -54,6 +55,7 @@ def _groups(db: None) -> None:
     groups.make_groups(apps, EDITOR)
     later.give(apps, EDITOR)
     of_manners.give(apps, EDITOR)
+    of_cockpit.give(apps, EDITOR)
 
 
 @pytest.mark.parametrize("group", ["operator", "viewer"])
@@ -130,10 +132,11 @@ def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_th
     groups.make_groups(apps, EDITOR)
     later.give(apps, EDITOR)
     of_manners.give(apps, EDITOR)
+    of_cockpit.give(apps, EDITOR)
     assert (
         before
         == {group.name: group.permissions.count() for group in Group.objects.all()}
-        == {"operator": 75, "viewer": 33}
+        == {"operator": 82, "viewer": 36, "chat_owner": 11}
     )
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exists()
@@ -153,5 +156,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 108
+    assert len(rows) == 129
     assert doubled == []
