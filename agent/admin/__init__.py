@@ -2,7 +2,6 @@
 
 from agent.admin.approvals import ApprovalAdmin
 from agent.admin.budgets import BudgetAdmin, SpendSumAdmin
-from agent.admin.calls import ToolCallAdmin
 from agent.admin.descriptions import DescriptionAdmin
 from agent.admin.endpoints import EndpointAdmin
 from agent.admin.kept_files import KeptFileAdmin
@@ -13,9 +12,10 @@ from agent.admin.note_proposals import DigestAdmin, NoteProposalAdmin
 from agent.admin.notes import NoteAdmin
 from agent.admin.persona_places import PlaceAdmin
 from agent.admin.personas import PersonaAdmin
-from agent.admin.runs import RunAdmin
+from agent.admin.runs.calls import ToolCallAdmin
+from agent.admin.runs.run_page import RunAdmin
+from agent.admin.runs.steps import StepAdmin
 from agent.admin.sessions import ChatSessionAdmin
-from agent.admin.steps import StepAdmin
 from agent.admin.stickers import StickerAdmin
 from agent.admin.tools import ToolPageAdmin
 

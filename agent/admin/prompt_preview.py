@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from agent.admin.runs import shown_note
+from agent.admin.runs.run_page import shown_note
 from agent.admin.trial import run_with_own_registry
 from agent.chat.history import open_conversation
 from agent.chat.run_context import build_tool_context

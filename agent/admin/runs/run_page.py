@@ -11,9 +11,9 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.calls import load_outcome_runs
-from agent.admin.step_facts import describe_step, describe_verdict, load_sums
-from agent.admin.turns import parse_transcript
+from agent.admin.runs.calls import load_outcome_runs
+from agent.admin.runs.step_facts import describe_step, describe_verdict, load_sums
+from agent.admin.runs.turns import parse_transcript
 from agent.models import Approval, Message, Run, Step, ToolCall
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (

@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.step_facts import format_cost, read_definitions
+from agent.admin.runs.step_facts import format_cost, read_definitions
 from agent.models import Step
 from agent.record.requests import rebuild_request
 from agent.runtime import wiring

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agent.admin.step_facts import describe_verdict
+from agent.admin.runs.step_facts import describe_verdict
 from agent.models import Approval, Message, Run, ToolCall
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (

@@ -1,0 +1,1 @@
+"""Runs, their model calls and tool calls, as pages."""
