@@ -45,7 +45,8 @@ ROOMS = {
         ("commands",),
         ("builtin_tools",),
         ("runtime",),
-        ("admin", "management", "apps"),
+        ("admin",),
+        ("management", "apps", "templatetags"),
     ),
     "onebot": (
         ("models", "protocol"),
