@@ -19,4 +19,4 @@ class FrostProjectConfig(AppConfig):
 
 class FrostAdminConfig(admin_apps.AdminConfig):
     default = False  # of this package; it is named in the settings
-    default_site = "frostproject.signin.admin_site.FrostAdminSite"
+    default_site = "frostproject.cockpit.site.CockpitSite"

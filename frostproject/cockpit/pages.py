@@ -1,0 +1,36 @@
+"""The operator's pages that belong to no table: each has one line in :data:`PAGES`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+View = Callable[..., HttpResponseBase]
+
+
+@dataclass(frozen=True, slots=True)
+class CockpitPage:
+    """A page of the admin at ``/admin/<route>``, named ``admin:<name>``.
+
+    Only staff with a satisfied second factor reaches ``view``, which is called with the request,
+    the site and what the route captures: ``view(request, site, **captured)``. What else the page
+    asks for, such as permissions and the chats within reach, is the view's own matter.
+    """
+
+    route: str
+    name: str
+    view: View
+
+    def bound_to(self, site: AdminSite) -> View:
+        """The view as Django calls it."""
+
+        def page(request: HttpRequest, **captured: object) -> HttpResponseBase:
+            return self.view(request, site, **captured)
+
+        page.__doc__, page.__name__ = self.view.__doc__, self.name
+        return page
+
+
+PAGES: tuple[CockpitPage, ...] = ()

@@ -1,0 +1,32 @@
+"""The admin as operators meet it: its pages, and the navigation to them."""
+
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.http import HttpRequest
+from django.urls import URLPattern, URLResolver, path
+
+from frostproject.cockpit.navigation import list_groups
+from frostproject.cockpit.pages import PAGES
+from frostproject.signin.admin_site import FrostAdminSite
+
+
+class CockpitSite(FrostAdminSite):
+    """The one site of the admin: :data:`PAGES` beside the tables, in groups."""
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        own = [
+            path(page.route, self.admin_view(page.bound_to(self)), name=page.name) for page in PAGES
+        ]
+        return own + super().get_urls()
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        has_live = finders.find("frostproject/live.js") is not None
+        return {**super().each_context(request), "has_live": has_live}
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """The navigation; with ``app_label`` the tables of that app, as in Django."""
+        apps: list[Any] = super().get_app_list(request, app_label)
+        if app_label or not self.has_permission(request):
+            return apps
+        return list_groups(request, apps)

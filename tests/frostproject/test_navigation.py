@@ -1,0 +1,55 @@
+"""The navigation: who finds which place in it, and where one is."""
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+
+from frostproject.cockpit.navigation import NAVIGATION
+from tests.admin.record import logged_in, page
+
+
+def test_every_table_of_the_admin_has_one_place():
+    named = [place for group in NAVIGATION for place in group.places if isinstance(place, str)]
+    assert len(named) == len(set(named))
+    assert {model._meta.label for model in admin.site._registry} <= set(named)
+
+
+@pytest.mark.django_db
+def test_groups_are_what_people_do_and_one_entry_is_current():
+    text = page(logged_in(), "/admin/agent/message/")
+    labels = [
+        text.index(f"<caption>{name}</caption>") for name in ("Today", "Chats", "Raw records")
+    ]
+    assert labels == sorted(labels)
+    assert text.count('aria-current="page"') == 1
+    assert '<a href="/admin/agent/message/" aria-current="page">' in text
+
+
+@pytest.mark.django_db
+def test_who_may_see_nothing_of_a_group_does_not_see_the_group():
+    text = page(logged_in("viewer"), "/admin/")
+    assert "/admin/agent/message/" in text
+    assert "/admin/auth/user/" not in text
+
+
+@pytest.mark.django_db
+def test_strangers_get_no_navigation(client: Client):
+    assert "nav-sidebar" not in client.get("/admin/login/").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_language_chosen_in_the_header_stays_and_wins_over_the_browser():
+    browser = logged_in()  # asks for English
+    answer = browser.post(
+        "/admin/language/", {"language": "zh-hans", "next": "/admin/agent/message/?q=1"}
+    )
+    assert answer.headers["Location"] == "/admin/agent/message/?q=1"
+    assert 'lang="zh-hans"' in page(browser, "/admin/")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("further", ["https://evil.example/", "//evil.example", "javascript:1"])
+def test_the_language_switch_leads_to_no_other_site(further: str):
+    answer = logged_in().post("/admin/language/", {"language": "en", "next": further})
+    assert "evil" not in answer.headers["Location"]
+    assert not answer.headers["Location"].startswith("javascript")
