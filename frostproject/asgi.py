@@ -1,4 +1,5 @@
-"""The ASGI application: HTTP to Django, WebSockets to the OneBot consumer.
+"""The ASGI application: HTTP to Django, WebSockets to the OneBot consumer, and to pages that follow
+what happens.
 
 Started by ``runserver`` or by ``daphne frostproject.asgi:application``; importing this
 module makes either of them a server that accepts large frames and drains on SIGTERM.
@@ -25,6 +26,7 @@ if listening.is_served_by_daphne():
 
 pages = get_asgi_application()
 
+from frostproject.live.feed import LiveFeed  # noqa: E402
 from frostproject.server.daphne_server import DrainingServer  # noqa: E402
 from frostproject.signin.gate import SignInGate  # noqa: E402
 from frostproject.start import bootstrap, greeting  # noqa: E402
@@ -54,7 +56,9 @@ application = ProtocolTypeRouter(
                 asgi_route(r"", restrict_to_admin_networks(SignInGate(pages), is_page=True)),
             ]
         ),
-        "websocket": websocket_routes(gateway),
+        "websocket": websocket_routes(
+            gateway, [asgi_route(r"^ws/admin/live$", LiveFeed(gateway.runtime.record))]
+        ),
     }
 )
 

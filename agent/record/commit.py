@@ -166,6 +166,8 @@ class GroupCommit:
         self.is_closed = False
         self._reminded_at = 0.0
         self._outage: DatabaseOutage | None = None
+        self.on_written: Callable[[], None] | None = None
+        """Called on the loop after requests were decided; it returns at once and never fails."""
 
     @property
     def outage(self) -> DatabaseOutage | None:
@@ -234,6 +236,8 @@ class GroupCommit:
                 for request in batch:
                     if request.is_decided:
                         request.settle()
+                if self.on_written is not None:
+                    self.on_written()
                 self._waiting[:0] = [request for request in batch if not request.is_decided]
                 tries = await self._bear(refusal, tries) if refusal else self._recover()
         finally:

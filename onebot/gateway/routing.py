@@ -1,5 +1,6 @@
 """The WebSocket addresses: one for all roles, and two for clients that open two sockets."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from channels.routing import URLRouter
@@ -9,11 +10,13 @@ from onebot.gateway.consumer import OneBotConsumer, refuse_websocket
 from onebot.gateway.gateway import Gateway
 
 
-def websocket_routes(gateway: Gateway) -> URLRouter:
+def websocket_routes(gateway: Gateway, others: Sequence[URLPattern] = ()) -> URLRouter:
+    """The clients' addresses, and ``others``; everything else is refused."""
     consumer = OneBotConsumer.as_asgi(gateway=gateway)
     return URLRouter(
         [
             asgi_route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer),
+            *others,
             asgi_route(r"", refuse_websocket),
         ]
     )

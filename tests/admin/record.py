@@ -15,6 +15,7 @@ from agent.models import ChatSession, Message, Run, Step, ToolCall
 
 groups = import_module("agent.migrations.0002_groups")
 group_permissions = import_module("agent.migrations.0008_group_permissions")
+cockpit_permissions = import_module("agent.migrations.0012_cockpit_permissions")
 manners_permissions = import_module("agent.migrations.0010_manners_permissions")
 ENGLISH = {"accept-language": "en"}
 CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
@@ -108,6 +109,7 @@ def logged_in(group: str = "", **user: Any) -> Client:
             groups.make_groups(apps, SimpleNamespace(connection=connection))
             group_permissions.give(apps, SimpleNamespace(connection=connection))
             manners_permissions.give(apps, SimpleNamespace(connection=connection))
+            cockpit_permissions.give(apps, SimpleNamespace(connection=connection))
         account.groups.add(Group.objects.get(name=group))
     client = Client(headers=ENGLISH)
     client.force_login(account)

@@ -155,6 +155,15 @@ class Cockpit:
         """A page as the administrator reads it, in the installation's language."""
         return self._browser.get(self._server.url + path, timeout=10).text
 
+    @property
+    def cookie(self) -> str:
+        """The header by which a WebSocket of the administrator's pages is known."""
+        return f"sessionid={self._browser.cookies['sessionid']}"
+
+    def sign_out(self) -> None:
+        """End the session."""
+        self._post("/admin/logout/", {}, page="/admin/", status=200)
+
     def close(self) -> None:
         self._browser.close()
 

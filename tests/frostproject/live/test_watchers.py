@@ -1,0 +1,81 @@
+"""What pages follow is looked at while somebody does, and by one task."""
+
+import asyncio
+
+from django.db import OperationalError
+
+from frostproject.live import watchers as module
+from frostproject.live.topics import Topic
+from frostproject.live.watchers import Watchers
+
+CHAT = Topic("session", 1)
+
+
+class Source:
+    """A topic's digest, set by the test."""
+
+    def __init__(self) -> None:
+        self.value, self.looks, self.fails = 0, 0, False
+        self.looked = asyncio.Event()
+
+    async def look(self, topic: Topic) -> object:
+        self.looks += 1
+        self.looked.set()
+        if self.fails:
+            raise OperationalError("the database is away")
+        return self.value
+
+    async def next_look(self) -> None:
+        self.looked.clear()
+        await asyncio.wait_for(self.looked.wait(), 5)
+
+
+async def test_followers_hear_of_a_change_once():
+    source, told = Source(), asyncio.Queue[Topic]()
+    watchers = Watchers(source.look)
+    watchers.follow(CHAT, told.put_nowait)
+    await source.next_look()
+    source.value = 1
+    watchers.nudge()
+    assert await asyncio.wait_for(told.get(), 5) == CHAT
+    watchers.nudge()
+    await source.next_look()
+    await asyncio.sleep(0)
+    assert told.empty()
+    watchers.unfollow(CHAT, told.put_nowait)
+
+
+async def test_many_followers_cost_one_look_and_none_when_the_last_has_gone():
+    source, heard = Source(), []
+    watchers = Watchers(source.look, heard.append)
+    watchers.follow(CHAT, first := (lambda topic: None))
+    watchers.follow(CHAT, second := (lambda topic: None))
+    await source.next_look()
+    assert source.looks == 1
+    watchers.unfollow(CHAT, first)
+    assert watchers.topics == {CHAT}
+    watchers.unfollow(CHAT, second)
+    assert (watchers.topics, heard) == (frozenset(), [True, False])
+
+
+async def test_a_change_is_seen_without_a_nudge_too():
+    source, told = Source(), asyncio.Queue[Topic]()
+    watchers = Watchers(source.look)
+    watchers.follow(CHAT, told.put_nowait)
+    await source.next_look()
+    source.value = 1
+    assert await asyncio.wait_for(told.get(), 5) == CHAT
+    watchers.unfollow(CHAT, told.put_nowait)
+
+
+async def test_an_outage_is_survived_and_what_changed_meanwhile_is_told(monkeypatch):
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.3)
+    source, told = Source(), asyncio.Queue[Topic]()
+    watchers = Watchers(source.look)
+    watchers.follow(CHAT, told.put_nowait)
+    await source.next_look()
+    source.fails, source.value = True, 1
+    await source.next_look()
+    source.fails = False
+    assert await asyncio.wait_for(told.get(), 5) == CHAT
+    watchers.unfollow(CHAT, told.put_nowait)
