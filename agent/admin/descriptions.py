@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.thumbnails import render_thumbnail
+from agent.admin.chats.thumbnails import render_thumbnail
 from agent.models import Description, KeptFile
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (

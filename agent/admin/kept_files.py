@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.thumbnails import render_thumbnail, thumbnail_response
+from agent.admin.chats.thumbnails import render_thumbnail, thumbnail_response
 from agent.models import KeptFile
 from agent.runtime import wiring
 from tools.admin.filters import RecordedSince

@@ -13,10 +13,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.chats.sessions import known_accounts
 from agent.admin.manners_conflicts import find_contradictions
 from agent.admin.manners_form import MannersForm
 from agent.admin.manners_words import list_said, place_words
-from agent.admin.sessions import known_accounts
 from agent.models import Manners
 from agent.models.manners import HEARING, LISTS, SPEAKING, WAKING
 from agent.record.chat_manners import end_silence_everywhere, find_everywhere, silence_everything

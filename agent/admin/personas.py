@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.chats.session_manners import session_address
 from agent.admin.persona_form import (
     NUMBERS,
     PersonaForm,
@@ -25,7 +26,6 @@ from agent.admin.persona_form import (
     known_tool_names,
 )
 from agent.admin.prompt_preview import build_preview
-from agent.admin.session_manners import session_address
 from agent.domain.model_roles import PERSONA_ROLES, ModelRole
 from agent.domain.persona import PersonaKind
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values

@@ -23,7 +23,16 @@ def test_playground_account_is_its_users(user: int) -> None:
 
 @pytest.mark.parametrize(
     "account",
-    ["", "10001", "9", "9000000000000000", str(LAST + 1), "90000000000000011", "900000000000000x", "٩000000000000001"],
+    [
+        "",
+        "10001",
+        "9",
+        "9000000000000000",
+        str(LAST + 1),
+        "90000000000000011",
+        "900000000000000x",
+        "٩000000000000001",
+    ],
 )
 def test_account_of_qq_is_no_playground(account: str) -> None:
     assert not is_playground(account)

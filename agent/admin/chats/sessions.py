@@ -12,10 +12,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
-from agent.admin.persona_places import describe_answering
-from agent.admin.reasons import names_source, reason_words
-from agent.admin.session_manners import (
+from agent.admin.chats.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
+from agent.admin.chats.reasons import names_source, reason_words
+from agent.admin.chats.session_manners import (
     SessionChangeList,
     SessionSilence,
     SilenceFilter,
@@ -23,8 +22,9 @@ from agent.admin.session_manners import (
     describe_pause,
     session_address,
 )
+from agent.admin.chats.thumbnails import load_media_previews
+from agent.admin.persona_places import describe_answering
 from agent.admin.state_form import LIMITS, StateForm
-from agent.admin.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from agent.record.sessions import save_changes
 from agent.record.tallies import find_silences

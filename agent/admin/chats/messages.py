@@ -10,8 +10,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.reasons import names_source, reason_words
-from agent.admin.thumbnails import load_media_previews
+from agent.admin.chats.reasons import names_source, reason_words
+from agent.admin.chats.thumbnails import load_media_previews
 from agent.models import ChatSession, Message
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (

@@ -1,0 +1,1 @@
+"""Pages of chats and of what was said in them."""
