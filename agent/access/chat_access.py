@@ -9,9 +9,9 @@ from functools import reduce
 from operator import or_
 from typing import Any, Protocol
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from agent.models import ChatGrant
+from agent.models import ChatGrant, ChatSession
 
 EVERY_CHAT = "agent.view_every_chat"
 
@@ -45,17 +45,30 @@ class ChatAccess:
             or (chat.account, chat.key) in self.chats
         )
 
+    def sessions(self) -> QuerySet[ChatSession]:
+        """The sessions of the chats that may be reached, in no order."""
+        return ChatSession.objects.filter(self.condition()).order_by()
+
     def condition(self, prefix: str = "") -> Q:
         """Of rows of chats that may be reached; ``prefix`` leads to the chat session, such as
         ``session__``. Rows without a chat are reached by those alone who may see every chat."""
         if self.is_everything:
             return Q()
-        parts = [Q(**{f"{prefix}account__in": sorted(self.accounts)})] if self.accounts else []
+        if prefix:  # by the keys: a join would have SQLite walk through every row in order
+            return Q(**{f"{prefix.removesuffix('__')}__in": self.sessions().values("pk")})
+        parts = [Q(account__in=sorted(self.accounts))] if self.accounts else []
         for account, key in sorted(self.chats):
             kind, _colon, peer_id = key.partition(":")
-            columns = {"account": account, "kind": kind, "peer_id": peer_id}
-            parts.append(Q(**{prefix + name: value for name, value in columns.items()}))
+            parts.append(Q(account=account, kind=kind, peer_id=peer_id))
         return reduce(or_, parts) if parts else Q(pk__in=[])
+
+    def run_condition(self, prefix: str = "") -> Q:
+        """Of runs in such chats, and of those that ask a message of theirs again; ``prefix`` leads
+        to the run."""
+        if self.is_everything:
+            return Q()
+        asked_again = self.condition(f"{prefix}trial_of__session__")
+        return self.condition(f"{prefix}session__") | asked_again
 
     def account_condition(self, field: str) -> Q:
         """Of rows of accounts that may be reached as a whole; ``field`` holds the account."""

@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import Approval
 from agent.record.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
 from tools.admin.filters import Rows
@@ -80,7 +81,7 @@ class DecisionForm(_Form):
 
 
 @admin.register(Approval)
-class ApprovalAdmin(StateRecordAdmin):
+class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     list_display = ("asked", "verdict", "tool", "given", "place")
     list_filter = ("state",)
     list_select_related = ("call", "session")

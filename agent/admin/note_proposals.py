@@ -11,6 +11,7 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.own_chats import OwnChatsAdmin
 from agent.memory.review_store import decide_proposal
 from agent.models import Digest, NoteProposal
 from tools.admin.filters import RecordedSince, Rows
@@ -105,7 +106,7 @@ class NoteProposalAdmin(StateRecordAdmin):
 
 
 @admin.register(Digest)
-class DigestAdmin(RecordAdmin):
+class DigestAdmin(OwnChatsAdmin, RecordAdmin):
     list_display = ("recorded", "chat", "kind", "excerpt", "message_count", "note_count", "model")
     list_filter = (RecordedSince, "kind")
     list_select_related = ("session",)

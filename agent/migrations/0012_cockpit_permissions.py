@@ -1,6 +1,7 @@
 """The group ``chat_owner``, and what ``operator`` and ``viewer`` may do in chats besides reading them.
 
-Who could read chats before reads every chat: nobody loses sight of anything.
+Who had any permission before sees every chat: nobody loses sight of anything, and what is not of
+single chats stays open to them.
 """
 
 from importlib import import_module
@@ -16,7 +17,10 @@ ACTS = (
     ("erase_person", "Can erase a person"),
     ("use_playground", "Can use the playground"),
 )
-OF_OWNERS = ("chatsession", "message", "run", "step", "toolcall", "approval", "operatoract")
+OF_OWNERS = (
+    *("chatsession", "message", "run", "step", "toolcall", "approval", "operatoract"),
+    *("description", "keptfile"),
+)
 
 
 def special(apps, alias, codename, name):
@@ -37,8 +41,8 @@ def give(apps, schema_editor):
     every = special(apps, alias, *EVERY_CHAT)
     acts = [special(apps, alias, *act) for act in ACTS]
     of_acts = [groups.permission(apps, alias, "view", "agent", name) for name in ("operatoract", "erasurereceipt")]
-    reads = Q(content_type__app_label="agent", codename__in=[f"view_{name}" for name in OF_OWNERS])
-    able = list(apps.get_model("auth", "Permission").objects.using(alias).filter(reads).values_list("pk", flat=True))
+    of_before = Q(content_type__app_label__in=("agent", "onebot", "tools"))
+    able = list(apps.get_model("auth", "Permission").objects.using(alias).filter(of_before).values_list("pk", flat=True))
     for group in rows.filter(permissions__in=able).exclude(name="chat_owner").distinct():
         group.permissions.add(every)
     for user in users.filter(user_permissions__in=able).distinct():

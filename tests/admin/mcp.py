@@ -71,6 +71,7 @@ def person(*codenames: str, is_superuser: bool = False) -> Client:
     account.user_permissions.set(
         Permission.objects.filter(codename__in=codenames, content_type__app_label="tools")
     )
+    account.user_permissions.add(Permission.objects.get(codename="view_every_chat"))
     client = Client(headers=ENGLISH)
     client.force_login(account)
     return client

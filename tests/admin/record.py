@@ -17,6 +17,7 @@ groups = import_module("agent.migrations.0002_groups")
 group_permissions = import_module("agent.migrations.0008_group_permissions")
 cockpit_permissions = import_module("agent.migrations.0012_cockpit_permissions")
 manners_permissions = import_module("agent.migrations.0010_manners_permissions")
+cockpit_permissions = import_module("agent.migrations.0012_cockpit_permissions")
 ENGLISH = {"accept-language": "en"}
 CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
 

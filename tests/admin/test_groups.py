@@ -136,7 +136,7 @@ def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_th
     assert (
         before
         == {group.name: group.permissions.count() for group in Group.objects.all()}
-        == {"operator": 82, "viewer": 36, "chat_owner": 11}
+        == {"operator": 82, "viewer": 36, "chat_owner": 13}
     )
     groups.remove_groups(apps, EDITOR)
     assert not Group.objects.exclude(name="chat_owner").exists()
@@ -156,5 +156,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 129
+    assert len(rows) == 131
     assert doubled == []

@@ -283,7 +283,9 @@ def test_who_may_add_tools_and_no_secrets_is_told_which_are_missing(browser: Cli
     User.objects.update(is_superuser=False)
     user = User.objects.get()
     user.user_permissions.add(
-        *Permission.objects.filter(codename__in=("add_httptool", "view_httptool"))
+        *Permission.objects.filter(
+            codename__in=("add_httptool", "view_httptool", "view_every_chat")
+        )
     )
     choice = read(browser) | {"operations": [CURRENT], "existing": "replace"}
     shown = sent(browser, step="choose", **choice)

@@ -44,7 +44,9 @@ def paths(text: str) -> list[str]:
 
 def with_permissions(*codenames: str) -> Client:
     account = User.objects.create_user("limited", is_staff=True)
-    account.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    account.user_permissions.set(
+        Permission.objects.filter(codename__in=(*codenames, "view_every_chat"))
+    )
     client = Client(headers=ENGLISH)
     client.force_login(account)
     return client

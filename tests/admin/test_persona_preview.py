@@ -88,5 +88,7 @@ def test_who_may_not_read_chats_sees_no_preview(db: None, sage: Persona):
     client = logged_in("viewer")
     user = User.objects.get(pk=client.session["_auth_user_id"])
     user.groups.clear()
-    user.user_permissions.add(Permission.objects.get(codename="view_persona"))
+    user.user_permissions.add(
+        *Permission.objects.filter(codename__in=("view_persona", "view_every_chat"))
+    )
     assert preview(client, sage).status_code == 403

@@ -23,6 +23,7 @@ def somebody(*permissions: str) -> Client:
     account.user_permissions.set(
         Permission.objects.filter(content_type__app_label="tools", codename__in=permissions)
     )
+    account.user_permissions.add(Permission.objects.get(codename="view_every_chat"))
     client = Client(headers=ENGLISH)
     client.force_login(account)
     return client

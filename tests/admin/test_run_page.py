@@ -188,7 +188,9 @@ def test_a_run_of_an_agent_shows_nothing_of_its_call_to_whoever_may_not_see_call
     call = call_of(step_of(run_for()), "use_subagent")
     inner = run_for(parent=call, origin="agent")
     only_runs = User.objects.create_user("runs", is_staff=True)
-    only_runs.user_permissions.add(Permission.objects.get(codename="view_run"))
+    only_runs.user_permissions.add(
+        *Permission.objects.filter(codename__in=("view_run", "view_every_chat"))
+    )
     browser = Client(headers=ENGLISH)
     browser.force_login(only_runs)
     assert "use_subagent" not in page(browser, address(inner))

@@ -168,7 +168,7 @@ class HistoryAdmin(PageAdmin):
 
     def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
         """Undo one change, then show the row's page, with what came of it."""
-        row = get_object_or_404(self.model, pk=parse_row_number(object_id))
+        row = get_object_or_404(self.get_queryset(request), pk=parse_row_number(object_id))
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         if request.method != "POST":

@@ -70,16 +70,19 @@ class RecordChangeList(ChangeList):
     model_admin: "RecordAdmin"
     paginator: Any
     is_windowed = False
+    further: int | None = None
+    """Where a list that was bounded continues: below this id, 0 for nowhere; None for others."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Rows:
         rows: Rows = super().get_queryset(request, exclude_parameters)
+        rows, self.further = self.model_admin.bound_rows(request, rows)
         conditions = self.get_filters_params().keys() - self.model_admin.free_lookups
-        self.is_windowed = not self.model_admin.has_index(conditions)
+        self.is_windowed = self.further is None and not self.model_admin.has_index(conditions)
         floor = self._floor()
         if term := self.query.strip().replace("\0", ""):
-            rows = rows.filter(
-                pk__in=self.model_admin.hits(term, rows, floor, is_filtered=bool(conditions))
-            )
+            is_filtered = bool(conditions) or self.further is not None
+            found = self.model_admin.hits(term, rows, floor, is_filtered=is_filtered)
+            rows = rows.filter(pk__in=found)
         rows = rows.filter(pk__gte=floor) if floor else rows
         excerpts = {
             f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts
@@ -112,8 +115,10 @@ class RecordChangeList(ChangeList):
     def older_rows_url(self) -> str:
         """The address where a list continues that is longer than what is counted; "" if it ends on
         this page."""
-        if not self.paginator.is_capped or self.page_num < self.paginator.num_pages:
+        if self.page_num < self.paginator.num_pages:
             return ""
+        if not self.paginator.is_capped:
+            return self.get_query_string({"id__lt": self.further}) if self.further else ""
         return self.get_query_string(self.model_admin.beyond(list(self.result_list)[-1]))
 
 
@@ -204,6 +209,11 @@ class RecordAdmin(PageAdmin):
         """Whether one index answers all ``conditions`` and gives the order."""
         given = set(conditions)
         return not given or (len(given) == 1 and given <= self.indexed_lookups)
+
+    def bound_rows(self, request: HttpRequest, rows: Rows) -> tuple[Rows, int | None]:
+        """Of ``rows``, those that a list reads at all, and the id below which it continues, 0 for
+        nowhere; None where nothing is left out."""
+        return rows, None
 
     def beyond(self, row: Any) -> dict[str, object]:
         """The lookup that continues the list after ``row``."""

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.reasons import names_source, reason_words
 from agent.admin.chats.thumbnails import load_media_previews
+from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import ChatSession, Message
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
@@ -28,7 +29,7 @@ CHAT_LIMIT = 50
 
 
 @admin.register(Message)
-class MessageAdmin(StateRecordAdmin):
+class MessageAdmin(OwnChatsAdmin, StateRecordAdmin):
     list_display = ("recorded", "chat", "excerpt", "decision", "run_link")
     list_filter = (RecordedSince, "state", "direction", "reason")
     list_select_related = ("session",)

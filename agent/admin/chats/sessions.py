@@ -23,6 +23,7 @@ from agent.admin.chats.session_manners import (
     session_address,
 )
 from agent.admin.chats.thumbnails import load_media_previews
+from agent.admin.own_chats import OwnChatsAdmin
 from agent.admin.persona_places import describe_answering
 from agent.admin.state_form import LIMITS, StateForm
 from agent.models import ChatSession, Message
@@ -72,7 +73,8 @@ def known_accounts(platform: str = "onebot") -> list[str]:
 
 
 @admin.register(ChatSession)
-class ChatSessionAdmin(SessionSilence, HistoryAdmin, RecordAdmin):
+class ChatSessionAdmin(OwnChatsAdmin, SessionSilence, HistoryAdmin, RecordAdmin):
+    chat_prefix = ""
     list_display = ("name", "kind", "peer_id", "account", "silence", "active")
     list_filter = (RecentlyActive, "kind", AccountFilter, SilenceFilter)
     ordering = ("-last_message_at", "-id")

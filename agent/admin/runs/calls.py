@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from agent.admin.own_chats import OwnPartsAdmin
 from agent.admin.runs.step_facts import describe_verdict
 from agent.models import Approval, Message, Run, ToolCall
 from tools.admin.filters import RecordedSince, Rows
@@ -59,7 +60,7 @@ class ToolFilter(admin.SimpleListFilter):
 
 
 @admin.register(ToolCall)
-class ToolCallAdmin(StateRecordAdmin):
+class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
     list_display = ("recorded", "run_link", "tool", "took", "given", "answer")
     list_filter = (RecordedSince, "state", ToolFilter)
     list_excerpts = ("result", "error")

@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.own_chats import OwnRunsAdmin
 from agent.admin.runs.calls import load_outcome_runs
 from agent.admin.runs.step_facts import describe_step, describe_verdict, load_sums
 from agent.admin.runs.turns import parse_transcript
@@ -44,7 +45,7 @@ class StartedSince(RecordedSince):
 
 
 @admin.register(Run)
-class RunAdmin(StateRecordAdmin):
+class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
     list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
     list_filter = (StartedSince, "state", "origin")
     list_select_related = ("session",)

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.own_chats import OwnPartsAdmin
 from agent.admin.runs.step_facts import format_cost, read_definitions
 from agent.models import Step
 from agent.record.requests import rebuild_request
@@ -30,7 +31,7 @@ from tools.text.readable import json_block, text_block
 
 
 @admin.register(Step)
-class StepAdmin(RecordAdmin):
+class StepAdmin(OwnPartsAdmin, RecordAdmin):
     list_display = (
         "recorded",
         "run_link",

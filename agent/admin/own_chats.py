@@ -1,0 +1,108 @@
+"""Pages of rows that belong to single chats: whoever may not see every chat meets the rows of his
+own ones alone, and a row elsewhere as one that does not exist."""
+
+from typing import Any, ClassVar, TypeAlias
+
+from django.db.models import Max, Model, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest
+
+from agent.access import ChatAccess, find_access
+from agent.models import Run
+from tools.admin.filters import LISTED_WINDOW, Rows
+from tools.admin.record_pages import ModelAdmin, parse_row_number
+
+#: Of each of many chats a list reads at least so many rows.
+LEAST_ROWS = 50
+#: Newest runs whose steps and calls a list reads.
+RUN_WINDOW = 5_000
+
+Bounded: TypeAlias = tuple[Rows, int | None]
+"""Rows of a list, and the id below which there may be more of them, 0 for nowhere; None where all
+rows are listed."""
+
+
+class OwnChatsAdmin(ModelAdmin):
+    """A mixin, named before the other bases. Views of its own find rows by ``get_queryset``."""
+
+    #: What leads from a row to its chat session.
+    chat_prefix: ClassVar[str] = "session__"
+
+    def own_rows(self, access: ChatAccess) -> Q:
+        """Of the rows that ``access`` reaches; it does not reach everything."""
+        return access.condition(self.chat_prefix)
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        rows: Rows = super().get_queryset(request)
+        access = find_access(request.user)
+        return rows if access.is_everything else rows.filter(self.own_rows(access))
+
+    def bound_rows(self, request: HttpRequest, rows: Rows) -> Bounded:
+        """Of ``rows``, those that a list reads, so that few rows among many are found by index."""
+        access = find_access(request.user)
+        if access.is_everything or not self.chat_prefix:
+            return super().bound_rows(request, rows)  # type: ignore[misc, no-any-return]
+        below = parse_row_number(request.GET.get("id__lt", ""))
+        newest, floor = self.newest_rows(access, below)
+        return rows.filter(pk__in=newest.values("pk")), floor
+
+    def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
+        """The newest of all rows that ``access`` reaches, by the index of their chats."""
+        floor = newest_floor(self.model, access, LISTED_WINDOW, below)
+        rows = self.model._default_manager.filter(self.own_rows(access)).order_by()
+        return (rows.filter(pk__gte=floor) if floor else rows), floor
+
+
+class OwnRunsAdmin(OwnChatsAdmin):
+    """The same for runs, of which some have no chat but ask a message of one again."""
+
+    def own_rows(self, access: ChatAccess) -> Q:
+        return access.run_condition()
+
+    def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
+        return newest_runs(access, LISTED_WINDOW, below)
+
+
+class OwnPartsAdmin(OwnChatsAdmin):
+    """The same for rows that belong to runs."""
+
+    chat_prefix: ClassVar[str] = "run__"
+
+    def own_rows(self, access: ChatAccess) -> Q:
+        return access.run_condition(self.chat_prefix)
+
+    def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
+        """Those of the newest runs; where a list continues, of the runs before its end."""
+        rows = self.model._default_manager.order_by("pk")
+        end = rows.filter(pk__gte=below).values_list("run", flat=True).first() if below else None
+        runs, floor = newest_runs(access, RUN_WINDOW, end + 1 if end else 0)
+        found = rows.filter(run__in=runs.values("pk"))
+        first = found.values_list("pk", flat=True).first() if floor else None
+        return found.order_by(), first or 0
+
+
+def newest_runs(access: ChatAccess, window: int, below: int) -> tuple[Rows, int]:
+    """Runs in the chats that ``access`` reaches, the newest about ``window`` ones below a key, with
+    the lowest key of them; and all that ask again, which are few."""
+    floor = newest_floor(Run, access, window, below)
+    runs = Run.objects.filter(access.condition("session__"), pk__gte=floor).order_by()
+    again = Run.objects.filter(access.condition("trial_of__session__")).order_by()
+    either = Q(pk__in=runs.values("pk")) | Q(pk__in=again.values("pk"))
+    return Run.objects.filter(either).order_by(), floor
+
+
+def newest_floor(model: type[Model], access: ChatAccess, window: int, below: int = 0) -> int:
+    """The id from which on all rows of the chats that ``access`` reaches are about ``window`` ones
+    at most; 0 where there are no more. ``model`` has a ``session``. Costs ``window`` entries of its
+    index."""
+    sessions = access.sessions()
+    each = max(LEAST_ROWS, window // max(1, sessions.count()))
+    rows = model._default_manager.filter(session=OuterRef("pk")).order_by("-pk").values("pk")
+    if below:
+        rows = rows.filter(pk__lt=below)
+    beyond = sessions.annotate(beyond=Subquery(rows[each : each + 1]))
+    return int(beyond.aggregate(last=Max("beyond"))["last"] or -1) + 1
+
+
+def sessions_in_reach(request: HttpRequest) -> "QuerySet[Any]":
+    """The chat sessions that the user of ``request`` may reach."""
+    return find_access(request.user).sessions()
