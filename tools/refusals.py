@@ -29,6 +29,8 @@ class CallVerdict(StrEnum):
     INVALID = "invalid_arguments"
     NOT_MADE = "not_made"
     """The run loop did not make it."""
+    STOOD_IN = "stood_in"
+    """Answered by a stand-in: the run is a trial that changes nothing."""
     OWNER_REFUSED = "owner_refused"
     EXPIRED = "expired"
     """No owner decided in time."""

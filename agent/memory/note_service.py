@@ -19,9 +19,22 @@ class NoteService:
     After cancellation of a method the commit may still happen.
     """
 
-    def __init__(self, record: Record, find_embedder: FindEmbedder = lambda: None) -> None:
+    def __init__(
+        self,
+        record: Record,
+        find_embedder: FindEmbedder = lambda: None,
+        *,
+        counts_uses: bool = True,
+    ) -> None:
+        """``counts_uses``: whether what :meth:`find` and :meth:`profile` find counts as used."""
         self._record = record
         self._find_embedder = find_embedder
+        self._finding = notes_store.find_notes if counts_uses else notes_store.peek_notes
+        self._profiling = notes_store.load_profiles if counts_uses else notes_store.peek_profiles
+
+    def without_marks(self) -> "NoteService":
+        """The same notes for a run that changes nothing: what it finds does not count as used."""
+        return NoteService(self._record, self._find_embedder, counts_uses=False)
 
     async def remember(self, wish: notes_store.NewNote) -> notes_store.WrittenNote:
         return await self._record.submit(notes_store.write_notes, wish)
@@ -31,7 +44,7 @@ class NoteService:
 
     async def find(self, search: notes_store.NoteSearch) -> list[RecalledNote]:
         meaning = await self._meaning(search.viewer, search.words)
-        return await self._record.submit(notes_store.find_notes, replace(search, meaning=meaning))
+        return await self._record.submit(self._finding, replace(search, meaning=meaning))
 
     async def people_named(self, viewer: NoteViewer, name: str) -> tuple[str, ...]:
         """Ids of those who go by ``name`` in this chat, the last speaker first."""
@@ -40,7 +53,7 @@ class NoteService:
     async def profile(
         self, viewer: NoteViewer, person_id: str, limit: int
     ) -> notes_store.PersonProfile:
-        return await self._record.submit(notes_store.load_profiles, (viewer, person_id, limit))
+        return await self._record.submit(self._profiling, (viewer, person_id, limit))
 
     async def recall(
         self,

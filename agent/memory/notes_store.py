@@ -1,6 +1,6 @@
 """Notes on record: written, found, used and forgotten, each within what its viewer may see."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -15,7 +15,7 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
 from agent.models.note import note_fingerprint
-from agent.record.commit import for_each
+from agent.record.commit import I, R, for_each
 from tools.models.change import delete_changes
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
@@ -260,6 +260,21 @@ def load_profiles(wish: tuple[NoteViewer, str, int]) -> PersonProfile:
         return PersonProfile(person_id, notes=notes)
     names = tuple(dict.fromkeys(row[1] for row in here if row[1]))
     return PersonProfile(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)
+
+
+def _peeking(operation: Callable[[Sequence[I]], list[R]]) -> Callable[[Sequence[I]], list[R]]:
+    """``operation`` with everything that it writes taken back."""
+
+    def peek(items: Sequence[I]) -> list[R]:
+        with transaction.atomic():
+            found = operation(items)
+            transaction.set_rollback(True)
+        return found
+
+    return peek
+
+
+peek_notes, peek_profiles = _peeking(find_notes), _peeking(load_profiles)
 
 
 def find_person_notes(platform: str, person_id: str) -> "QuerySet[Note]":

@@ -139,12 +139,8 @@ def _settle_orphans(living: set[str]) -> None:
     again."""
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
-    break_off_runs(
-        [
-            RunBreakOff(pk, SERVER_STOPPED)
-            for pk in runs.exclude(parent=None).values_list("pk", flat=True)[:TAKE_LIMIT]
-        ]
-    )
+    given_up = runs.exclude(parent=None, trial_of=None).values_list("pk", flat=True)
+    break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk in given_up[:TAKE_LIMIT]])
     _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
     _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
@@ -208,7 +204,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
     mine = Message.objects.filter(
         UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number
     )
-    message = _as_incoming(row, row.session)
+    message = to_incoming(row, row.session)
     if row.place and row.place != message.chat.place:
         logger.critical(
             "Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place
@@ -239,7 +235,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         manners=heard,
         has_begun=Run.objects.filter(message=row.pk).exists(),
         earlier=tuple(
-            PendingMessage(one.pk, row.session_id, _as_incoming(one, row.session), manners=heard)
+            PendingMessage(one.pk, row.session_id, to_incoming(one, row.session), manners=heard)
             for one in earlier
         ),
     )
@@ -262,7 +258,8 @@ def find_held_messages(process_id: str) -> dict[int, int]:
     )
 
 
-def _as_incoming(row: Message, session: ChatSession) -> IncomingMessage:
+def to_incoming(row: Message, session: ChatSession) -> IncomingMessage:
+    """The message of ``row`` as it came in."""
     return IncomingMessage(
         chat=ChatAddress(
             session.account,

@@ -37,6 +37,15 @@ def rebuild_request(step: Step, album: PictureLoader | None = None) -> bytes | N
     return build_body(step.model or "", messages, tools, json.loads(step.parameters), album)
 
 
+def load_opening(run_pk: int) -> list[ChatMessage]:
+    """The messages that a run began with, before any was left out for a model's window; [] where
+    none is on record. The first is the system message, that of the timing gate where it was asked
+    first."""
+    steps = Step.objects.filter(run=run_pk).order_by("number")
+    request = steps.values_list("request", flat=True).first()
+    return [_in_order(message) for message in request or []]
+
+
 def build_body(
     model: str,
     messages: Sequence[ChatMessage],
@@ -55,10 +64,13 @@ def _messages(step: Step) -> list[ChatMessage]:
     if step.phase == StepPhase.ACTION:
         before = Step.objects.filter(run=step.run_id, phase=step.phase, number__lt=step.number)
         parts = [*before.order_by("number").values_list("request", flat=True), step.request]
-    messages = [message for part in parts for message in part]
-    if connection.vendor == "postgresql":
-        return [_ordered(message) for message in messages]
-    return messages
+    return [_in_order(message) for part in parts for message in part]
+
+
+def _in_order(message: ChatMessage) -> ChatMessage:
+    """``message`` with its keys in the order in which it was written."""
+    ordered: ChatMessage = _ordered(message) if connection.vendor == "postgresql" else message
+    return ordered
 
 
 def _ordered(value: Any) -> Any:

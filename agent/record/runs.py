@@ -201,6 +201,13 @@ class RunStarter:
             self._reload()
             self._reloaded = self._settings.version
 
+    def refresh(self, version: int) -> None:
+        """See the rows of operators as of ``version``, for the current transaction."""
+        self.obey_from(version)
+        self.accounts.refresh(version)
+        self.personas.refresh(version)
+        self.manners.refresh(version)
+
     def begin_runs(
         self, wishes: Sequence[StartRun], version: int | None = None
     ) -> list[ActiveRun | ClaimLost]:
@@ -210,10 +217,7 @@ class RunStarter:
         ``version`` is that of the settings, if this transaction has already read it.
         """
         version = settings_version() if version is None else version
-        self.obey_from(version)
-        self.accounts.refresh(version)
-        self.personas.refresh(version)
-        self.manners.refresh(version)
+        self.refresh(version)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
         taken = take_messages.matching(
@@ -223,7 +227,7 @@ class RunStarter:
             id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
         }
         mine = [wish for wish in wishes if id(wish) not in lost]
-        personas = {id(wish): self._find_persona(wish.plan) for wish in mine}
+        personas = {id(wish): self.find_persona(wish.plan) for wish in mine}
         resumed = {
             id(wish): run
             for wish in mine
@@ -255,7 +259,7 @@ class RunStarter:
             for wish in wishes
         ]
 
-    def _find_persona(self, plan: RunPlan) -> Persona:
+    def find_persona(self, plan: RunPlan) -> Persona:
         """Who answers, with the endpoint that the chat's manners name asked first."""
         persona = self.personas.current.find(plan.chat, plan.sender_id)
         first = self.manners.current.find(plan.chat).endpoint if plan.chat else None

@@ -38,6 +38,7 @@ from agent.runtime import record_retention, serving, wiring
 from agent.runtime.budget_ledger import BudgetLedger
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
+from agent.runtime.trials import Trials
 from tools.error_boundary import log_errors
 from tools.registry.settings import SettingsCache
 from tools.time_limits import TIME_LIMITS
@@ -104,6 +105,7 @@ class Runtime:
             commands=CommandDesk(self.record, services),
         )
         self._inbox = Inbox(self.record, conversations)
+        self.trials = self._build_trials(cache)
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
@@ -139,7 +141,9 @@ class Runtime:
         for provider in self._live:
             provider.start()
         self._watch = loop.create_task(self._watch_settings(), name="settings")
-        serving.begin_serving(ServingRegistry(self.registry, loop, lambda: self.record.outage))
+        serving.begin_serving(
+            ServingRegistry(self.registry, loop, lambda: self.record.outage, self.trials)
+        )
 
     async def put_down_tools(self) -> None:
         """Make a row for every listed tool that has none; the first call lists all tools. No I/O if
@@ -185,7 +189,10 @@ class Runtime:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
         self.record.fail_pending_after(seconds + LAST_SECONDS)
         await asyncio.gather(
-            self._inbox.drain(seconds), self.jobs.drain(seconds), self.memory.drain(seconds)
+            self._inbox.drain(seconds),
+            self.jobs.drain(seconds),
+            self.memory.drain(seconds),
+            self.trials.stop(),
         )
 
     async def close(self) -> None:
@@ -197,6 +204,7 @@ class Runtime:
         if self._media is not None:
             await self._media.close()
         await self.jobs.drain(0)
+        await self.trials.stop()
         await self.memory.close()
         await self.registry.close()
         await self._chat_tools.close()
@@ -214,6 +222,16 @@ class Runtime:
         self._chat_tools.reload()
         for provider in self._live:
             provider.reload()
+
+    def _build_trials(self, cache: SettingsCache) -> Trials:
+        return Trials(
+            self.record,
+            self.engines,
+            self.book,
+            self._outbox,
+            self.memory.notebook,
+            lambda: cache.current,
+        )
 
     def _wake(self, account: str) -> None:
         """Something of this process's making waits in a chat of ``account``."""
@@ -242,6 +260,7 @@ class Runtime:
         )
         await self._inbox.abandon()
         await self.jobs.drain(0)
+        await self.trials.stop()
         for account in self._accounts:
             self._inbox.resume(account)
 

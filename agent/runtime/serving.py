@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agent.record.outage import DatabaseOutage
+from agent.record.trials import TrialRefusal, TrialWish
+from agent.runtime.trials import Trials
 from tools.registry.registry import ToolRegistry
 
 T = TypeVar("T")
+#: How long a page waits until what it asked for is on record, in seconds.
+BEGIN_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +23,20 @@ class ServingRegistry:
     registry: ToolRegistry
     loop: asyncio.AbstractEventLoop
     outage: Callable[[], DatabaseOutage | None] = lambda: None
+    trials: Trials | None = None
 
     def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
         """What ``work`` comes to on that loop. To be called from another thread, which waits."""
         return asyncio.run_coroutine_threadsafe(work(self.registry), self.loop).result()
+
+    def ask_again(self, wish: TrialWish) -> int | TrialRefusal:
+        """As :meth:`agent.runtime.trials.Trials.ask`, from another thread, which waits until it has
+        begun. Raises TimeoutError where the database takes nothing for so long; it may begin
+        later all the same."""
+        if self.trials is None:
+            raise LookupError("nothing can be asked again in this process")
+        begun = asyncio.run_coroutine_threadsafe(self.trials.ask(wish), self.loop)
+        return begun.result(BEGIN_SECONDS)
 
 
 _serving: list[ServingRegistry] = []

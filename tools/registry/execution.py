@@ -34,7 +34,7 @@ LogLimit(logger, named=1)
 
 RESERVED_METADATA = {
     *("refusal", "mock", "full_content", "pending", "worker", "state_change"),
-    *("verdict", "decided_by"),
+    *("verdict", "decided_by", "stood_in"),
 }
 """Metadata of results that only this system may set, not a provider.
 

@@ -129,6 +129,14 @@ class ToolRegistry:
         view._offers, view._views = ToolResolver(trusting=True), {}
         return view
 
+    def on_trial(self, stand_in: BeforeHook) -> "ToolRegistry":
+        """This registry for runs that change nothing: ``stand_in`` is asked first about every call
+        that may be made, and no rate counts it. All else is shared, as in :meth:`narrowed`."""
+        view = copy.copy(self)
+        view._hooks = Hooks((stand_in,)) + self._hooks
+        view._rates = TokenBuckets()
+        return view
+
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         """Every tool in the view of ``context`` in provider order, as the operator describes it;
         the first of a name wins."""
@@ -363,6 +371,8 @@ def _allowance(result: ToolExecutionResult, *, approved: bool) -> str:
     """What was decided of a call that was made."""
     if result.metadata.get("mock"):
         return CallVerdict.MOCKED
+    if result.metadata.get("stood_in"):
+        return CallVerdict.STOOD_IN
     return CallVerdict.APPROVED if approved else CallVerdict.ALLOWED
 
 

@@ -19,6 +19,7 @@ VERDICTS: dict[str, Any] = {
     CallVerdict.MOCKED: _("answered by the mock"),
     CallVerdict.INVALID: _("refused: wrong arguments"),
     CallVerdict.NOT_MADE: _("not made by the run"),
+    CallVerdict.STOOD_IN: _("not carried out: asked again without sending"),
     CallVerdict.OWNER_REFUSED: _("refused by an owner"),
     CallVerdict.EXPIRED: _("no owner decided in time"),
     RefusalReason.UNKNOWN: _("refused: no such tool"),

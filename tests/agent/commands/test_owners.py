@@ -121,7 +121,7 @@ async def test_a_model_is_asked_first_in_the_chat(room):
     room.model.answers = ["yes"]
     await room.say("hi", mentions_bot=True)
     plan = room.conversations.build_run_plan(message("hi", GROUP))
-    assert starter._find_persona(plan).endpoints == {ModelRole.CHAT: (first.pk, 0)}
+    assert starter.find_persona(plan).endpoints == {ModelRole.CHAT: (first.pk, 0)}
     await room.order("/model default")
     assert (await sync_to_async(load_manners_table)()).find(GROUP).endpoint is None
 
