@@ -27,6 +27,8 @@ if listening.is_served_by_daphne():
 pages = get_asgi_application()
 
 from frostproject.live.feed import LiveFeed  # noqa: E402
+from frostproject.metrics.endpoint import MetricsEndpoint  # noqa: E402
+from frostproject.metrics.traces import TraceExport  # noqa: E402
 from frostproject.server.daphne_server import DrainingServer  # noqa: E402
 from frostproject.signin.gate import SignInGate  # noqa: E402
 from frostproject.start import bootstrap, greeting  # noqa: E402
@@ -36,10 +38,14 @@ from frostproject.web.mcp import McpEndpoint  # noqa: E402
 from frostproject.web.readiness import ReadinessEndpoint  # noqa: E402
 from onebot.gateway.gateway import Gateway  # noqa: E402
 from onebot.gateway.routing import asgi_route, websocket_routes  # noqa: E402
+from tools.log_run import name_runs_in_log  # noqa: E402
 
 gateway = Gateway()
 mcp = McpEndpoint(gateway) if settings.MCP_SERVER_TOKEN else None
+metrics = MetricsEndpoint(gateway) if settings.METRICS_TOKEN else None
 DrainingServer.gateway, DrainingServer.mcp = gateway, mcp
+DrainingServer.traces = TraceExport()
+name_runs_in_log()
 CommandLineInterface.server_class = DrainingServer
 
 application = ProtocolTypeRouter(
@@ -52,6 +58,11 @@ application = ProtocolTypeRouter(
                     r"^agent/query$", restrict_to_admin_networks(http.AgentQueryEndpoint(gateway))
                 ),
                 *([asgi_route(r"^mcp/?$", restrict_to_admin_networks(mcp))] if mcp else []),
+                *(
+                    [asgi_route(r"^metrics$", restrict_to_admin_networks(metrics))]
+                    if metrics
+                    else []
+                ),
                 asgi_route(r"^ws/frostagent(?:/|$)", http.refuse_plain_request),
                 asgi_route(r"", restrict_to_admin_networks(SignInGate(pages), is_page=True)),
             ]

@@ -90,6 +90,14 @@ PLUGIN_CPU_SECONDS = env.integer("PLUGIN_CPU_SECONDS", 30, low=1, high=86_400)
 PLUGIN_OPEN_FILES = env.integer("PLUGIN_OPEN_FILES", 256, low=32, high=1_048_576)
 PLUGIN_PROCESSES = env.integer("PLUGIN_PROCESSES", 16, low=1, high=10_000)
 
+# --- Watching it ------------------------------------------------------------------
+
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+OTEL_EXPORTER_OTLP_ENDPOINT = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", ("http", "https"))
+OTEL_EXPORTER_OTLP_HEADERS = env.text("OTEL_EXPORTER_OTLP_HEADERS")
+OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "frostagent")
+LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
+
 # --- The one port ---------------------------------------------------------------
 
 WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
@@ -244,13 +252,17 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {
+        "text": {
             "()": "frostproject.web.logs.RedactingFormatter",
             "format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        }
+        },
+        "json": {"()": "frostproject.web.logs.JsonFormatter"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": "INFO"},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT},
+        "page": {"class": "frostproject.web.recent_lines.RecentLines", "formatter": "text"},
+    },
+    "root": {"handlers": ["console", "page"], "level": "INFO"},
     "loggers": {
         "django": {
             "handlers": [],

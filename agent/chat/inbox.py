@@ -35,6 +35,7 @@ from agent.record.recovery import (
     release_messages,
 )
 from agent.record.stops import StopRequest, stop_chats, stop_runs
+from tools import metrics
 from tools.error_boundary import CapturedError, capture_error
 from tools.log_limit import LogLimit
 from tools.processes import crash_points
@@ -63,7 +64,7 @@ class Inbox:
         self.shares_database = False
         """Whether other processes may work on the same chats."""
         self._conversations = conversations
-        self._queues = ChatQueues()
+        self.queues = ChatQueues()
         self._workers: dict[ChatAddress, asyncio.Task[None]] = {}
         self._under_way: dict[ChatAddress, AnswerUnderWay] = {}
         self._commands: dict[asyncio.Task[None], QueuedMessage] = {}
@@ -75,7 +76,7 @@ class Inbox:
         """How often each message has found no end here."""
         self._missed: dict[int, int] = {}
         self._is_open = True
-        conversations.pauses.has_more = lambda chat: self._queues.count(chat) > 0
+        conversations.pauses.has_more = lambda chat: self.queues.count(chat) > 0
         conversations.stop_answer = self.stop
 
     def receive_message(
@@ -104,7 +105,7 @@ class Inbox:
         messages."""
         workers, self._workers, self._under_way = list(self._workers.values()), {}, {}
         workers += self._commands
-        self._queues.clear()
+        self.queues.clear()
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
@@ -133,7 +134,7 @@ class Inbox:
         its chat until the next start.
         """
         held = await self.record.submit(find_held_messages, self.record.process_id)
-        known = self._at_work | self._queues.keys
+        known = self._at_work | self.queues.keys
         missed = {pk: number for pk, number in held.items() if pk not in known}
         for pk, number in missed.items():
             if self._missed.get(pk) == number and pk not in self._at_work:
@@ -173,6 +174,7 @@ class Inbox:
                 "Message %s in %s was seen before", message.message_id, message.chat.address
             )
             return
+        metrics.MESSAGES.labels(accepted.decision.state.value, accepted.decision.reason.value).inc()
         if accepted.decision.opens_loop:
             told = (
                 message.chat.account,
@@ -209,7 +211,7 @@ class Inbox:
         if job.pending.command and len(self._commands) < COMMANDS_AT_ONCE:
             self._obey(job)
             return
-        is_full = self._queues.count(chat) >= CHAT_LIMIT or self._queues.total >= TOTAL_LIMIT
+        is_full = self.queues.count(chat) >= CHAT_LIMIT or self.queues.total >= TOTAL_LIMIT
         if is_full and not job.resumed:
             logger.warning(
                 "Message %s in %s is refused: too many are waiting", job.pending.pk, chat.address
@@ -221,7 +223,7 @@ class Inbox:
                 prefetch=self._conversations.prefetch_media(job.pending),
                 arrived=asyncio.get_running_loop().time(),
             )
-        self._queues.put(job)
+        self.queues.put(job)
         self._conversations.pauses.wake(chat)
         if chat not in self._workers:
             self._workers[chat] = asyncio.get_running_loop().create_task(
@@ -241,12 +243,12 @@ class Inbox:
     async def _work(self, chat: ChatAddress) -> None:
         """Answer what waits in ``chat``, then end."""
         try:
-            while self._is_open and (job := self._queues.first(chat)):
+            while self._is_open and (job := self.queues.first(chat)):
                 if not await self._is_next(job.pending):
                     # Another process is at an earlier message, or leaves one that is put before
                     # this one here.
                     await asyncio.sleep(TURN_PAUSE)
-                elif self._queues.first(chat) is job:  # and was not recalled meanwhile
+                elif self.queues.first(chat) is job:  # and was not recalled meanwhile
                     work = self._under_way[chat] = AnswerUnderWay([self._take(chat)])
                     await self._answer(work)
                     self._under_way.pop(chat, None)
@@ -254,10 +256,10 @@ class Inbox:
             if self._workers.get(chat) is asyncio.current_task():
                 self._under_way.pop(chat, None)
                 del self._workers[chat]
-                self._queues.forget(chat)
+                self.queues.forget(chat)
 
     def _take(self, chat: ChatAddress) -> QueuedMessage:
-        job = self._queues.take(chat)
+        job = self.queues.take(chat)
         self._at_work.add(job.pk)
         return job
 
@@ -298,7 +300,7 @@ class Inbox:
         chat = work.group[0].pending.message.chat
         work.is_gathering = True
         while self._is_open and (group := work.group):
-            while (one := self._queues.first(chat)) and one.follows(group):
+            while (one := self.queues.first(chat)) and one.follows(group):
                 group.append(self._take(chat))
             left = waits_until(group) - asyncio.get_running_loop().time()
             if one or left <= 0:
@@ -313,7 +315,7 @@ class Inbox:
             kept = await self.record.submit(merge_messages, held)
             self._let_go(work, merge([job for job in work.group if job.pk in kept]))
             if work.group and not await self._is_next(work.group[0].pending):
-                self._queues.put(work.group[0])  # another process is at one that came between
+                self.queues.put(work.group[0])  # another process is at one that came between
                 self._let_go(work, ())
 
     def _let_go(self, work: AnswerUnderWay, left: Sequence[QueuedMessage]) -> None:
@@ -352,7 +354,7 @@ class Inbox:
                 return
             self._let_go(work, [job for job in work.group if job.pk != pk])
             self._conversations.pauses.wake(hit.chat)
-        self._queues.drop(hit.chat, pk)
+        self.queues.drop(hit.chat, pk)
         await self._stop_on_record(hit.chat, pk, MessageReason.RECALLED)
 
     async def _try_later(self, pending: PendingMessage, error: Exception) -> None:

@@ -17,6 +17,7 @@ from agent.llm.tokens import (
     estimate_text_tokens,
     estimate_tools_tokens,
 )
+from tools import metrics
 
 #: Characters of a message from which on its tokens are estimated: of one sign again and again they
 #: are far fewer.
@@ -101,8 +102,16 @@ class SpendMeter:
 
     def count_call(self, cost: CallCost) -> None:
         """Count a call for the scope of the present task."""
+        _count_for_metrics(cost)
         if (cost.input or cost.output or cost.cost_nano) and self._spend is not None:
             self._spend(Spend(cost, scope.get()))
+
+
+def _count_for_metrics(cost: CallCost) -> None:
+    metrics.TOKENS.labels(cost.endpoint_name, "input").inc(cost.input)
+    metrics.TOKENS.labels(cost.endpoint_name, "output").inc(cost.output)
+    if cost.cost_nano:
+        metrics.COST.labels(cost.endpoint_name, cost.currency).inc(cost.cost_nano / 1e9)
 
 
 meter = SpendMeter()

@@ -88,6 +88,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'act of an operator',
                 'verbose_name_plural': 'acts of operators',
                 'ordering': ('-id',),
+                'permissions': [('view_log', 'Can see the log of the server')],
             },
         ),
         migrations.CreateModel(

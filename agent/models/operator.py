@@ -91,6 +91,7 @@ class OperatorAct(models.Model):
         verbose_name = _("act of an operator")
         verbose_name_plural = _("acts of operators")
         ordering = ("-id",)
+        permissions: ClassVar = [("view_log", _("Can see the log of the server"))]
         indexes: ClassVar = [models.Index(fields=["session", "-id"], name="act_session")]
 
     def __str__(self) -> str:

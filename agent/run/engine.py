@@ -34,6 +34,7 @@ from agent.run.model_call import (
     recorded_response,
     requested_calls,
 )
+from agent.run.observed import observed_run, observed_tool_call
 from agent.run.services import get_services
 from agent.run.task import (
     PendingCall,
@@ -81,6 +82,10 @@ class Engine:
         :class:`agent.domain.errors.LLMError` when the model cannot be asked, or has nothing to say.
         When cancelled, the journal holds every step and call that was completed.
         """
+        with observed_run(task):
+            return await self._run(task, journal)
+
+    async def _run(self, task: RunRequest, journal: StepJournal) -> RunResult:
         progress = RunProgress(
             list(task.messages), list(task.messages), begin=find_begin(task.messages)
         )
@@ -249,7 +254,8 @@ class Engine:
             services=replace(services, toolset=toolbox),
         )
         with spending_for(tool=invocation.tool_name):
-            result = await self.registry.invoke(invocation, context, approved=approved)
+            work = self.registry.invoke(invocation, context, approved=approved)
+            result = await observed_tool_call(invocation.tool_name, invocation.call_id, work)
         approver = {"decided_by": task.later.approved_by} if approved and task.later else {}
         made = approver | {
             "state_change": state.apply_copy(opened, invocation.tool_name),

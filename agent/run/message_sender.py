@@ -19,6 +19,7 @@ from agent.record.sessions import OpenedChat
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
 from agent.run.chat_floors import ChatFloors
+from tools import metrics
 from tools.registry.time_limits import pause_timeouts
 from tools.time_limits import TIME_LIMITS
 
@@ -352,12 +353,14 @@ class MessageSender:
         if not message.is_part and self._floors.is_held(self.chat):
             return NO_FLOOR
         try:
-            return await self._outbox.deliver(
+            delivery = await self._outbox.deliver(
                 self.chat, message.segments, echo=message.echo, temp_group_id=self._temp_group_id
             )
         except asyncio.CancelledError:
             self.journal.settle(SendResult(message.pk, CUT_OFF))
             raise
+        metrics.SENDS.labels(delivery.state.value).inc()
+        return delivery
 
     async def _try_again(self, message: _Outgoing, refused: Delivery) -> Delivery:
         """Resend, once, a message that was certainly not sent, in another form and under its own

@@ -13,6 +13,7 @@ from agent.llm.messages import ChatMessage
 from agent.llm.speakers import SPEAKER, messages_for
 from agent.record.runs import RecordedCall, RecordedStep
 from agent.record.steps import NewCall, NewStep
+from agent.run.observed import observed_model_call
 from agent.run.task import RunProgress, RunRequest, StepJournal
 from tools.processes import crash_points
 from tools.schemas.arguments import parse_strict_json
@@ -47,7 +48,7 @@ async def call_model(
     )
     request = LLMRequest(progress.messages, definitions, progress.begin)
     try:
-        response = await model.complete(request)
+        response = await observed_model_call(model, request)
     except LLMError as error:
         await journal.record_step(_failed(step, error, progress.messages, elapsed_ms(started)))
         raise

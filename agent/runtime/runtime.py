@@ -145,6 +145,11 @@ class Runtime:
             ServingRegistry(self.registry, loop, lambda: self.record.outage, self.trials)
         )
 
+    @property
+    def inbox(self) -> Inbox:
+        """What waits and what is answered in this process."""
+        return self._inbox
+
     async def put_down_tools(self) -> None:
         """Make a row for every listed tool that has none; the first call lists all tools. No I/O if
         none is new."""

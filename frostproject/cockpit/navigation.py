@@ -106,7 +106,7 @@ NAVIGATION: tuple[Group, ...] = (
             "onebot.ClientEvent",
             "tools.PluginValue",
             "agent.ErasureReceipt",
-            Place("admin:log", _("Log")),
+            Place("admin:log", _("Log"), "agent.view_log"),
         ),
     ),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.module_loading import import_string
 
 View = Callable[..., HttpResponseBase]
 
@@ -15,22 +16,26 @@ class CockpitPage:
     """A page of the admin at ``/admin/<route>``, named ``admin:<name>``.
 
     Only staff with a satisfied second factor reaches ``view``, which is called with the request,
-    the site and what the route captures: ``view(request, site, **captured)``. What else the page
-    asks for, such as permissions and the chats within reach, is the view's own matter.
+    the site and what the route captures: ``view(request, site, **captured)``. It is named by its
+    path, because the tables that it may show are registered after the site is made. What else the
+    page asks for, such as permissions and the chats within reach, is the view's own matter.
     """
 
     route: str
     name: str
-    view: View
+    view: str
 
     def bound_to(self, site: AdminSite) -> View:
         """The view as Django calls it."""
 
         def page(request: HttpRequest, **captured: object) -> HttpResponseBase:
-            return self.view(request, site, **captured)
+            view: View = import_string(self.view)
+            return view(request, site, **captured)
 
-        page.__doc__, page.__name__ = self.view.__doc__, self.name
+        page.__name__ = self.name
         return page
 
 
-PAGES: tuple[CockpitPage, ...] = ()
+PAGES: tuple[CockpitPage, ...] = (
+    CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page"),
+)

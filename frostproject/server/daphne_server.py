@@ -18,6 +18,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
+from frostproject.metrics.traces import TraceExport
 from frostproject.server import file_descriptors, process_memory
 from frostproject.server.http_channel import BODY_KEY, BoundedFactory, with_streamed_body
 from frostproject.server.http_connections import HttpConnections
@@ -99,6 +100,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     gateway: ClassVar[Gateway]
     mcp: ClassVar[McpEndpoint | None] = None
+    traces: ClassVar[TraceExport]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         chosen = (
@@ -133,6 +135,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         """Serve until the process gets a signal to stop. Exits with an error message when an
         endpoint cannot be opened."""
         self.gateway.prepare()
+        self.traces.start()
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
         daphne_server.HTTPFactory = BoundedFactory  # daphne has no setting for it
@@ -215,6 +218,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         if self.mcp is not None:
             await self.mcp.close()
         await self.gateway.close(LAST_SECONDS)
+        await asyncio.to_thread(self.traces.close)
         flush_log_limits()
 
     async def _stop_listening(self) -> None:

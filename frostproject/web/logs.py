@@ -1,8 +1,10 @@
 """Log lines without secrets, in which foreign text cannot forge lines of its own."""
 
+import json
 import logging
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -17,10 +19,14 @@ SECRET_SETTINGS = (
     "ONEBOT_ACCESS_TOKEN",
     "HTTP_API_TOKEN",
     "MCP_SERVER_TOKEN",
+    "METRICS_TOKEN",
     "DJANGO_SUPERUSER_PASSWORD",
 )
 #: Settings that hold addresses, whose passwords are as secret.
-ADDRESS_SETTINGS = ("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT")
+ADDRESS_SETTINGS = (
+    *("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+)
 #: Tokens in addresses; wrong ones are hidden too.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")
 #: What is not seen but does something: control characters, marks of direction and width, separators
@@ -48,7 +54,8 @@ class RedactingFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         shown = escape_invisible(record.message)
-        record.message = shown.replace("\n", "\\n") if record.args else _with_margin(shown)
+        shown = shown.replace("\n", "\\n") if record.args else _with_margin(shown)
+        record.message = f"{shown} [run {run}]" if (run := run_of(record)) else shown
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
@@ -56,6 +63,31 @@ class RedactingFormatter(logging.Formatter):
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's name
         return CONTINUATION_INDENT + _with_margin(escape_invisible(super().formatStack(stack_info)))
+
+
+class JsonFormatter(RedactingFormatter):
+    """One JSON object a line: ``time`` (ISO 8601, with the zone), ``level``, ``logger``,
+    ``message``, and where there is one ``run`` and ``error``, the traceback. Secrets are blotted
+    out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).astimezone()
+        line: dict[str, Any] = {
+            "time": at.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": redact_secrets(escape_invisible(record.getMessage())),
+        }
+        if run := run_of(record):
+            line["run"] = run
+        if record.exc_info:
+            line["error"] = redact_secrets(logging.Formatter.formatException(self, record.exc_info))
+        return json.dumps(line, ensure_ascii=False)
+
+
+def run_of(record: logging.LogRecord) -> int:
+    """The key of the run that ``record`` belongs to; 0 for none."""
+    return int(getattr(record, "run", 0))
 
 
 def escape_invisible(text: str) -> str:
@@ -79,12 +111,18 @@ def redact_secrets(text: str) -> str:
 def list_secrets() -> list[str]:
     """Every secret of the settings in each way it is written, the longest first."""
     found = {str(getattr(settings, name)) for name in SECRET_SETTINGS}
+    found.update(pair.partition("=")[2].strip() for pair in _header_pairs())
     found.update(
         password for name in ADDRESS_SETTINGS for password in _passwords(getattr(settings, name))
     )
     return sorted(
         (secret for secret in found if len(secret) >= SHORTEST_SECRET), key=len, reverse=True
     )
+
+
+def _header_pairs() -> list[str]:
+    """Headers for the collector of traces may hold its key."""
+    return str(settings.OTEL_EXPORTER_OTLP_HEADERS).split(",")
 
 
 def _passwords(url: str) -> Iterator[str]:

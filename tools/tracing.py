@@ -1,0 +1,70 @@
+"""Spans for OpenTelemetry, in the words of its GenAI conventions.
+
+Until :func:`switch_on` is called nothing is made, and a span costs one comparison. No span holds
+what people, models or tools say. Names and attributes:
+https://opentelemetry.io/docs/specs/semconv/gen-ai/ (in development, as of November 2026).
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TypeAlias
+
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
+
+AttributeValue: TypeAlias = str | int | float | bool | list[str]
+
+_tracers: list[Tracer] = []
+
+
+def switch_on(tracer: Tracer | None) -> None:
+    """Have spans made by ``tracer`` from now on; None: by nobody."""
+    _tracers[:] = [tracer] if tracer is not None else []
+
+
+def open_span(
+    name: str,
+    attributes: Mapping[str, AttributeValue | None],
+    *,
+    kind: SpanKind = SpanKind.INTERNAL,
+) -> AbstractContextManager[Span]:
+    """A span around what is done inside, child of the one that is open in this task. Attributes
+    that are None are left out. An error that passes through marks it with its type alone: its text
+    could hold words of a chat."""
+    if not _tracers:
+        return nullcontext(INVALID_SPAN)
+    return _spanning(_tracers[0], name, _known(attributes), kind)
+
+
+@contextmanager
+def _spanning(
+    tracer: Tracer, name: str, attributes: dict[str, AttributeValue], kind: SpanKind
+) -> Iterator[Span]:
+    with tracer.start_as_current_span(
+        name,
+        kind=kind,
+        attributes=attributes,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield span
+        except BaseException as error:
+            fail_span(span, type(error).__name__)
+            raise
+
+
+def add_to_span(span: Span, attributes: Mapping[str, AttributeValue | None]) -> None:
+    """Add ``attributes``; those that are None are left out."""
+    if span.is_recording():
+        span.set_attributes(_known(attributes))
+
+
+def fail_span(span: Span, kind: str) -> None:
+    """Mark what was done as failed, by an error of ``kind``."""
+    if span.is_recording():
+        span.set_attribute("error.type", kind)
+        span.set_status(Status(StatusCode.ERROR))
+
+
+def _known(attributes: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue]:
+    return {name: value for name, value in attributes.items() if value is not None}
