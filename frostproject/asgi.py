@@ -38,9 +38,10 @@ from frostproject.web.mcp import McpEndpoint  # noqa: E402
 from frostproject.web.readiness import ReadinessEndpoint  # noqa: E402
 from onebot.gateway.gateway import Gateway  # noqa: E402
 from onebot.gateway.routing import asgi_route, websocket_routes  # noqa: E402
+from onebot.playground.door import SignedDoor  # noqa: E402
 from tools.log_run import name_runs_in_log  # noqa: E402
 
-gateway = Gateway()
+gateway = Gateway(SignedDoor())
 mcp = McpEndpoint(gateway) if settings.MCP_SERVER_TOKEN else None
 metrics = MetricsEndpoint(gateway) if settings.METRICS_TOKEN else None
 DrainingServer.gateway, DrainingServer.mcp = gateway, mcp

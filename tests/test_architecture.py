@@ -55,6 +55,7 @@ ROOMS = {
         ("models", "protocol"),
         ("connections",),
         ("gateway", "admin"),
+        ("playground",),
         ("apps",),
     ),
     "frostproject": (

@@ -26,6 +26,7 @@ class TimeLimits:
     # Clients
     send: float = 60.0
     lost_socket: float = 15.0
+    playground_check: float = 30.0
     tool_message: float = 20.0
     # Tools
     tool_listing: float = 10.0

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from django.db.models import Q, QuerySet
 
+from agent.domain.playground import playground_account
 from agent.models import ChatGrant, ChatSession
 
-EVERY_CHAT = "agent.view_every_chat"
+EVERY_CHAT, OWN_PLAYGROUND = "agent.view_every_chat", "agent.use_playground"
 
 
 class ChatPlace(Protocol):
@@ -79,20 +80,21 @@ EVERYTHING, NOTHING = ChatAccess(is_everything=True), ChatAccess()
 
 
 def find_access(user: Any) -> ChatAccess:
-    """The chats that ``user`` may reach. At most one query, once for each object of a user, of
-    which a request has one."""
+    """The chats that ``user`` may reach; those of the own playground are among them. At most one
+    query, once for each object of a user, of which a request has one."""
     if not getattr(user, "is_active", False) or not user.is_staff:
         return NOTHING
     found: ChatAccess | None = getattr(user, "_chat_access", None)
     if found is None:
-        found = EVERYTHING if user.has_perm(EVERY_CHAT) else _load_grants(user.pk)
+        found = EVERYTHING if user.has_perm(EVERY_CHAT) else _load_grants(user)
         user._chat_access = found
     return found
 
 
-def _load_grants(user_pk: int) -> ChatAccess:
-    grants = list(ChatGrant.objects.filter(user=user_pk).values_list("account", "chat"))
+def _load_grants(user: Any) -> ChatAccess:
+    grants = list(ChatGrant.objects.filter(user=user.pk).values_list("account", "chat"))
+    own = {playground_account(user.pk)} if user.has_perm(OWN_PLAYGROUND) else set()
     return ChatAccess(
-        accounts=frozenset(account for account, chat in grants if not chat),
+        accounts=frozenset(account for account, chat in grants if not chat) | own,
         chats=frozenset((account, chat) for account, chat in grants if chat),
     )

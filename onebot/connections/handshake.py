@@ -7,10 +7,12 @@ clients give a handshake up after two seconds.
 import hmac
 import ipaddress
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+from agent.domain.playground import is_playground
 from onebot.connections.account_tokens import AccountTokens
 
 Role = Literal["universal", "api", "event"]
@@ -42,6 +44,32 @@ MAX_ID_DIGITS = 32
 #: Tokens of one handshake that are checked; each is hashed once for each account that has its own
 #: token.
 MAX_OFFERED_TOKENS = 8
+#: What playgrounds are called where clients have a User-Agent.
+PLAYGROUND_AGENT = "FrostAgent playground"
+
+
+class PlaygroundDoor(Protocol):
+    """Who may speak for the account of a playground (:mod:`agent.domain.playground`)."""
+
+    def find_account(self, handshake: "Handshake", tokens: Sequence[bytes]) -> str:
+        """The account that one of ``tokens`` opens for the browser behind ``handshake``; "" for
+        none. Looks nothing up."""
+        ...
+
+    async def is_open(self, account: str, handshake: "Handshake") -> bool:
+        """Whether that browser may still speak for ``account``. Raises what the database raises,
+        and :class:`TimeoutError`."""
+        ...
+
+
+class ClosedDoor:
+    """The door where there are no playgrounds."""
+
+    def find_account(self, handshake: "Handshake", tokens: Sequence[bytes]) -> str:
+        return ""
+
+    async def is_open(self, account: str, handshake: "Handshake") -> bool:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +81,7 @@ class HandshakePolicy:
     allowed_origins: tuple[str, ...]
     trust_loopback: bool = False
     accounts: AccountTokens = field(default_factory=AccountTokens)
+    playground: PlaygroundDoor = field(default_factory=ClosedDoor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +144,9 @@ def judge_handshake(
         return HandshakeRefused("this is a OneBot 12 client; configure it for OneBot 11")
     if refusal := origin_refusal(handshake, admission):
         return HandshakeRefused(refusal)
+    tokens = presented_tokens(handshake)
+    if account := admission.playground.find_account(handshake, tokens):
+        return _playground(handshake, account)
     keys = _keys(handshake, admission)
     if isinstance(keys, HandshakeRefused):
         return keys
@@ -131,6 +163,19 @@ def judge_handshake(
     return HandshakeAccepted(
         self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys
     )
+
+
+def _playground(handshake: Handshake, account: str) -> HandshakeAccepted | HandshakeRefused:
+    """The browser of a playground: its token opens this one account."""
+    if handshake.headers.get("x-self-id", account) != account:
+        return HandshakeRefused("the token of a playground opens no other account")
+    return HandshakeAccepted(
+        account, "universal", PLAYGROUND_AGENT, frozenset({_playground_key(account)})
+    )
+
+
+def _playground_key(account: str) -> str:
+    return f"playground:{account}"
 
 
 def _keys(handshake: Handshake, admission: HandshakePolicy) -> frozenset[str] | HandshakeRefused:
@@ -156,6 +201,9 @@ def _keys(handshake: Handshake, admission: HandshakePolicy) -> frozenset[str] | 
 
 def account_refusal(self_id: str, keys: frozenset[str], accounts: AccountTokens) -> str:
     """Why a client whose token opens ``keys`` may not speak for ``self_id``; "" when it may."""
+    if is_playground(self_id):
+        may = _playground_key(self_id) in keys
+        return "" if may else f"account {self_id} is a playground, which its own page alone opens"
     key = accounts.key_of(self_id)
     if key in keys:
         return ""

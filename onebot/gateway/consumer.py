@@ -15,6 +15,7 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer
 
+from agent.domain.playground import is_playground
 from onebot.connections.connections import FORBIDDEN, Socket
 from onebot.connections.handshake import (
     Handshake,
@@ -24,6 +25,7 @@ from onebot.connections.handshake import (
     judge_handshake,
 )
 from onebot.gateway.gateway import Gateway
+from onebot.gateway.playground_watch import is_open, watch
 from onebot.protocol.actions import ActionResponse
 from onebot.protocol.events import Event
 from onebot.protocol.frames import MalformedFrame, decode_frame, shrink_frame
@@ -65,7 +67,31 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
             await send({"type": "websocket.close"})
             return
         await send({"type": "websocket.accept"})
-        await self.serve(verdict, receive, send)
+        if is_playground(verdict.self_id):
+            await self._serve_playground(verdict, handshake, receive, send)
+        else:
+            await self.serve(verdict, receive, send)
+
+    async def _serve_playground(
+        self, client: HandshakeAccepted, handshake: Handshake, receive: Receive, send: Send
+    ) -> None:
+        """The same for a browser, for as long as its user may use the playground."""
+        door = self.gateway.admission.playground
+        if not await is_open(door, client.self_id, handshake):
+            await send({"type": "websocket.close", "code": FORBIDDEN})
+            return
+
+        async def close() -> None:
+            if self.socket is not None:
+                await self.socket.close(FORBIDDEN)
+
+        watching = asyncio.create_task(
+            watch(door, client.self_id, handshake, close), name="playground-watch"
+        )
+        try:
+            await self.serve(client, receive, send)
+        finally:
+            watching.cancel()
 
     async def serve(self, client: HandshakeAccepted, receive: Receive, send: Send) -> None:
         """Read the socket until it ends, one way or another."""

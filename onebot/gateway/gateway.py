@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from agent.domain.playground import is_playground
 from agent.record.chat_record import MessageRecall
 from agent.record.replies import LateSendResult, correct_send_results
 from agent.runtime.record_retention import RetentionRule
@@ -17,7 +18,12 @@ from onebot.connections.account_tokens import AccountTokens
 from onebot.connections.calls import PendingActions
 from onebot.connections.client import OneBotClient
 from onebot.connections.connections import FORBIDDEN, REPLACED, Connections, Socket
-from onebot.connections.handshake import HandshakePolicy, account_refusal
+from onebot.connections.handshake import (
+    ClosedDoor,
+    HandshakePolicy,
+    PlaygroundDoor,
+    account_refusal,
+)
 from onebot.connections.relay import AccountLocation, Relay
 from onebot.gateway import bots
 from onebot.gateway.adapter import recalled_chat, to_incoming
@@ -45,12 +51,13 @@ class Gateway:
     Made without a running loop; started by the first thing that needs it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, playground: PlaygroundDoor | None = None) -> None:
         self.admission = HandshakePolicy(
             settings.ONEBOT_ACCESS_TOKEN,
             tuple(settings.WS_ALLOWED_ORIGINS),
             settings.TRUST_LOOPBACK,
             AccountTokens(),
+            playground or ClosedDoor(),
         )
         self.connections = Connections()
         self._pending = PendingActions()
@@ -235,10 +242,11 @@ class Gateway:
             self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
 
     def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
+        """Playgrounds are no bots to others, and the people in them are made up."""
         user_id = event.user_id
-        return user_id != self_id and (
-            user_id in self.connections.accounts or user_id in self._relay.accounts
-        )
+        if user_id == self_id or is_playground(self_id) or is_playground(user_id):
+            return False
+        return user_id in self.connections.accounts or user_id in self._relay.accounts
 
     def _follow_account(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("bot_offline", "bot_online"):

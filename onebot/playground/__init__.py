@@ -1,0 +1,1 @@
+"""The playground: a page of the admin that is a OneBot client in the browser."""
