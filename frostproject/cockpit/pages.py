@@ -10,6 +10,8 @@ from django.utils.module_loading import import_string
 
 View = Callable[..., HttpResponseBase]
 
+PLAYGROUND = "onebot.playground.pages"
+
 
 @dataclass(frozen=True, slots=True)
 class CockpitPage:
@@ -38,4 +40,9 @@ class CockpitPage:
 
 PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page"),
+    CockpitPage("playground/", "playground", "frostproject.cockpit.playground.page"),
+    CockpitPage("playground/token/", "playground_token", f"{PLAYGROUND}.playground_token"),
+    CockpitPage("playground/owners/", "playground_owners", f"{PLAYGROUND}.playground_owners"),
+    CockpitPage("playground/erase/", "playground_erase", f"{PLAYGROUND}.playground_erase"),
+    CockpitPage("playground/run/", "playground_run", f"{PLAYGROUND}.playground_run"),
 )

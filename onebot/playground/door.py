@@ -47,9 +47,9 @@ class SignedDoor:
         return next(filter(None, opened), "")
 
     async def is_open(self, account: str, handshake: Handshake) -> bool:
+        ask = database_sync_to_async(may_speak, thread_sensitive=False)
         async with asyncio.timeout(ASK_SECONDS):
-            may: bool = await database_sync_to_async(may_speak)(account, _session_key(handshake))
-            return may
+            return bool(await ask(account, _session_key(handshake)))
 
 
 def may_speak(account: str, session_key: str) -> bool:

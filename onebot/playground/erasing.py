@@ -5,7 +5,6 @@ of them, our copies of its media. What it cost stays: that money was spent.
 from collections.abc import Iterator
 
 from django.db import transaction
-from django.db.models import Q
 
 from agent.domain.playground import is_playground
 from agent.models import (
@@ -69,7 +68,7 @@ def _erase_messages(session: int, kept: set[int], read: set[int]) -> int:
             for copy, description in media.values_list("kept", "description"):
                 kept |= {copy} - {None}
                 read |= {description} - {None}
-            Run.objects.filter(Q(message__in=pks) | Q(session=session, messages__in=pks)).delete()
+            Run.objects.filter(message__in=pks).only("pk").delete()
             Message.objects.filter(pk__in=pks).only("pk").delete()
         count += len(pks)
     return count
