@@ -119,7 +119,9 @@ class ConversationHandler:
                 pending, account=active.account, persona=active.persona, manners=active.manners
             )
         run = MessageRun(pending, active, self._sender(pending, active, earlier), earlier)
-        if active.answer is not None:
+        if run.is_taken_over:
+            await self.endings.leave_to_operator(run)
+        elif active.answer is not None:
             await self.endings.finish_recorded(run, active.answer)
         elif pending.notice:
             await self.endings.send_notice(run)

@@ -132,6 +132,21 @@ class RunEndings:
             return None
         return await say_sentence(run, _apology(run, kind))
 
+    async def leave_to_operator(self, run: MessageRun) -> None:
+        """End the run of a message that an operator answers: it was on its way already when he took
+        the chat over."""
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.STOPPED,
+                message_pk=run.pending.pk,
+                message_state=State.SILENT,
+                reason=MessageReason.TAKEN_OVER,
+                detail=run.active.taken_over_by,
+                in_history=True,
+            )
+        )
+
     async def stop(self, run: MessageRun, spent: BudgetSpent) -> None:
         """End a message for which a budget has nothing left. Once a day the chat is told so; what
         nobody asks for ends silently."""

@@ -7,7 +7,7 @@ found again in the record.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from math import inf
 
@@ -119,6 +119,12 @@ class Inbox:
         await self._stop_work(work, reason)
         return True
 
+    async def let_go(self, chat: ChatAddress, pks: Collection[int], reason: MessageReason) -> None:
+        """Stop the answer under way, if it is to one of these: their end is on record already."""
+        work = self._under_way.get(chat)
+        if work is not None and work.keys & set(pks):
+            await self._stop_work(work, reason)
+
     async def drop_recalled(self, recalled: Sequence[RecalledMessage]) -> None:
         """Do not answer what was recalled, nor go on with the answer to it; what is merged with it
         is answered without it, unless something was said."""
@@ -188,8 +194,7 @@ class Inbox:
             self._enqueue(QueuedMessage(accepted.to_pending(message), accepted.begun))
 
     def _is_idle(self, chat: ChatAddress) -> bool:
-        """Whether nothing of ``chat`` is under way, here or elsewhere, or about to be found left
-        over."""
+        """Whether nothing of ``chat`` is under way anywhere, or about to be found left over."""
         busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
         return not (busy or self.shares_database or self._find_commands(chat))
 

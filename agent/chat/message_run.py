@@ -31,8 +31,20 @@ class MessageRun:
 
     @property
     def is_silenced(self) -> bool:
-        """Whether it tells the outcome of an earlier call in a chat that was silenced meanwhile."""
-        return self.pending.is_later_result and bool(self.active.manners.silenced_by)
+        """Whether it tells the outcome of an earlier call in a chat that was silenced, or taken
+        over, meanwhile."""
+        silence = self.active.manners.silenced_by or self.active.taken_over_by
+        return self.pending.is_later_result and bool(silence)
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether an operator answers it: he took over when it was on its way already. Owners can
+        always give commands and decide over calls."""
+        if not self.active.taken_over_by or self.pending.is_later_result:
+            return False
+        by_owner = self.message.sender_id in self.pending.account.owners
+        is_order = self.pending.command or self.pending.approval_reply
+        return not (self.pending.notice or (is_order and by_owner))
 
     @property
     def has_answered(self) -> bool:

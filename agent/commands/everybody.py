@@ -75,6 +75,9 @@ def _spent(status: ChatStatus) -> str:
 
 def _may_speak(call: CommandCall, status: ChatStatus) -> str:
     said = []
+    if status.taken_over_at is not None:
+        since = timezone.localtime(status.taken_over_at).strftime("%m-%d %H:%M")
+        said.append(gettext("An operator answers here, since %(time)s.") % {"time": since})
     if row := call.load_manners().silenced_by:
         said.append(gettext("This chat is silenced, by “%(row)s”.") % {"row": row})
     if status.pause is not None:

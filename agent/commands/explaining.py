@@ -40,6 +40,8 @@ def tell_facts(facts: WhyFacts, *, is_owner: bool) -> Iterator[str]:
     run = facts.run
     if facts.heard is not None:
         yield from _heard(facts.heard, is_owner=is_owner)
+    elif facts.is_by_hand:
+        yield gettext("An operator wrote this, not I.")
     elif facts.foreign_run is not None:
         yield gettext("I was told to say this from another chat.")
     elif run is None:
@@ -86,6 +88,8 @@ def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
     detail = heard.detail[:ERROR_CHARS]
     if not detail or not (is_owner or heard.state in OF_NO_ANSWER):
         return ""
+    if heard.reason == Reason.TAKEN_OVER:
+        return gettext("Taken over by %(name)s.") % {"name": detail} if is_owner else ""
     if heard.reason in OF_ROWS:
         return gettext("By the row “%(row)s”.") % {"row": detail}
     if heard.reason == Reason.PAUSED and detail in PauseReason.values:

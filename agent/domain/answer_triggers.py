@@ -30,6 +30,9 @@ OF_ROWS = frozenset(
     }
 )
 
+#: Silences in which an operator still hears what is said to the bot, where he has taken over.
+HEARD_BY_HAND = frozenset({Reason.SILENCED, Reason.QUIET_HOURS})
+
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
@@ -46,6 +49,8 @@ class Occasion:
     is_owner: bool = False
     pause: PauseReason | None = None
     """Why the account cannot speak in the chat."""
+    taken_over_by: str = ""
+    """The operator who answers in the chat instead of the bot."""
     roll: float = 100.0
     """A random number from 0 to below 100, for the chance to be answered."""
 
@@ -147,6 +152,16 @@ def _why_silent(
         return TriggerDecision(State.SILENT, Reason.PAUSED, occasion.pause.value)
     if occasion.is_owner and reason in (Reason.COMMAND, Reason.DECISION):
         return None
+    silence = _find_silence(message, manners, occasion)
+    if occasion.taken_over_by and (silence is None or silence.reason in HEARD_BY_HAND):
+        return TriggerDecision(State.SILENT, Reason.TAKEN_OVER, occasion.taken_over_by)
+    return silence
+
+
+def _find_silence(
+    message: IncomingMessage, manners: Manners, occasion: Occasion
+) -> TriggerDecision | None:
+    """What the manners of the chat say against an answer."""
     if manners.silenced_by:
         return TriggerDecision(State.SILENT, Reason.SILENCED, manners.silenced_by)
     if occasion.is_owner:

@@ -192,6 +192,9 @@ class Message(models.Model):
         return f"#{self.pk} {self.text[:40]}"
 
 
+#: What operators wrote, as the bot. Its run is the one that began last, and did not make it: that
+#: is its place in the history.
+BY_HAND = Q(author__isnull=False, resent_from__isnull=True)
 #: States of an incoming message that is still to be worked on.
 UNSETTLED = Q(
     direction=Message.Direction.IN, state__in=(Message.State.WAITING, Message.State.RUNNING)

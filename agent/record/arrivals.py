@@ -26,7 +26,7 @@ from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
 from agent.record.follow_ups import FollowUps
 from agent.record.members import build_header
-from agent.record.own_messages import place_own_message, repeats_own
+from agent.record.own_messages import place_heard_message, place_own_message, repeats_own
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
 from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun, settings_version
@@ -219,6 +219,7 @@ class ArrivalStore:
             is_follow_up=self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=message.sender_id in self._run_starter.accounts.find(account).owners,
             pause=chat.find_pause(arrival.received_at),
+            taken_over_by=chat.taken_over_by,
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
         decision = decide_trigger(message, manners, occasion)
@@ -267,6 +268,7 @@ class ArrivalStore:
             else None,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,
             **place_own_message(message, session_pk),
+            **place_heard_message(decision, session_pk),
         }
 
 

@@ -39,6 +39,7 @@ def history_query(limit: int, *, is_reset: bool = False) -> PreparedSelect:
             "reason",
             "part",
             "run_id",
+            "author",
             "context_text",
         )[:limit]
     )
@@ -71,9 +72,9 @@ def from_user(messages: list[ChatMessage]) -> list[ChatMessage]:
 def _messages(rows: Sequence[Sequence[Any]], chat: ChatAddress) -> list[ChatMessage]:
     """``rows``, newest first, without answers whose question is not among them at the beginning."""
     messages = list[ChatMessage]()
-    in_parts = [run_pk for *_, part, run_pk, _ in rows if part]
+    in_parts = [run_pk for *_, part, run_pk, _author, _context in rows if part]
     answers = load_answers(in_parts) if in_parts else {}
-    for direction, text, *fields, reason, part, run_pk, context in reversed(rows):
+    for direction, text, *fields, reason, part, run_pk, author, context in reversed(rows):
         if direction == Direction.IN:
             by_hand = reason == Message.Reason.OWN_MESSAGE
             messages.append(
@@ -81,7 +82,7 @@ def _messages(rows: Sequence[Sequence[Any]], chat: ChatAddress) -> list[ChatMess
                 if by_hand
                 else user_message(_speech(text, fields, context or "", chat))
             )
-        elif messages:
+        elif messages or author:
             messages.append(assistant_message(answers[run_pk] if part else text))
     return messages
 

@@ -35,15 +35,17 @@ class ChatStatus(NamedTuple):
     spent: SpentAmount
     pause: PauseReason | None
     paused_until: datetime | None
+    taken_over_at: datetime | None
+    """Since when an operator answers in the chat; None where the bot does."""
 
 
 def load_status(
     quotas: AnswerQuotas, chat: ChatAddress, sender_id: str, session_pk: int
 ) -> ChatStatus:
     """As it is now. Locks the counts of answers until the transaction ends."""
-    pause, until, *overrides = (
+    pause, until, taken_over_at, *overrides = (
         ChatSession.objects.filter(pk=session_pk)
-        .values_list("pause_reason", "paused_until", *OWN_LIMITS)
+        .values_list("pause_reason", "paused_until", "taken_over_at", *OWN_LIMITS)
         .get()
     )
     now = timezone.now()
@@ -57,6 +59,7 @@ def load_status(
         load_spent(wanted),
         PauseReason(pause) if pause and not is_over else None,
         until,
+        taken_over_at,
     )
 
 

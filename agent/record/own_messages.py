@@ -1,5 +1,6 @@
 """What the owner of an account writes by hand, as the client reports it: part of the conversation,
-as the assistant's words, among the messages of the run that began last.
+as the assistant's words, among the messages of the run that began last. So is what operators write,
+and what is said to them while they answer instead of the bot.
 
 A chat's history is ordered by run. What is said before the first run of a chat waits for it.
 """
@@ -11,8 +12,10 @@ from typing import Any
 
 from django.db.models import Q
 
+from agent.domain.answer_triggers import TriggerDecision
 from agent.domain.types import IncomingMessage
 from agent.models import Message, Run
+from agent.models.message import BY_HAND
 from agent.record.compiled_sql import PreparedSelect
 
 Direction, State = Message.Direction, Message.State
@@ -33,8 +36,22 @@ def place_own_message(message: IncomingMessage, session_pk: int) -> dict[str, An
     messages."""
     if not message.from_own_account or not message.text:
         return {}
+    return {"in_history": True, "run_id": find_place(session_pk)}
+
+
+def place_heard_message(decision: TriggerDecision, session_pk: int) -> dict[str, Any]:
+    """The columns that make what was said to the bot part of the history, where an operator answers
+    instead of it; none for other messages."""
+    if decision.reason is not Message.Reason.TAKEN_OVER:
+        return {}
+    return {"in_history": True, "run_id": find_place(session_pk)}
+
+
+def find_place(session_pk: int) -> int | None:
+    """The run beside which the history of a chat holds what is said now, and is no run's; None
+    before the first run."""
     runs = Run.objects.filter(session_id=session_pk, parent=None).order_by("-pk")
-    return {"in_history": True, "run_id": runs.values_list("pk", flat=True).first()}
+    return runs.values_list("pk", flat=True).first()
 
 
 def adopt_own_messages(session_pk: int, run_pk: int) -> bool:
@@ -43,7 +60,8 @@ def adopt_own_messages(session_pk: int, run_pk: int) -> bool:
     if not waiting_query(session_pk):
         return False
     waiting = Message.objects.filter(session_id=session_pk, in_history=True, run=None)
-    return bool(waiting.filter(reason=Message.Reason.OWN_MESSAGE).update(run_id=run_pk))
+    reasons = (Message.Reason.OWN_MESSAGE, Message.Reason.TAKEN_OVER)
+    return bool(waiting.filter(Q(reason__in=reasons) | BY_HAND).update(run_id=run_pk))
 
 
 def repeats_own(

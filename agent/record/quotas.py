@@ -191,7 +191,7 @@ def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
         place=candidate.message.chat.place,
         direction=Message.Direction.IN,
         run__isnull=False,
-    )
+    ).exclude(reason=Message.Reason.TAKEN_OVER)
     asked = list(said.order_by("-pk").values_list("created_at", "run_id")[:count])
     answers = Message.objects.filter(
         run__in=[run for _, run in asked], direction=Message.Direction.OUT

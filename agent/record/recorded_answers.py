@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.models import Message, Run
+from agent.models.message import BY_HAND
 from agent.record.replies import FORWARD
 
 
@@ -29,11 +30,8 @@ class RecordedAnswer:
 
 def find_recorded_answer(run: Run) -> RecordedAnswer | None:
     """The final answer of ``run``, as far as it is on record."""
-    rows = list(
-        Message.objects.filter(run=run, direction=Message.Direction.OUT, tool_call=None).order_by(
-            "pk"
-        )
-    )
+    out = Message.objects.filter(run=run, direction=Message.Direction.OUT, tool_call=None)
+    rows = list(out.exclude(BY_HAND).order_by("pk"))
     if not rows:
         return None
     text = rows[-1].text

@@ -27,6 +27,7 @@ from agent.domain.types import (
 )
 from agent.llm.messages import SpokenMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
+from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
 from agent.record.commit import for_each
@@ -320,7 +321,8 @@ def _release(held: HeldMessage) -> bool:
     break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
     own = [pk for pk, parent in runs if not parent]
     _interrupt(own)
-    _settle_outgoing(Message.objects.filter(run__in=own, direction=Message.Direction.OUT))
+    out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT)
+    _settle_outgoing(out.exclude(BY_HAND))
     return True
 
 

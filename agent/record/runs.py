@@ -125,6 +125,8 @@ class ActiveRun:
     """Deferred tools that were found in the chat."""
     context_after: int | None = None
     """The key of the message after which the context is fresh; None where it never was reset."""
+    taken_over_by: str = ""
+    """The operator who answers in the chat instead of the bot."""
     said: tuple[int, int] = (0, 0)
     """Messages that tools of it put on record before, but for questions to the owners, and their
     characters."""
@@ -305,6 +307,7 @@ class RunStarter:
             gate=kept.gate,
             discovered=kept.discovered,
             context_after=kept.context_after,
+            taken_over_by=kept.taken_over_by,
             has_notes=has_any_note(),
             account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
             persona=persona,

@@ -29,7 +29,7 @@ touch_sessions = PreparedUpdate(
 session_query = PreparedSelect(
     ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
     .order_by()
-    .values_list("pk", "title", "pause_reason", "paused_until", *OWN_LIMITS)
+    .values_list("pk", "title", "pause_reason", "paused_until", "taken_over_by", *OWN_LIMITS)
 )
 
 
@@ -41,6 +41,8 @@ class KnownSession(NamedTuple):
     limits: LimitOverrides = NO_OVERRIDES
     pause_reason: PauseReason | None = None
     paused_until: datetime | None = None
+    taken_over_by: str = ""
+    """The operator who answers there instead of the bot."""
 
     def find_pause(self, now: datetime) -> PauseReason | None:
         """Why the account cannot speak in the chat, at ``now``; None where it can."""
@@ -105,11 +107,11 @@ def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> Kno
             [place | {"title": title, "created_at": now, "last_message_at": now}]
         )
         return KnownSession(pk, title)
-    pk, known, pause, until, *limits = found[0]
+    pk, known, pause, until, operator, *limits = found[0]
     if title and known != title:
         ChatSession.objects.filter(pk=pk).update(title=title)
     reason = PauseReason(pause) if pause else None
-    return KnownSession(pk, title or known, tuple(limits), reason, until)
+    return KnownSession(pk, title or known, tuple(limits), reason, until, operator or "")
 
 
 def _touch_sessions(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:

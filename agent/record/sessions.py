@@ -21,7 +21,10 @@ MOST_KEPT = 100
 session_state_query = PreparedSelect(
     ChatSession.objects.filter(pk=0)
     .order_by()
-    .values_list("state", "timing_gate", "is_continuing", "discovered_tools", "context_after")
+    .values_list(
+        *("state", "timing_gate", "is_continuing", "discovered_tools", "context_after"),
+        "taken_over_by",
+    )
 )
 
 
@@ -43,6 +46,8 @@ class SessionState:
     discovered: tuple[str, ...] = ()
     context_after: int | None = None
     """The key of the message after which the context is fresh; None where it never was reset."""
+    taken_over_by: str = ""
+    """The operator who answers there instead of the bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ def open_chats(wanted: tuple[ChatAddress, Manners]) -> OpenedChat:
     )
     is_paused = row.pause_reason and (row.paused_until is None or row.paused_until > now)
     silence = "已被静音" if manners.silenced_by else "机器人在那里不能发言" if is_paused else ""
+    if row.taken_over_by:
+        silence = "正由管理员接管"
     return OpenedChat(row.pk, silence, manners.sends_per_minute)
 
 
@@ -77,12 +84,13 @@ def load_session_state(session_pk: int | None) -> SessionState:
     rows = session_state_query(session_pk) if session_pk is not None else []
     if not rows:
         return SessionState()
-    state, is_on, is_continuing, names, context_after = rows[0]
+    state, is_on, is_continuing, names, context_after, operator = rows[0]
     return SessionState(
         parse_stored_state(state),
         ChatGateSetting(is_on, is_continuing),
         parse_discovered_tools(names),
         context_after,
+        operator or "",
     )
 
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.types import ChatAddress
 from agent.models import UNSETTLED, Message, Run, Step, ToolCall
+from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record.chat_record import find_session
 from agent.record.commit import for_each
@@ -31,8 +32,8 @@ BROKEN_OFF = gettext_noop("the answer was stopped")
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """A request to stop the answer to a message. ``reason`` is ``stopped``, ``paused``, or
-    ``recalled``: then it was taken back, or one that is merged into it."""
+    """A request to stop the answer to a message. ``reason`` is ``stopped``, ``paused``,
+    ``taken_over``, or ``recalled``: then it was taken back, or one that is merged into it."""
 
     message_pk: int
     reason: Message.Reason
@@ -79,7 +80,7 @@ def _stop(message_pk: int, reason: Message.Reason) -> StopOutcome:
     if not held.update(claimed_by="", claim_number=NEXT_CLAIM):
         return StopOutcome(bool(runs))
     runs += _end_runs(message_pk)  # of one that began before the message was taken away
-    out = Message.objects.filter(run__in=runs, direction=Message.Direction.OUT)
+    out = Message.objects.filter(run__in=runs, direction=Message.Direction.OUT).exclude(BY_HAND)
     has_spoken = out.filter(state__in=(State.DELIVERED, State.UNKNOWN)).exists()
     group = list(
         Message.objects.filter(Q(pk=message_pk) | Q(merged_into=message_pk)).order_by("pk")
@@ -106,7 +107,8 @@ def _settle(
     the chat said stays known as that."""
     for message in group:
         message.state = State.ANSWERED if has_spoken else State.SILENT
-        message.in_history = has_spoken and message.reason not in KEPT
+        is_heard = has_spoken or reason == Reason.TAKEN_OVER
+        message.in_history = is_heard and message.reason not in KEPT
         if message.merged_into_id is None and message.reason not in KEPT:
             message.reason = reason
         message.run_id = runs[-1] if runs else message.run_id
@@ -177,7 +179,8 @@ def _settle_calls(runs: Sequence[int], message_pk: int) -> None:
 
 def _settle_outgoing(runs: Sequence[int]) -> None:
     """What was on the wire may have arrived; what was not is not sent any more."""
-    out, now = Message.objects.filter(run__in=runs, direction=Message.Direction.OUT), timezone.now()
+    out = Message.objects.filter(run__in=runs, direction=Message.Direction.OUT).exclude(BY_HAND)
+    now = timezone.now()
     out.filter(state=State.SENT).update(
         state=State.UNKNOWN, detail=CUT_OFF, in_history=True, settled_at=now
     )

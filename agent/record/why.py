@@ -15,6 +15,7 @@ from django.db.models import Q, Sum
 from agent.domain.states import ApprovalState, MessageReason, MessageState, RunState, ToolCallState
 from agent.llm.messages import ChatMessage, content_text
 from agent.models import Approval, Message, MessageMedia, Run, Step, ToolCall
+from agent.models.message import BY_HAND
 from tools.text.fences import FenceKind
 
 Direction = Message.Direction
@@ -87,6 +88,8 @@ class WhyFacts:
     run: RunFacts | None = None
     sent: Sequence[SentFacts] = field(default_factory=tuple)
     foreign_run: int | None = None
+    is_by_hand: bool = False
+    """Whether an operator wrote it."""
 
 
 def load_why(session_pk: int, quoted_id: str, command_pk: int) -> WhyFacts | None:
@@ -100,6 +103,8 @@ def load_why(session_pk: int, quoted_id: str, command_pk: int) -> WhyFacts | Non
         run = answered.run or answered.runs.filter(parent=None).order_by("-pk").first()
         return WhyFacts(_heard(found), _run_facts(run, session_pk) if run else None)
     run, sent = found.run, (_sent(found),)
+    if found.author and found.resent_from_id is None:
+        return WhyFacts(sent=sent, is_by_hand=True)
     if run is None:
         return WhyFacts(sent=sent)
     if run.session_id != session_pk:
@@ -144,6 +149,7 @@ def _run_facts(run: Run, session_pk: int) -> RunFacts:
     priced = Step.objects.filter(run__in=pks, cost_nano__isnull=False).order_by()
     costs = priced.values_list("currency").annotate(cost=Sum("cost_nano"))
     out = Message.objects.filter(run=run, session_id=session_pk, direction=Direction.OUT)
+    out = out.exclude(BY_HAND)
     request = _first_request(run)
     return RunFacts(
         run.pk,

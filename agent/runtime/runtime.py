@@ -16,6 +16,7 @@ from django.conf import settings
 
 from agent.api.queries import StatelessQueries
 from agent.chat.conversation import ConversationHandler
+from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices, ListGroup, list_nowhere
 from agent.commands.desk import CommandDesk
@@ -30,6 +31,7 @@ from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
 from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
+from agent.record.take_overs import TakeOverClock
 from agent.record.timed_silences import end_silences
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -38,6 +40,7 @@ from agent.runtime import record_retention, serving, wiring
 from agent.runtime.budget_ledger import BudgetLedger
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
+from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.error_boundary import log_errors
 from tools.registry.settings import SettingsCache
@@ -106,8 +109,10 @@ class Runtime:
         )
         self._inbox = Inbox(self.record, conversations)
         self.trials = self._build_trials(cache)
+        self._hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
+        self._take_overs = TakeOverClock()
         self._accounts: set[str] = set()
         self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
@@ -141,8 +146,9 @@ class Runtime:
         for provider in self._live:
             provider.start()
         self._watch = loop.create_task(self._watch_settings(), name="settings")
+        steering = Steering(self._outbox, self._inbox, self._hand_messages)
         serving.begin_serving(
-            ServingRegistry(self.registry, loop, lambda: self.record.outage, self.trials)
+            ServingRegistry(self.registry, loop, lambda: self.record.outage, self.trials, steering)
         )
 
     @property
@@ -195,6 +201,7 @@ class Runtime:
         self.record.fail_pending_after(seconds + LAST_SECONDS)
         await asyncio.gather(
             self._inbox.drain(seconds),
+            self._hand_messages.drain(seconds),
             self.jobs.drain(seconds),
             self.memory.drain(seconds),
             self.trials.stop(),
@@ -250,7 +257,12 @@ class Runtime:
             with log_errors(logger, "The sign of life of this process could not be written"):
                 if await sighting:
                     await self._start_over()
-                await asyncio.gather(self._inbox.audit(), self.record.submit(end_silences, None))
+                self._hand_messages.look()
+                await asyncio.gather(
+                    self._inbox.audit(),
+                    self.record.submit(end_silences, None),
+                    self.record.submit(self._take_overs.end_take_overs, None),
+                )
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
             for account in self._accounts:

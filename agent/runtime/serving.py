@@ -1,18 +1,22 @@
 """What serves in this process, for the pages of the admin, which run in other threads."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agent.record.outage import DatabaseOutage
 from agent.record.trials import TrialRefusal, TrialWish
+from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.registry.registry import ToolRegistry
 
 T = TypeVar("T")
 #: How long a page waits until what it asked for is on record, in seconds.
 BEGIN_SECONDS = 20.0
+#: How long a page waits for what it has the server do in a chat, in seconds.
+STEER_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class ServingRegistry:
     loop: asyncio.AbstractEventLoop
     outage: Callable[[], DatabaseOutage | None] = lambda: None
     trials: Trials | None = None
+    steering: Steering | None = None
+    """None where no chats are answered."""
 
     def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
         """What ``work`` comes to on that loop. To be called from another thread, which waits."""
@@ -37,6 +43,14 @@ class ServingRegistry:
             raise LookupError("nothing can be asked again in this process")
         begun = asyncio.run_coroutine_threadsafe(self.trials.ask(wish), self.loop)
         return begun.result(BEGIN_SECONDS)
+
+    def steer(self, work: Callable[[Steering], Coroutine[Any, Any, None]]) -> None:
+        """Have ``work`` done on that loop, and wait for it, but not for long: what it is about is
+        on record. To be called from another thread."""
+        if self.steering is not None:
+            done = asyncio.run_coroutine_threadsafe(work(self.steering), self.loop)
+            with contextlib.suppress(TimeoutError):
+                done.result(STEER_SECONDS)
 
 
 _serving: list[ServingRegistry] = []
