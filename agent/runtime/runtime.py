@@ -31,7 +31,6 @@ from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
 from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
-from agent.record.take_overs import TakeOverClock
 from agent.record.timed_silences import end_silences
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -85,11 +84,8 @@ class Runtime:
             self.registry.register_provider(provider)
         self.files = wiring.build_file_store()
         """The copies of what messages hold; also those that came inside a frame."""
-        engine = Engine(
-            self.book.model(ModelRole.CHAT),
-            self.registry,
-            self.book.model(ModelRole.TIMING),
-        )
+        planner, gate = self.book.model(ModelRole.CHAT), self.book.model(ModelRole.TIMING)
+        engine = Engine(planner, self.registry, gate)
         self.engines = PersonaEngines(engine, self.book)
         self.queries = StatelessQueries(self.record, self.engines)
         self.jobs = BackgroundCalls(self.record, self._wake)
@@ -109,10 +105,10 @@ class Runtime:
         )
         self._inbox = Inbox(self.record, conversations)
         self.trials = self._build_trials(cache)
-        self._hand_messages = HandMessages(self.record, outbox, conversations.floors)
+        hand_messages = HandMessages(self.record, outbox, conversations.floors)
+        self._steering = Steering(outbox, self._inbox, hand_messages)
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
-        self._take_overs = TakeOverClock()
         self._accounts: set[str] = set()
         self._has_listed = False
         self._presence: asyncio.Task[None] | None = None
@@ -146,9 +142,10 @@ class Runtime:
         for provider in self._live:
             provider.start()
         self._watch = loop.create_task(self._watch_settings(), name="settings")
-        steering = Steering(self._outbox, self._inbox, self._hand_messages)
         serving.begin_serving(
-            ServingRegistry(self.registry, loop, lambda: self.record.outage, self.trials, steering)
+            ServingRegistry(
+                self.registry, loop, lambda: self.record.outage, self.trials, self._steering
+            )
         )
 
     @property
@@ -201,7 +198,7 @@ class Runtime:
         self.record.fail_pending_after(seconds + LAST_SECONDS)
         await asyncio.gather(
             self._inbox.drain(seconds),
-            self._hand_messages.drain(seconds),
+            self._steering.hand_messages.drain(seconds),
             self.jobs.drain(seconds),
             self.memory.drain(seconds),
             self.trials.stop(),
@@ -257,11 +254,11 @@ class Runtime:
             with log_errors(logger, "The sign of life of this process could not be written"):
                 if await sighting:
                     await self._start_over()
-                self._hand_messages.look()
+                self._steering.hand_messages.look()
                 await asyncio.gather(
                     self._inbox.audit(),
                     self.record.submit(end_silences, None),
-                    self.record.submit(self._take_overs.end_take_overs, None),
+                    self.record.submit(self._steering.take_overs.end_take_overs, None),
                 )
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
