@@ -139,6 +139,17 @@ def list_groups(
     ]
 
 
+def current_group(groups: Iterable[Entry]) -> str:
+    """What the group is called in which the request is; "" in none."""
+    names = (
+        str(group["name"])
+        for group in groups
+        for entry in group["models"]
+        if entry.get("is_current")
+    )
+    return next(names, "")
+
+
 def _entries(user: User, group: Group, models: dict[str, Any]) -> Iterator[Entry]:
     """The entries of a group that the user may see; the models among them are taken out of
     ``models``."""

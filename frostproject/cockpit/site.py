@@ -6,7 +6,7 @@ from django.contrib.staticfiles import finders
 from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, path
 
-from frostproject.cockpit.navigation import list_groups
+from frostproject.cockpit.navigation import current_group, list_groups
 from frostproject.cockpit.pages import PAGES
 from frostproject.signin.admin_site import FrostAdminSite
 
@@ -21,8 +21,10 @@ class CockpitSite(FrostAdminSite):
         return own + super().get_urls()
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        here = current_group(context["available_apps"])
         has_live = finders.find("frostproject/live.js") is not None
-        return {**super().each_context(request), "has_live": has_live}
+        return {**context, "here": here, "has_live": has_live}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The navigation; with ``app_label`` the tables of that app, as in Django."""

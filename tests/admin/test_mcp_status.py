@@ -45,7 +45,7 @@ def test_the_list_tells_state_tools_latency_and_error(chief: Client):
     )
     text = row_of(chief)
     assert "badge-delivered" in text
-    assert '<td class="field-tool_count">2</td>' in text
+    assert 'class="field-tool_count">2</td>' in text
     assert "12\xa0ms" in text
     assert "closed by &lt;peer&gt;" in text
 
@@ -55,7 +55,7 @@ def test_processes_that_went_silent_count_no_more(chief: Client):
     status(server, seconds_ago=61, tools=TOOLS, error="old trouble")
     text = row_of(chief)
     assert "no server process runs" in text
-    assert '<td class="field-tool_count">0</td>' in text
+    assert 'class="field-tool_count">0</td>' in text
     assert "old trouble" not in text
     assert "12\xa0ms" not in text
 

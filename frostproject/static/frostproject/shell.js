@@ -1,4 +1,5 @@
-// What every page of the admin has: the menu on phones, and the token that htmx sends along.
+// What every page of the admin has: the menu and closed filters on phones, and the token that
+// htmx sends along.
 "use strict";
 {
     const button = document.getElementById("menu-button");
@@ -22,6 +23,11 @@
                 button.focus();
             }
         });
+    }
+
+    const drawer = document.getElementById("filter-drawer");
+    if (drawer && window.matchMedia("(max-width: 767px)").matches) {
+        drawer.open = false; // the conditions in force stand above it, and the rows below
     }
 
     document.addEventListener("htmx:configRequest", (event) => {

@@ -1,0 +1,52 @@
+"""What the templates around every page of the admin ask for."""
+
+from typing import Any
+
+from django import template
+from django.forms import Media
+from django.utils.safestring import SafeString
+
+from frostproject.cockpit import lists
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def conditions(context: Any) -> list[lists.Condition]:
+    """The conditions of the list on this page."""
+    return list(lists.list_conditions(context["cl"], context["request"]))
+
+
+@register.simple_tag(takes_context=True)
+def name_controls(context: Any) -> str:
+    """Before a list is shown: name the fields that it edits."""
+    lists.name_controls(context["cl"])
+    return ""
+
+
+@register.simple_tag
+def labelled(row: list[str], headers: list[dict[str, Any]]) -> list[SafeString]:
+    """The cells of a row, each with the head of its column."""
+    labels = [
+        "" if "action-checkbox" in str(head["class_attrib"]) else head["text"] for head in headers
+    ]
+    labels += [""] * (len(row) - len(labels))
+    return [lists.label_cell(cell, str(label)) for cell, label in zip(row, labels, strict=False)]
+
+
+@register.simple_tag(takes_context=True)
+def list_media(context: Any) -> Media:
+    """The scripts and styles of a list."""
+    changes = context["cl"]
+    is_edited = bool(changes.formset) or changes.is_popup
+    return lists.needed_media(
+        context["media"], is_edited=is_edited, has_actions=bool(context.get("action_form"))
+    )
+
+
+@register.simple_tag(takes_context=True)
+def form_media(context: Any) -> Media:
+    """The scripts and styles of one row's page."""
+    asked = ("add", "has_change_permission", "has_editable_inline_admin_formsets", "is_popup")
+    is_edited = any(context.get(name) for name in asked)
+    return lists.needed_media(context["media"], is_edited=is_edited, has_actions=False)

@@ -1,0 +1,69 @@
+"""Lists as people meet them: conditions that can be taken away, cells that say what they are."""
+
+import re
+
+from django.test import Client
+
+from tests.admin.record import chat, logged_in, page, said
+from tools.models import ToolConfig
+
+
+def conditions(text: str) -> list[str]:
+    """The conditions that a list names, as words."""
+    found = re.findall(r'title="Remove this condition">(.*?) <span', text)
+    return [" ".join(each.split()) for each in found]
+
+
+def test_a_filter_in_force_is_named_and_can_be_taken_away(browser: Client):
+    said(chat(), state="recorded")
+    text = page(browser, "/admin/agent/message/?state__exact=recorded&q=hello")
+    assert conditions(text) == ["State: recorded"]
+    assert '<details id="filter-drawer" open>' in text
+    assert '<a href="?q=hello" title="Remove this condition">' in text
+
+
+def test_a_condition_of_a_link_is_named_though_no_filter_offers_it(browser: Client):
+    session = chat(title="<b>hikers</b>")
+    said(session)
+    text = page(browser, f"/admin/agent/message/?session__id__exact={session.pk}&id__lt=99")
+    assert conditions(text)[0].startswith("Chat session: &lt;b&gt;hikers&lt;/b&gt;")
+    assert conditions(text)[1] == "Older than: #99"
+
+
+def test_a_condition_names_no_row_that_the_user_may_not_see(browser: Client):
+    text = page(browser, "/admin/agent/message/?session__id__exact=12345")
+    assert conditions(text) == ["Chat session: #12345"]
+
+
+def test_a_list_without_a_condition_has_its_filters_closed(browser: Client):
+    text = page(browser, "/admin/agent/message/")
+    assert conditions(text) == []
+    assert '<details id="filter-drawer">' in text
+
+
+def test_every_cell_has_the_head_of_its_column_for_narrow_screens(browser: Client):
+    said(chat())
+    row = page(browser, "/admin/agent/message/").split("<tbody>")[-1].split("</tr>")[0]
+    assert row.count("<td ") == row.count("<td data-label=") >= 4
+    assert '<td data-label="State"' in row
+
+
+def test_every_field_that_a_list_edits_has_a_name(browser: Client):
+    ToolConfig.objects.create(name="get_weather")
+    body = page(browser, "/admin/tools/toolconfig/").split("<tbody>")[-1].split("</tbody>")[0]
+    fields = re.findall(r"<(?:input|select)[^>]*name=\"form-\d+-(?!id\b)[^>]*>", body)
+    assert len(fields) >= 5
+    assert all("aria-label=" in field and "get_weather" in field for field in fields)
+
+
+def test_a_list_that_nobody_edits_loads_no_script_for_editing(db: None):
+    text = page(logged_in("viewer"), "/admin/agent/message/")
+    assert "jquery" not in text
+    assert "jsi18n" not in text
+
+
+def test_a_page_that_nobody_edits_loads_no_script_for_editing(browser: Client):
+    message = said(chat())
+    text = page(browser, f"/admin/agent/message/{message.pk}/change/")
+    assert "jquery" not in text
+    assert "prepopulate" not in text
