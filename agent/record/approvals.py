@@ -23,6 +23,7 @@ from agent.domain.approval_questions import (
 from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply, parse_approval_reply
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import Approval, ChatSession, Message, ToolCall
+from agent.record.activity import count_failed_calls
 from agent.record.commit import for_each
 from agent.record.deferred_calls import OPEN, announce_outcome
 from agent.record.quotas import tell_owners
@@ -284,6 +285,7 @@ def _close(approvals: "QuerySet[Approval]", words: str, verdict: CallVerdict) ->
     """Fail the calls that will not be made, and announce that in their chats."""
     for approval in approvals.select_related("call__run__message"):
         closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
+        count_failed_calls(closed)
         decision = {"verdict": verdict.value, "decided_by": approval.decided_by or None}
         if closed.update(state=ToolCall.State.FAILED, result=words, error=words, **decision):
             announce_outcome(approval.call, f"approval:{approval.pk}")

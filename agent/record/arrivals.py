@@ -21,6 +21,7 @@ from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
 from agent.record import early_recalls
+from agent.record.activity import Arrival, count_arrivals, count_messages, count_runs
 from agent.record.approvals import read_approval_reply, waiting_codes
 from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
@@ -152,6 +153,7 @@ class ArrivalStore:
             if one.decision
         ]
         pks = iter(insert_messages(rows))
+        _count(arrivals, chats, judged)
         personas = self._run_starter.personas.current
         return [
             AcceptedMessage(
@@ -272,6 +274,18 @@ class ArrivalStore:
         }
 
 
+def _count(
+    arrivals: Sequence[MessageArrival],
+    chats: Sequence[KnownSession],
+    judged: Sequence[_JudgedMessage],
+) -> None:
+    count_arrivals(
+        Arrival(chat.pk, arrival.message.chat.account, arrival.received_at, one.decision)
+        for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
+        if one.decision
+    )
+
+
 def _apply_quotas(
     quotas: AnswerQuotas,
     arrivals: Sequence[MessageArrival],
@@ -364,13 +378,17 @@ def _find_own_messages(
 
 def refuse_messages(pks: Sequence[int]) -> list[None]:
     """Settle messages for which there was no room: on record, visible, never answered."""
-    Message.objects.filter(pk__in=pks).update(
+    refused = Message.objects.filter(pk__in=pks)
+    count_messages(refused, State.FAILED)
+    refused.update(
         state=State.FAILED,
         reason=Message.Reason.QUEUE_FULL,
         claimed_by="",
         settled_at=timezone.now(),
     )
-    Run.objects.filter(message__in=pks, state=Run.State.RUNNING).update(
+    runs = Run.objects.filter(message__in=pks, state=Run.State.RUNNING)
+    count_runs(runs, failed=True)
+    runs.update(
         state=Run.State.FAILED,
         error=gettext_noop("too many messages were waiting in this chat"),
         finished_at=timezone.now(),

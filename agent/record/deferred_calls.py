@@ -13,6 +13,7 @@ from django.utils import timezone
 from agent.llm.completion import reasoning_of
 from agent.llm.messages import ChatMessage
 from agent.models import Approval, Message, Step, ToolCall
+from agent.record.activity import count_failed_calls
 from agent.record.commit import for_each
 from agent.record.steps import CallOutcome, record_call_outcomes
 from tools.text.fences import neutralize_marks
@@ -147,6 +148,7 @@ def give_up_calls(calls: Sequence[ToolCall]) -> None:
     """Settle calls whose process died during them: their outcome is unknown."""
     for call in calls:
         still_open = ToolCall.objects.filter(pk=call.pk, state__in=OPEN)
+        count_failed_calls(still_open)
         if still_open.update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED):
             announce_outcome(call, f"later:{call.pk}")
 
@@ -160,6 +162,7 @@ def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None
         return None
     approval = Approval.objects.filter(call=call).first()
     if call.state == State.RUNNING and resumed and approval is not None:
+        count_failed_calls(ToolCall.objects.filter(pk=call.pk))
         call.state, call.result = State.UNKNOWN, INTERRUPTED
         call.save(update_fields=["state", "result"])
     return DeferredCall(

@@ -21,6 +21,7 @@ from agent.domain.errors import ClaimLost
 from agent.domain.operator_acts import ActKind
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Message, Run, ServerProcess
+from agent.record.activity import count_messages
 from agent.record.commit import for_each
 from agent.record.operator_acts import author_name, record_act
 from agent.record.own_messages import find_place
@@ -145,6 +146,7 @@ def _take(row: Message, process_id: str) -> bool:
 
 
 def _fail(rows: Any, why: str) -> None:
+    count_messages(rows, State.FAILED)
     rows.update(state=State.FAILED, detail=why, settled_at=timezone.now())
 
 
@@ -188,6 +190,7 @@ def settle_hand_message(settled: tuple[SendResult, str]) -> None:
     if row is None:
         return
     is_said = delivery.state in (State.DELIVERED, State.UNKNOWN) and _is_speech(row)
+    count_messages(mine, delivery.state)
     mine.update(
         state=delivery.state,
         message_id=delivery.message_id[:128],
@@ -199,6 +202,7 @@ def settle_hand_message(settled: tuple[SendResult, str]) -> None:
         Message.objects.filter(resent=row.pk).update(in_history=False)  # it was said once
         asked = Message.objects.filter(runs=row.run, state=State.FAILED)
         if row.run is not None:
+            count_messages(asked, State.ANSWERED)
             asked.update(state=State.ANSWERED, in_history=True)
 
 

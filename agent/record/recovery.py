@@ -30,6 +30,7 @@ from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, To
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record import approvals, deferred_calls
+from agent.record.activity import count_failed_calls, count_messages, count_runs
 from agent.record.commit import for_each
 from agent.record.manners import MannersRows, MannersTable, load_manners_table
 from agent.record.merged import HeldMessage
@@ -153,11 +154,14 @@ def _settle_outgoing(messages: "QuerySet[Message]") -> None:
     """Settle the messages of dead processes. An unsent answer stays pending: it is still wanted."""
     now = timezone.now()
     sent, lost = messages.filter(state=State.SENT), {"state": State.UNKNOWN, "detail": STOPPED}
+    count_messages(sent, State.UNKNOWN)
     to_commands = sent.filter(run__message__reason=Message.Reason.COMMAND)
     to_commands.update(in_history=False, settled_at=now, **lost)
     sent.update(in_history=True, settled_at=now, **lost)
     # A message that a tool wanted to send is out of date by now.
-    messages.filter(state=State.PENDING).exclude(tool_call=None).update(
+    late = messages.filter(state=State.PENDING).exclude(tool_call=None)
+    count_messages(late, State.FAILED)
+    late.update(
         state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
     )
 
@@ -172,9 +176,9 @@ def _interrupt(run_pks: list[int]) -> None:
     if run_pks:
         going_on = Run.objects.filter(pk__in=run_pks, state=Run.State.RUNNING)
         going_on.update(state=Run.State.INTERRUPTED, claim_number=NEXT_CLAIM)
-        ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING).update(
-            state=ToolCall.State.UNKNOWN
-        )
+        begun = ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING)
+        count_failed_calls(begun)
+        begun.update(state=ToolCall.State.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         logger.critical(
             "Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place
         )
+        count_messages(mine, State.FAILED)
         mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
         return None
     number = (row.claim_number or 0) + 1
@@ -333,10 +338,11 @@ def give_up_messages(failed: tuple[HeldMessage, str]) -> None:
     held, error = failed
     if _release(held):
         now = timezone.now()
-        Message.objects.filter(pk=held.message_pk).update(
-            state=State.FAILED, detail=error, settled_at=now
-        )
+        message = Message.objects.filter(pk=held.message_pk)
+        count_messages(message, State.FAILED)
+        message.update(state=State.FAILED, detail=error, settled_at=now)
         runs = Run.objects.filter(message=held.message_pk, state=Run.State.INTERRUPTED, parent=None)
+        count_runs(runs, failed=True)
         runs.update(state=Run.State.FAILED, error=error, finished_at=now)
 
 

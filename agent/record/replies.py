@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
 from agent.domain.types import Delivery
 from agent.models import Message, Run
+from agent.record.activity import count_endings, count_messages, forget_outcomes
 from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
 from agent.record.steps import NewStep, record_steps
@@ -142,12 +144,19 @@ def plan_answers(planned: tuple[AnswerPlan, str]) -> list[int]:
 
 def mark_replies_sent(resent: Sequence[tuple[int, str]]) -> list[int]:
     """Pending messages go out now, under the echo they will be answered with; their keys."""
+    forget_outcomes([pk for pk, _ in resent])
     send_messages([(State.SENT, echo, pk) for pk, echo in resent])
     return [pk for pk, _ in resent]
 
 
 def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
     now = timezone.now()
+    count_endings({outcome.pk: outcome.delivery.state for outcome in outcomes}, now)
+    _settle(outcomes, now)
+    return [None] * len(outcomes)
+
+
+def _settle(outcomes: Sequence[SendResult], now: datetime) -> None:
     settle_replies(
         [
             (
@@ -161,7 +170,6 @@ def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
             for outcome in outcomes
         ]
     )
-    return [None] * len(outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +195,7 @@ def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
             "message_id": delivery.message_id[:128],
             "detail": delivery.error,
         }
+        count_messages(late, delivery.state)
         if delivery.state == State.FAILED:
             changes["in_history"] = False
         corrected.append(late.update(**changes) > 0)
@@ -198,7 +207,18 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     now = timezone.now()
     if steps := [ending.step for ending in endings if ending.step is not None]:
         record_steps(steps)
-    record_send_results([ending.outcome for ending in endings if ending.outcome is not None])
+    outcomes = [ending.outcome for ending in endings if ending.outcome is not None]
+    answered = [
+        (ending, pk)
+        for ending in endings
+        if ending.message_pk is not None
+        for pk in (ending.message_pk, *ending.merged)
+    ]
+    states = {outcome.pk: outcome.delivery.state for outcome in outcomes}
+    states |= {pk: ending.message_state for ending, pk in answered if ending.message_state}
+    runs = {ending.message_pk: ending.run_state for ending, _ in answered if ending.message_pk}
+    count_endings(states, now, runs)
+    _settle(outcomes, now)
     finish_runs(
         [
             (
@@ -216,12 +236,7 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
         ]
     )
     answer_messages(
-        [
-            (e.message_state, e.detail, e.run_pk, e.in_history, now, pk)
-            for e in endings
-            if e.message_pk is not None
-            for pk in (e.message_pk, *e.merged)
-        ]
+        [(e.message_state, e.detail, e.run_pk, e.in_history, now, pk) for e, pk in answered]
     )
     explain_messages([(e.reason, e.message_pk) for e in endings if e.reason and e.message_pk])
     return [None] * len(endings)

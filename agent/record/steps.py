@@ -12,6 +12,7 @@ from agent.domain.state import StateChange, ToolDiscovery
 from agent.llm.base import Attempt, SentRequest
 from agent.llm.messages import ChatMessage
 from agent.models import Step, ToolCall
+from agent.record.activity import FAILED_CALLS, count_failed_calls, count_new_calls
 from agent.record.compiled_sql import PreparedInsert, PreparedUpdate
 from agent.record.offers import exact_text, tool_offers
 from agent.record.sessions import save_changes, save_discoveries
@@ -121,6 +122,7 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
     ]
     pks = insert_steps(rows)
     calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
+    count_new_calls([(step.run_pk, call.tool_name[:128]) for step in steps for call in step.calls])
     call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
     return [[next(call_pks) for _ in of_step] for of_step in calls]
 
@@ -173,6 +175,8 @@ def start_calls(pks: Sequence[int]) -> list[None]:
 
 def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
     """Store outcomes, each with its change to the chat's state."""
+    if failed := [outcome.pk for outcome in outcomes if outcome.state in FAILED_CALLS]:
+        count_failed_calls(ToolCall.objects.filter(pk__in=failed))
     settle_calls(
         [
             (

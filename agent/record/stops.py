@@ -17,6 +17,12 @@ from agent.domain.types import ChatAddress
 from agent.models import UNSETTLED, Message, Run, Step, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
+from agent.record.activity import (
+    count_endings,
+    count_failed_calls,
+    count_messages,
+    count_runs,
+)
 from agent.record.chat_record import find_session
 from agent.record.commit import for_each
 from agent.record.pauses import KEPT
@@ -113,6 +119,7 @@ def _settle(
             message.reason = reason
         message.run_id = runs[-1] if runs else message.run_id
         message.settled_at = timezone.now()
+    count_endings({message.pk: message.state for message in group}, timezone.now())
     fields = ("state", "in_history", "reason", "run", "merged_into", "settled_at")
     Message.objects.bulk_update(group, fields)
 
@@ -143,9 +150,9 @@ def _end_runs(message_pk: int) -> list[int]:
     states = (Run.State.RUNNING, Run.State.INTERRUPTED)
     of_message = Run.objects.filter(message=message_pk, state__in=states, finished_at=None)
     own = list(of_message.filter(parent=None).order_by("pk").values_list("pk", flat=True))
-    Run.objects.filter(pk__in=own).update(
-        state=Run.State.STOPPED, finished_at=timezone.now(), claim_number=NEXT_CLAIM
-    )
+    ended = Run.objects.filter(pk__in=own)
+    count_runs(ended, failed=False)
+    ended.update(state=Run.State.STOPPED, finished_at=timezone.now(), claim_number=NEXT_CLAIM)
     agents = of_message.filter(state=Run.State.RUNNING).exclude(parent=None)
     break_off_runs([RunBreakOff(pk, BROKEN_OFF) for pk in agents.values_list("pk", flat=True)])
     for pk in own:
@@ -172,16 +179,19 @@ def _settle_calls(runs: Sequence[int], message_pk: int) -> None:
     announced = Q(messages__pk=message_pk, approval__isnull=False)
     begun = ToolCall.objects.filter(Q(run__in=runs) | announced, state=ToolCall.State.RUNNING)
     pks = list(begun.order_by("pk").values_list("pk", flat=True))
+    count_failed_calls(ToolCall.objects.filter(pk__in=pks))
     ToolCall.objects.filter(pk__in=pks).update(state=ToolCall.State.UNKNOWN, error=BROKEN_OFF)
     waiting = ToolCall.objects.filter(run__in=runs, state=ToolCall.State.WAITING)
+    count_failed_calls(waiting)
     waiting.update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
 
 
 def _settle_outgoing(runs: Sequence[int]) -> None:
     """What was on the wire may have arrived; what was not is not sent any more."""
     out = Message.objects.filter(run__in=runs, direction=Message.Direction.OUT).exclude(BY_HAND)
+    sent, pending = out.filter(state=State.SENT), out.filter(state=State.PENDING)
     now = timezone.now()
-    out.filter(state=State.SENT).update(
-        state=State.UNKNOWN, detail=CUT_OFF, in_history=True, settled_at=now
-    )
-    out.filter(state=State.PENDING).update(state=State.FAILED, detail=NOT_SENT, settled_at=now)
+    count_messages(sent, State.UNKNOWN)
+    sent.update(state=State.UNKNOWN, detail=CUT_OFF, in_history=True, settled_at=now)
+    count_messages(pending, State.FAILED)
+    pending.update(state=State.FAILED, detail=NOT_SENT, settled_at=now)

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_noop
 
 from agent.models import Run, ToolCall
 from agent.models.process import NEXT_CLAIM
+from agent.record.activity import count_failed_calls
 from agent.record.commit import for_each
 from agent.record.runs import insert_runs
 
@@ -67,6 +68,7 @@ def break_off_runs(broken: RunBreakOff) -> None:
     )
     # After what was just being written under the claim.
     calls = ToolCall.objects.filter(run=broken.run_pk)
+    count_failed_calls(calls.filter(state__in=(ToolCall.State.RUNNING, ToolCall.State.WAITING)))
     calls.filter(state=ToolCall.State.RUNNING).update(state=ToolCall.State.UNKNOWN)
     calls.filter(state=ToolCall.State.WAITING).update(
         state=ToolCall.State.FAILED, error=NEVER_BEGUN

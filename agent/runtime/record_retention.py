@@ -9,7 +9,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from agent.record import expiry, spendings, tallies
+from agent.record import activity_history, expiry, spendings, tallies
+from agent.record.activity_history import KeptDays
 from agent.record.expiry import EraseRequest, EraseResult
 from agent.record.personas import load_longest_contexts
 from agent.record.record import Record
@@ -26,6 +27,8 @@ PAUSE_SECONDS = 0.1
 
 #: How long a count is kept that nothing is added to.
 KEEP_COUNTS_FOR = timedelta(days=2)
+#: How long it is known in what hour something happened.
+KEEP_HOURS_FOR = timedelta(days=3)
 
 EraseOperation = Callable[[Sequence[EraseRequest]], list[EraseResult]]
 
@@ -101,5 +104,8 @@ async def prune_counts(record: Record) -> int:
         count += some
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
     while await record.submit(spendings.prune_spendings, oldest.isoformat()):
+        pass
+    kept_sums = KeptDays(oldest.isoformat(), (timezone.localdate() - KEEP_HOURS_FOR).isoformat())
+    while await record.submit(activity_history.prune_activity, kept_sums):
         pass
     return count

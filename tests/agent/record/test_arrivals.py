@@ -139,7 +139,7 @@ def test_a_session_that_is_remembered_is_not_looked_up_again(
     store = arrivals()
     with django_capture_on_commit_callbacks(execute=True):
         store.accept_messages([arrival(message())])
-    with django_assert_num_queries(3):  # the settings, the message, and the time of the session
+    with django_assert_num_queries(4):  # settings, message, sums, and the time of the session
         store.accept_messages([arrival(message())])
 
 
