@@ -1,16 +1,19 @@
-"""The name on every page of the admin, and accounts with their second factors."""
+"""The name on every page of the admin, and accounts with their rights, chats, sign-in sessions and
+second factors."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, QuerySet
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from frostproject.cockpit.grants import ChatGrantInline, may_give_rights, may_rule_over
 from frostproject.signin import factors, record
+from frostproject.signin.session_pages import list_sessions
 
 admin.site.site_header = "FrostAgent"
 admin.site.site_title = "FrostAgent"
@@ -23,12 +26,17 @@ else:
     _UserAdmin = UserAdmin
 
 admin.site.unregister(User)
+admin.site.unregister(Group)
 
 
 @admin.register(User)
 class AccountAdmin(_UserAdmin):
     list_display = ("username", "email", "is_staff", "is_superuser", "second_factor")
     actions = ("reset_second_factor",)
+    inlines = (ChatGrantInline,)
+    change_form_template = "admin/auth/user/change_form.html"
+    #: What only superusers give.
+    rights: ClassVar = ("is_superuser", "groups", "user_permissions")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
@@ -37,6 +45,31 @@ class AccountAdmin(_UserAdmin):
                 User.objects.filter(factors.second_factor_condition(), pk=OuterRef("pk"))
             )
         )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        own = tuple(super().get_readonly_fields(request, obj))
+        return own if may_give_rights(request.user) else (*own, *self.rights)
+
+    def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A new account gets its chats on its page, once it is there."""
+        return super().get_inline_instances(request, obj) if obj else []
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody changes the account, or sets the password, of somebody who may do more."""
+        may: bool = super().has_change_permission(request, obj)
+        return may and (not isinstance(obj, User) or may_rule_over(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        may: bool = super().has_delete_permission(request, obj)
+        return may and (not isinstance(obj, User) or may_rule_over(request.user, obj))
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
+    ) -> Any:
+        person = options.get("obj")
+        if person is not None and may_give_rights(request.user):
+            context["sessions"] = list_sessions(request, person)
+        return super().render_change_form(request, context, *arguments, **options)
 
     @admin.display(description=_("Second factor"), boolean=True)
     def second_factor(self, user: Any) -> bool:
@@ -61,4 +94,18 @@ class AccountAdmin(_UserAdmin):
 
     def has_reset_permission(self, request: HttpRequest) -> bool:
         """For superusers only: who may reset could then set a password and sign in as that user."""
-        return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+        return may_give_rights(request.user)
+
+
+@admin.register(Group)
+class RightsAdmin(GroupAdmin):
+    """Groups give rights, so superusers alone change them."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may_give_rights(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return may_give_rights(request.user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return may_give_rights(request.user)

@@ -15,7 +15,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
-from frostproject.signin import again, factors, known, pages, passkeys, record
+from frostproject.signin import (
+    again,
+    factors,
+    known,
+    pages,
+    passkeys,
+    record,
+    session_pages,
+    sessions,
+)
 from frostproject.signin.attempt import find_attempt
 
 
@@ -26,7 +35,11 @@ class FrostAdminSite(AdminSite):
     login_template = "admin/sign_in.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return super().has_permission(request) and not self.needs_second_factor(request)
+        return (
+            super().has_permission(request)
+            and not self.needs_second_factor(request)
+            and not sessions.has_ended(request)
+        )
 
     def needs_second_factor(self, request: HttpRequest) -> bool:
         """Whether the session has still to be let in by a second factor. At most one query a
@@ -43,6 +56,14 @@ class FrostAdminSite(AdminSite):
         own = [
             path("sign-in-again/", self.admin_view(self.sign_in_again), name="sign_in_again"),
             path("second-factor/", self.admin_view(self.second_factor), name="second_factor"),
+            path(
+                "sign-in-sessions/", self.admin_view(self.sign_in_sessions), name="sign_in_sessions"
+            ),
+            path(
+                "sign-in-sessions/<int:user_pk>/",
+                self.admin_view(self.sign_in_sessions),
+                name="sign_in_sessions_of",
+            ),
             path("second-factor/check/", self.second_factor_check, name="second_factor_check"),
             path("passkeys/begin/", csrf_protect(begin), name="passkey_begin"),
             path("passkeys/complete/", csrf_protect(complete), name="passkey_complete"),
@@ -64,6 +85,9 @@ class FrostAdminSite(AdminSite):
 
     def second_factor(self, request: HttpRequest) -> HttpResponse:
         return pages.own_factors_page(request, self)
+
+    def sign_in_sessions(self, request: HttpRequest, user_pk: int | None = None) -> HttpResponse:
+        return session_pages.sessions_page(request, self, user_pk)
 
     @method_decorator(sensitive_post_parameters("password"))
     def sign_in_again(self, request: HttpRequest) -> HttpResponse:

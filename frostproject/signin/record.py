@@ -7,16 +7,17 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
-from django.contrib.auth.signals import user_logged_in, user_login_failed
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.contrib.sessions.models import Session
 from django.db import DatabaseError, transaction
 from django.db.models import F
+from django.db.models.signals import post_save
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import ngettext
 
 from frostproject.models import FailedSignIns, SignInRecord
-from frostproject.signin import factors, freshness
+from frostproject.signin import factors, freshness, sessions
 from frostproject.signin.attempt import find_attempt
 from tools.log_limit import LogLimit
 
@@ -34,6 +35,9 @@ def connect_sign_in_signals() -> None:
     """Connect the handlers of Django's sign-in signals; called at the start of the process."""
     user_login_failed.connect(_password_failed, dispatch_uid="frostproject.signin")
     user_logged_in.connect(_password_passed, dispatch_uid="frostproject.signin")
+    uid = "frostproject.signin.sessions"
+    user_logged_out.connect(sessions.end_own_session, dispatch_uid=uid)
+    post_save.connect(sessions.end_sessions_of_inactive, get_user_model(), dispatch_uid=uid)
 
 
 def record_failure(request: HttpRequest, name: str, what: str) -> None:
@@ -60,6 +64,7 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
     try:
         with transaction.atomic():
             before = _succeeded(user, attempt.address)
+            sessions.open_session(request, user)
     except DatabaseError as error:
         logger.warning("A sign-in could not be recorded: %s", error)
         return
@@ -90,6 +95,14 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
 def delete_expired_sessions() -> None:
     """Delete those that are over; Django leaves them."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
+    sessions.delete_expired_rows()
+
+
+def log_session_end(user: User, by: str, count: int) -> None:
+    """``count`` sessions of ``user`` were ended."""
+    change_logger.warning(
+        "%s sessions of %r were ended by %r", count, user.get_username()[:NAME_SHOWN], by
+    )
 
 
 def log_factor_change(user: User, what: str) -> None:
