@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from frostproject.cockpit.grants import ChatGrantInline, may_give_rights, may_rule_over
+from frostproject.cockpit.grants import ChatGrantInline, known_chats, may_give_rights, may_rule_over
 from frostproject.signin import factors, record
 from frostproject.signin.session_pages import list_sessions
 
@@ -68,7 +68,7 @@ class AccountAdmin(_UserAdmin):
     ) -> Any:
         person = options.get("obj")
         if person is not None and may_give_rights(request.user):
-            context["sessions"] = list_sessions(request, person)
+            context |= {"sessions": list_sessions(request, person), "chats": known_chats()}
         return super().render_change_form(request, context, *arguments, **options)
 
     @admin.display(description=_("Second factor"), boolean=True)

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
@@ -23,22 +23,14 @@ _CHAT = re.compile(r"(?:group|private):[0-9]{1,20}", re.ASCII)
 if TYPE_CHECKING:
     _Form = forms.ModelForm[ChatGrant]
     _Inline = admin.TabularInline[ChatGrant, User]
-    _TextInput = forms.TextInput
 else:
-    _Form, _Inline, _TextInput = forms.ModelForm, admin.TabularInline, forms.TextInput
+    _Form, _Inline = forms.ModelForm, admin.TabularInline
 
 
-class ChatInput(_TextInput):
-    """A text, for which the newest chats are suggested."""
-
-    template_name = "admin/chat_input.html"
-
-    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context(name, value, attrs)
-        context["widget"]["attrs"]["list"] = f"{attrs.get('id', name)}_known"
-        newest = ChatSession.objects.order_by("-last_message_at", "-pk")
-        context["chats"] = newest.only("kind", "peer_id", "title", "account")[:CHATS]
-        return context
+def known_chats() -> "QuerySet[ChatSession]":
+    """The chats with the newest messages, to be suggested."""
+    newest = ChatSession.objects.order_by("-last_message_at", "-pk")
+    return newest.only("kind", "peer_id", "title", "account")[:CHATS]
 
 
 class GrantForm(_Form):
@@ -49,7 +41,7 @@ class GrantForm(_Form):
     class Meta:
         model = ChatGrant
         fields = ("account", "chat")
-        widgets = {"chat": ChatInput(attrs={"size": 32})}  # noqa: RUF012 - Django's own form
+        widgets = {"chat": forms.TextInput(attrs={"size": 32, "list": "known-chats"})}  # noqa: RUF012 - Django's own form
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
