@@ -46,13 +46,8 @@ class DecisionForm(_Form):
     """Yes or no, and with which arguments. The arguments are checked as the model's are."""
 
     decision = forms.ChoiceField(
-        label=_("Decision"),
-        choices=[
-            (APPROVE, _("approve: the call is made now")),
-            (REFUSE, _("refuse: the call is not made")),
-        ],
-        widget=forms.RadioSelect,
-        help_text=_("The model is told, and tells the chat."),
+        choices=[(APPROVE, APPROVE), (REFUSE, REFUSE)],
+        error_messages={"required": _("Press one of the two buttons.")},
     )
 
     class Meta:
@@ -65,6 +60,7 @@ class DecisionForm(_Form):
         super().__init__(*arguments, **options)
         if field := self.fields.get("changed_arguments"):  # a page that only shows has none
             field.required = False
+            field.label = _("Other arguments")
             field.help_text = _(
                 "Other arguments to make the call with, all of them. Empty: as the model gave them."
             )
@@ -89,7 +85,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     text_fields = ("decided_by",)
     search_help_text: ClassVar = _("A code or the number of an approval, or who decided.")
     form = DecisionForm
-    change_form_template = "admin/change_form.html"
+    change_form_template = "admin/agent/approval/change_form.html"
     readonly_fields = (
         *("outcome", "code", "tool", "asked_by", "chat", "asked", "expiry"),
         *("arguments_json", "changed_json", "decided_by", "decided_at"),
@@ -98,11 +94,13 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("call", "session")
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The buttons that decide stand in the page's bar; other arguments are rarely given."""
         shown = ["outcome", "tool", "asked_by", "chat", "asked", "expiry", "code", "arguments_json"]
         if obj is not None and self.has_change_permission(request, obj):
-            return [*shown, "decision", "changed_arguments"]
-        return [*shown, "changed_json", "decided_by", "decided_at"]
+            other = {"fields": ["changed_arguments"], "classes": ["collapse"]}
+            return [(None, {"fields": shown}), (_("With other arguments"), other)]
+        return [(None, {"fields": [*shown, "changed_json", "decided_by", "decided_at"]})]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Only what waits can be decided."""
@@ -125,10 +123,6 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         request.ruling = settle_approval(  # type: ignore[attr-defined]
             obj.pk, is_approval=is_approval, by=by, arguments=arguments
         )
-
-    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """A decision is made once: there is nothing to edit afterwards."""
-        return {"show_save_and_continue": False, "show_save_and_add_another": False}
 
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
         match getattr(request, "ruling", None):

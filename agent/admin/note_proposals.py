@@ -1,12 +1,15 @@
 """Proposals for notes, which wait for a person, and the digests of conversations."""
 
 from collections.abc import Iterable
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -34,6 +37,7 @@ class NoteProposalAdmin(StateRecordAdmin):
     list_defer = ()
     indexed_lookups = frozenset({"state__exact"})
     text_fields = ("text", "decided_by")
+    change_form_template = "admin/agent/noteproposal/change_form.html"
     fields = (
         "kind",
         "outcome",
@@ -84,24 +88,55 @@ class NoteProposalAdmin(StateRecordAdmin):
     def reject(self, request: HttpRequest, queryset: Rows) -> None:
         self._decided(request, queryset, accept=False)
 
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.decide_view)
+        return [
+            path("<int:pk>/decide/", view, name="agent_noteproposal_decide"),
+            *super().get_urls(),
+        ]
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Where the page's two buttons lead while the proposal waits."""
+        if obj.state != NoteProposal.ProposalState.WAITING or not self.has_decide_permission(
+            request
+        ):
+            return {}
+        return {"decide_url": reverse("admin:agent_noteproposal_decide", args=(obj.pk,))}
+
+    def decide_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Decide one proposal, and show it with what came of it."""
+        if not self.has_decide_permission(request) or not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        decision = request.POST.get("decision")
+        if decision not in ("accept", "reject"):
+            raise BadRequest
+        proposal = get_object_or_404(self.get_queryset(request), pk=pk)
+        self._decided(
+            request, self.model.objects.filter(pk=proposal.pk), accept=decision == "accept"
+        )
+        return redirect("admin:agent_noteproposal_change", proposal.pk)
+
     def _decided(self, request: HttpRequest, queryset: Rows, *, accept: bool) -> None:
         by = cast("User", request.user).get_username()
         states = [
             decide_proposal(pk, by=by, accept=accept)
             for pk in queryset.order_by("pk").values_list("pk", flat=True)
         ]
-        count = sum(
-            state in (NoteProposal.ProposalState.APPLIED, NoteProposal.ProposalState.REJECTED)
-            for state in states
-        )
-        words = ngettext(
-            "%(count)d proposal was decided.", "%(count)d proposals were decided.", count
-        ) % {"count": count}
-        self.message_user(request, words, messages.SUCCESS)
-        if NoteProposal.ProposalState.STALE in states:
+        State = NoteProposal.ProposalState  # noqa: N806 - a class
+        if count := sum(state in (State.APPLIED, State.REJECTED) for state in states):
+            words = ngettext(
+                "%(count)d proposal was decided.", "%(count)d proposals were decided.", count
+            ) % {"count": count}
+            self.message_user(request, words, messages.SUCCESS)
+        if State.STALE in states:
             words = gettext(
                 "Some notes have changed since they were reviewed, and were left as they are."
             )
+            self.message_user(request, words, messages.WARNING)
+        if None in states:
+            words = gettext("What was decided before, or is no more, was left as it is.")
             self.message_user(request, words, messages.WARNING)
 
 

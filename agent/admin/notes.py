@@ -2,9 +2,8 @@
 forget."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +13,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
-from agent.domain.notes import TEXT_LIMIT
+from agent.admin.note_form import NoteForm, SuggestedInput, suggest_accounts, suggest_chats
 from agent.memory.full_text import search_notes
 from agent.memory.notes_store import delete_note_rows, erase_person, find_person_notes
 from agent.models import Note
@@ -36,32 +35,6 @@ from tools.text.search_terms import search_terms
 #: People whose notes one action erases.
 PEOPLE_LIMIT = 100
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Note]
-else:
-    _Form = forms.ModelForm
-
-
-class NoteForm(_Form):
-    """A note as a person writes it; the model refuses one that no viewer could see, and one too
-    many."""
-
-    class Meta:
-        model = Note
-        fields = (
-            *("text", "tags", "visibility", "platform", "account", "chat"),
-            *("owner_kind", "owner_id", "expires_at"),
-        )
-        widgets = {  # noqa: RUF012 - Django's own form
-            "text": forms.Textarea(
-                attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT}
-            )
-        }
-
-    def clean_tags(self) -> Any:
-        """An emptied field means that there are none."""
-        return self.cleaned_data["tags"] or []
-
 
 @admin.register(Note)
 class NoteAdmin(HistoryAdmin, RecordAdmin):
@@ -78,10 +51,18 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
     readonly_fields = ("source", "speaker", "said_in", "created_at", "use_count", "last_used_at")
     fieldsets = (
         (None, {"fields": ("text", "tags")}),
-        (_("Who may see it"), {"fields": ("visibility", "platform", "account", "chat")}),
+        (_("Who may see it"), {"fields": ("visibility", "chat", "account")}),
         (_("What it is about"), {"fields": ("owner_kind", "owner_id", "expires_at")}),
         (_("Where it comes from"), {"fields": readonly_fields}),
+        (_("Platform"), {"fields": ("platform",), "classes": ("collapse",)}),
     )
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """A chat and an account are chosen among known ones, or written."""
+        known = {"chat": suggest_chats, "account": suggest_accounts}.get(db_field.name)
+        if known is not None:
+            options["widget"] = SuggestedInput(known(request.user))
+        return super().formfield_for_dbfield(db_field, request, **options)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return ModelAdmin.has_add_permission(self, request)

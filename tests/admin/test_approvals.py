@@ -1,5 +1,6 @@
 """Approvals in the admin: what waits can be decided there, once, by those who may."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from agent.models import Approval, Message, ToolCall
 from agent.record.approvals import ApprovalOutcome, settle_approval
-from tests.admin.record import call_of, chat, logged_in, page, run_for, said, step_of
+from tests.admin.record import CHINESE, call_of, chat, logged_in, page, run_for, said, step_of
 from tools.models import ToolConfig
 
 LIST = "/admin/agent/approval/"
@@ -87,7 +88,9 @@ def test_changed_arguments_go_with_the_approval(browser: Client, approval: Appro
 
 
 def test_a_decision_is_not_made_without_a_word(browser: Client, approval: Approval):
-    assert "errornote" in decide(browser, approval)
+    text = decide(browser, approval)
+    assert "errornote" in text
+    assert "Press one of the two buttons." in text
 
 
 def test_what_is_decided_or_has_expired_is_only_shown(browser: Client, approval: Approval):
@@ -149,7 +152,12 @@ def test_the_list_says_until_when_a_question_waits_and_who_decided_it(
     assert '<div class="quiet">user-</div>' in text
 
 
-def test_a_decision_has_one_button(browser: Client, approval: Approval):
+def test_a_question_has_two_buttons_and_none_to_save(browser: Client, approval: Approval):
     text = page(browser, f"{LIST}{approval.pk}/change/")
-    assert 'name="_save"' in text
-    assert 'name="_continue"' not in text
+    assert re.findall(r'name="decision" value="(\w+)"', text) == ["approve", "refuse"]
+    assert 'name="_save"' not in text
+
+
+def test_the_buttons_are_called_what_they_do(browser: Client, approval: Approval):
+    text = browser.get(f"{LIST}{approval.pk}/change/", headers=CHINESE).content.decode()
+    assert "回复判定" not in text

@@ -55,6 +55,39 @@ def test_a_viewer_decides_nothing(proposal: int):
     assert NoteProposal.objects.get().state == "waiting"
 
 
+def decide(browser: Client, pk: int, decision: str) -> Any:
+    return browser.post(f"{PROPOSALS}{pk}/decide/", {"decision": decision}, follow=True)
+
+
+def test_a_proposal_is_decided_on_its_page_once(browser: Client, proposal: int):
+    assert f'action="{PROPOSALS}{proposal}/decide/"' in page(
+        browser, f"{PROPOSALS}{proposal}/change/"
+    )
+    assert "1 proposal was decided." in decide(browser, proposal, "accept").content.decode()
+    assert [note.text for note in Note.objects.all()] == ["喜欢吃苹果"]
+    again = decide(browser, proposal, "reject").content.decode()
+    assert "was left as it is" in again
+    assert "/decide/" not in again
+    assert NoteProposal.objects.get().state == "applied"
+
+
+@pytest.mark.parametrize(("decision", "status"), [("", 400), ("delete", 400)])
+def test_a_word_that_is_no_decision_changes_nothing(
+    browser: Client, proposal: int, decision: str, status: int
+):
+    assert decide(browser, proposal, decision).status_code == status
+    assert browser.get(f"{PROPOSALS}{proposal}/decide/").status_code == 405
+    assert decide(browser, proposal + 1, "accept").status_code == 404
+    assert NoteProposal.objects.get().state == "waiting"
+
+
+def test_a_viewer_has_no_buttons_and_may_not_press_them(proposal: int):
+    viewer = logged_in("viewer")
+    assert "/decide/" not in page(viewer, f"{PROPOSALS}{proposal}/change/")
+    assert decide(viewer, proposal, "accept").status_code == 403
+    assert NoteProposal.objects.get().state == "waiting"
+
+
 def test_a_digest_shows_what_was_read_and_cannot_be_changed(browser: Client):
     fields: dict[str, Any] = {"kind": "summary", "first_run": 1, "last_run": 9, "message_count": 18}
     digest = Digest.objects.create(

@@ -209,3 +209,29 @@ def test_a_viewer_changes_nothing(db: None):
     for address in (f"{NOTES}{pk}/change/", f"{NOTES}{pk}/delete/", f"{NOTES}add/"):
         assert viewer.post(address, form(text="x", post="yes")).status_code == 403
     assert Note.objects.get().text == "喜欢苹果"
+
+
+def test_tags_are_words_with_commas(browser: Client):
+    browser.post(f"{NOTES}add/", form(tags="约定， 吃饭,food、约定"))
+    note = Note.objects.get()
+    assert note.tags == ["约定", "吃饭", "food"]
+    assert 'value="约定, 吃饭, food"' in page(browser, f"{NOTES}{note.pk}/change/")
+
+
+@pytest.mark.parametrize("tags", ["[1", "[1]", '[["a"]]', "x" * 500])
+def test_tags_that_are_none_are_refused(browser: Client, tags: str):
+    assert "errornote" in browser.post(f"{NOTES}add/", form(tags=tags)).content.decode()
+    assert not Note.objects.exists()
+
+
+@pytest.mark.parametrize("written", ["群30001", "group 30001", "群聊：30001", " group:30001 "])
+def test_a_chat_is_understood_as_people_write_it(browser: Client, written: str):
+    browser.post(f"{NOTES}add/", form(chat=written))
+    assert Note.objects.get().chat == "group:30001"
+
+
+def test_known_chats_are_offered_by_their_names(browser: Client):
+    chat("30001", title="<b>爬山</b>")
+    assert '<option value="group:30001">&lt;b&gt;爬山&lt;/b&gt; (10001)</option>' in page(
+        browser, f"{NOTES}add/"
+    )
