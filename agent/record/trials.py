@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -12,8 +13,9 @@ from agent.domain.operator_acts import ActKind
 from agent.domain.persona import Persona, PersonaKind
 from agent.domain.types import AccountSettings, IncomingMessage
 from agent.llm.messages import ChatMessage
-from agent.models import Message, OperatorAct, Run
+from agent.models import Message, Run
 from agent.models import Persona as PersonaRow
+from agent.record.operator_acts import record_act
 from agent.record.personas import load_persona
 from agent.record.recovery import to_incoming
 from agent.record.requests import load_opening
@@ -131,13 +133,6 @@ class TrialStarter:
                 }
             ]
         )
-        OperatorAct.objects.create(
-            session_id=row.session_id,
-            kind=ActKind.ASK_AGAIN,
-            author_id=wish.author_pk,
-            author_name=wish.author[:150],
-            at=now,
-            message=row,
-            run_id=run_pk,
-        )
+        author = User.objects.filter(pk=wish.author_pk).first()
+        record_act(ActKind.ASK_AGAIN, row.session_id, author, message=row, run=Run(pk=run_pk))
         return run_pk

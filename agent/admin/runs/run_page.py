@@ -1,21 +1,26 @@
 """Runs: everything done for one message, on one page."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.own_chats import OwnRunsAdmin
-from agent.admin.runs.calls import load_outcome_runs
+from agent.admin.runs.again import again_urls, may_ask_again
+from agent.admin.runs.run_rows import RunRows, find_parent_call, find_told_call, load_run_rows
+from agent.admin.runs.sent_context import ContextReader
 from agent.admin.runs.step_facts import describe_step, describe_verdict, load_sums
 from agent.admin.runs.turns import parse_transcript
-from agent.models import Approval, Message, Run, Step, ToolCall
+from agent.admin.runs.waterfall import build_waterfall
+from agent.models import Message, Run, Step, ToolCall
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     StateRecordAdmin,
@@ -24,20 +29,10 @@ from tools.admin.record_pages import (
     parse_row_number,
     record_link,
 )
+from tools.refusals import CallVerdict
 from tools.text.readable import arguments_text, drop_surrogates
 
-#: Steps, calls and messages of one run that are shown.
-STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedRows:
-    """What belongs to the calls of a run, by their keys: subagents' runs, later runs that announced
-    their outcome, approvals."""
-
-    inner: Mapping[int | None, list[Run]]
-    later: Mapping[int | None, list[Run]]
-    approvals: Mapping[int | None, Approval]
+UNSETTLED_OUT = (Message.State.PENDING, Message.State.SENT)
 
 
 class StartedSince(RecordedSince):
@@ -96,33 +91,54 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
     def tokens(self, run: Run) -> str:
         return f"{run.input_tokens:,} + {run.output_tokens:,}"
 
+    def get_urls(self) -> list[Any]:
+        return [*again_urls(self), *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """The page; 204 for a page that asks whether it is still as it is ``known``."""
+        known = request.GET.get("known", "")
+        if known and "HX-Request" in request.headers and self.has_view_permission(request):
+            run = self.get_object(request, unquote(object_id))
+            if run is not None and known == stamp_run(run):
+                return HttpResponse(status=204)
+        return super().change_view(request, object_id, form_url, extra_context)
+
     def page_context(self, request: HttpRequest, obj: Run) -> dict[str, Any]:
-        sees = request.user.has_perm
-        calls = list(_calls(obj)) if sees("agent.view_toolcall") else []
-        messages = list(_messages(obj, calls)) if sees("agent.view_message") else []
-        asked = Message.objects.defer("segments", "raw").filter(pk=obj.message_id or 0).first()
-        beside = RelatedRows(
-            load_inner_runs(calls),
-            load_outcome_runs(calls),
-            _approvals(calls) if sees("agent.view_approval") else {},
+        sees = frozenset(
+            name
+            for name in ("step", "toolcall", "message", "approval")
+            if request.user.has_perm(f"agent.view_{name}")
         )
-        steps = (
-            [_shown_step(step, calls, messages, beside) for step in _steps(obj)]
-            if sees("agent.view_step")
-            else []
-        )
+        rows = load_run_rows(obj, sees)
+        steps = _shown_steps(rows, parse_row_number(request.GET.get("whole", "")))
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
+        is_unsettled = any(one.state in UNSETTLED_OUT for one in rows.messages)
         return {
             "seconds": format_run_duration(obj),
-            "sums": load_sums(obj) if sees("agent.view_step") else None,
+            "sums": load_sums(obj) if "step" in sees else None,
             "notes": [shown_note(drop_surrogates(str(note))) for note in obj.notes],
-            "asked": asked if sees("agent.view_message") else None,
-            "told": _told(asked) if sees("agent.view_toolcall") else None,
-            "made_for": _made_for(obj) if sees("agent.view_toolcall") else None,
+            "asked": rows.asked,
+            "merged": rows.merged,
+            "told": find_told_call(rows.asked) if "toolcall" in sees else None,
+            "made_for": find_parent_call(obj) if "toolcall" in sees else None,
             "steps": steps,
-            "messages_sent": [m for m in messages if m.pk not in shown],
-            "was_sent": obj.final_text in {m.text for m in messages},
+            "messages_sent": [m for m in rows.messages if m.pk not in shown],
+            "was_sent": obj.final_text in {m.text for m in rows.messages},
+            "waterfall": build_waterfall(rows, timezone.now()),
+            "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
+            "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
+
+
+def stamp_run(run: Run) -> str:
+    """A text that differs whenever the page of ``run`` does. Three queries."""
+    steps = Step.objects.filter(run=run).count()
+    calls = ToolCall.objects.filter(run=run).order_by("pk").values_list("state", "progress")
+    sent = Message.objects.filter(run=run).order_by("pk").values_list("state")
+    found = (run.state, run.model_calls, steps, list(calls), list(sent))
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 
 def shown_note(note: str) -> str:
@@ -136,81 +152,30 @@ def format_run_duration(run: Run) -> str:
     return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
 
 
-def _steps(run: Run) -> Iterable[Step]:
-    return Step.objects.filter(run=run).order_by("number")[:STEP_LIMIT]
+def _shown_steps(rows: RunRows, whole: int) -> list[dict[str, Any]]:
+    """Each step with its calls inside, and inside each call the messages it sent and what else
+    there is on record of it; the step ``whole`` with its whole request."""
+    reader = ContextReader(rows.offers, whole)
+    return [
+        {
+            "step": step,
+            "context": reader.read(step),
+            "answer": parse_transcript(step.response) if step.response is not None else [],
+            **describe_step(step),
+            "calls": [_shown_call(call, rows) for call in rows.calls if call.step_id == step.pk],
+        }
+        for step in rows.steps
+    ]
 
 
-def _calls(run: Run) -> Iterable[ToolCall]:
-    return (
-        ToolCall.objects.filter(run=run)
-        .defer("structured_content", "full_result")
-        .order_by("step_id", "position")[:CALL_LIMIT]
-    )
-
-
-def _made_for(run: Run) -> ToolCall | None:
-    """The call that an agent's run was made for."""
-    if run.parent_id is None:
-        return None
-    return ToolCall.objects.only("run_id", "tool_name").filter(pk=run.parent_id).first()
-
-
-def _told(asked: Message | None) -> ToolCall | None:
-    """The earlier run's call whose outcome a run announces."""
-    if asked is None or asked.tool_call_id is None:
-        return None
-    return (
-        ToolCall.objects.only("run_id", "tool_name", "state").filter(pk=asked.tool_call_id).first()
-    )
-
-
-def _approvals(calls: Sequence[ToolCall]) -> dict[int | None, Approval]:
-    """The questions to the owners about ``calls``, by the key of the call."""
-    asked = Approval.objects.filter(call__in=[call.pk for call in calls]).only(
-        "call_id", "code", "state"
-    )
-    return {approval.call_id: approval for approval in asked}
-
-
-def load_inner_runs(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
-    """The runs of agents that ``calls`` set off, by the key of the call, oldest first."""
-    inside: dict[int | None, list[Run]] = {}
-    runs = Run.objects.filter(parent__in=[call.pk for call in calls]).order_by("pk")
-    for run in runs.only("parent_id", "state", "started_at", "finished_at")[:CALL_LIMIT]:
-        inside.setdefault(run.parent_id, []).append(run)
-    return inside
-
-
-def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
-    """What went out. What an agent's tools say is said by the run around it, so it is found by the
-    calls."""
-    source = Q(tool_call__in=[call.pk for call in calls]) if run.parent_id else Q(run=run)
-    sent = Message.objects.filter(source, direction=Message.Direction.OUT).order_by("pk")
-    return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
-
-
-def _shown_step(
-    step: Step, calls: list[ToolCall], messages: list[Message], beside: "RelatedRows"
-) -> dict[str, Any]:
-    """A step with its calls inside, and inside each call the messages it sent and what else there
-    is on record of it."""
-    inside = [call for call in calls if call.step_id == step.pk]
+def _shown_call(call: ToolCall, rows: RunRows) -> dict[str, Any]:
     return {
-        "step": step,
-        "offered": drop_surrogates(", ".join(map(str, step.tools))),
-        "request": parse_transcript(step.request),
-        "answer": parse_transcript(step.response) if step.response is not None else [],
-        **describe_step(step),
-        "calls": [
-            {
-                "call": call,
-                "arguments": arguments_text(call.arguments),
-                "verdict": describe_verdict(call.verdict),
-                "sent": [message for message in messages if message.tool_call_id == call.pk],
-                "runs": beside.inner.get(call.pk, []),
-                "told": beside.later.get(call.pk, []),
-                "approval": beside.approvals.get(call.pk),
-            }
-            for call in inside
-        ],
+        "call": call,
+        "arguments": arguments_text(call.arguments),
+        "verdict": describe_verdict(call.verdict),
+        "stood_in": call.verdict == CallVerdict.STOOD_IN,
+        "sent": [message for message in rows.messages if message.tool_call_id == call.pk],
+        "runs": rows.beside.inner.get(call.pk, []),
+        "told": rows.beside.later.get(call.pk, []),
+        "approval": rows.beside.approvals.get(call.pk),
     }

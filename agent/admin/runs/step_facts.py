@@ -72,7 +72,6 @@ def describe_step(step: Step) -> dict[str, Any]:
         "cost": format_cost(step.cost_nano, step.currency),
         "parameters": format_readable(json.loads(step.parameters)) if step.parameters else "",
         "thoughts": read_thoughts(step.response),
-        "really_sent": len(json.loads(step.sent)) if step.sent is not None else None,
     }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from agent.llm.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from tools.text.readable import arguments_text, drop_surrogates, format_readable, shorten_text
 
 
@@ -16,6 +17,10 @@ class TranscriptMessage:
     role: str
     text: str
     calls: list[tuple[str, str]] = field(default_factory=list)
+    characters: int = 0
+    """Of its words and the arguments of its calls, before anything is cut for the page."""
+    tokens: int = 0
+    """Of the same, estimated."""
 
     @property
     def role_name(self) -> str:
@@ -38,12 +43,30 @@ def parse_transcript(messages: Any) -> list[TranscriptMessage]:
 def parse_transcript_message(message: Any) -> TranscriptMessage:
     if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
         return TranscriptMessage("", format_readable(message))
+    characters, tokens = _measure(message)
     calls = message.get("tool_calls")
     return TranscriptMessage(
         role=drop_surrogates(str(message.get("role") or "assistant")),
         text=_content(message.get("content")),
         calls=[_call(call) for call in calls] if isinstance(calls, list) else [],
+        characters=characters,
+        tokens=tokens,
     )
+
+
+def _measure(message: dict[str, Any]) -> tuple[int, int]:
+    """Characters and estimated tokens of a message."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    pictures = sum(isinstance(part, dict) and "image_url" in part for part in parts)
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            texts += [function.get("name"), function.get("arguments")]
+    words = [text for text in texts if isinstance(text, str)]
+    tokens = sum(map(estimate_text_tokens, words)) + MESSAGE + pictures * PICTURE
+    return sum(map(len, words)), round(tokens)
 
 
 def _content(content: Any) -> str:

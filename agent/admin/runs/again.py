@@ -1,0 +1,174 @@
+"""Asking a message again with another persona or model, without sending; the answers side by
+side."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils.translation import gettext
+
+from agent.admin.runs.run_rows import CALL_LIMIT
+from agent.admin.runs.step_facts import RunSums, describe_verdict, load_sums
+from agent.admin.runs.waterfall import format_span
+from agent.domain.persona import PersonaKind
+from agent.models import Message, ModelEndpoint, Persona, Run, ToolCall
+from agent.record.trials import TrialRefusal, TrialWish
+from agent.runtime import serving
+from tools.admin.record_pages import parse_row_number
+from tools.refusals import CallVerdict
+from tools.text.readable import arguments_text
+
+#: Trials that stand beside the answer, and rows that can be chosen.
+BESIDE, ROW_LIMIT = 3, 200
+NEEDED = ("agent.speak_in_chat", "agent.change_chatsession")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """An answer, or what would have been one: ``said`` are the texts that went out, ``calls`` the
+    tool calls, each with what it was given and what was decided."""
+
+    run: Run
+    is_trial: bool
+    said: Sequence[Message]
+    calls: Sequence[dict[str, Any]]
+    sums: RunSums
+    steps: int
+    took: str
+
+
+def may_ask_again(request: HttpRequest) -> bool:
+    """Whether the user may ask messages of the chats in his reach again."""
+    return all(request.user.has_perm(name) for name in NEEDED)
+
+
+def again_urls(pages: "admin.ModelAdmin[Run]") -> list[Any]:
+    """The page of ``pages``, at ``admin:agent_run_again`` with the key of a run."""
+
+    def view(request: HttpRequest, pk: int) -> HttpResponse:
+        return _again_view(pages, request, pk)
+
+    guarded = pages.admin_site.admin_view(view)
+    return [path("<int:pk>/again/", guarded, name="agent_run_again")]
+
+
+def _again_view(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -> HttpResponse:
+    run = pages.get_queryset(request).filter(pk=pk).first()
+    asked = _find_asked(run)
+    if run is None or asked is None:
+        raise Http404
+    if not (pages.has_view_permission(request) and request.user.has_perm("agent.view_message")):
+        raise PermissionDenied
+    answer = _find_answer(run, asked)
+    if request.method == "POST":
+        if not may_ask_again(request):
+            raise PermissionDenied
+        _ask(request, asked, answer)
+        return redirect("admin:agent_run_again", answer.pk)
+    return TemplateResponse(
+        request,
+        "admin/agent/run/again.html",
+        {
+            **pages.admin_site.each_context(request),
+            "opts": Run._meta,
+            "title": gettext("Ask again without sending"),
+            "asked": asked,
+            "answer": answer,
+            "compared": [_compare(one) for one in [answer, *_trials(asked)]],
+            "personas": _personas(),
+            "endpoints": _endpoints(),
+            "may_ask": may_ask_again(request),
+            "is_serving": serving.get_serving() is not None,
+        },
+    )
+
+
+def _find_asked(run: Run | None) -> Message | None:
+    if run is None:
+        return None
+    found = Message.objects.select_related("session").defer("segments", "raw")
+    return found.filter(pk=run.trial_of_id or run.message_id or 0).first()
+
+
+def _find_answer(run: Run, asked: Message) -> Run:
+    """The run that answered: ``run``, unless that asks again or works for another one."""
+    if run.trial_of_id is None and run.parent_id is None:
+        return run
+    answers = Run.objects.filter(message=asked, parent=None).order_by("-pk")
+    if (found := answers.first()) is None:
+        raise Http404
+    return found
+
+
+def _trials(asked: Message) -> Iterable[Run]:
+    """The newest that asked the message again, newest first."""
+    return Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]
+
+
+def _personas() -> list[Persona]:
+    rows = Persona.objects.filter(enabled=True, kind=PersonaKind.PERSONA)
+    return list(rows.only("name", "is_default").order_by("-is_default", "name")[:ROW_LIMIT])
+
+
+def _endpoints() -> list[ModelEndpoint]:
+    rows = ModelEndpoint.objects.filter(enabled=True, can_chat=True).order_by("position", "pk")[
+        :ROW_LIMIT
+    ]
+    return list(rows)
+
+
+def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
+    """Begin, or tell the user why not."""
+    user: Any = request.user
+    wish = TrialWish(
+        asked.pk,
+        answer.pk,
+        user.pk,
+        user.get_username(),
+        parse_row_number(request.POST.get("persona", "")) or None,
+        parse_row_number(request.POST.get("endpoint", "")) or None,
+    )
+    serves = serving.get_serving()
+    if serves is None:
+        refusal = gettext(
+            "This process serves no client, so it cannot ask a model. Start the server."
+        )
+        messages.error(request, refusal)
+        return
+    try:
+        begun = serves.ask_again(wish)
+    except TimeoutError:
+        messages.error(request, gettext("The database takes nothing at the moment: try again."))
+        return
+    if isinstance(begun, TrialRefusal):
+        messages.error(request, gettext(begun.reason))
+
+
+def _compare(run: Run) -> ComparedRun:
+    calls = ToolCall.objects.filter(run=run).order_by("step_id", "position")
+    columns = ("pk", "tool_name", "arguments", "verdict", "state", "run_id")
+    sent = Message.objects.filter(Q(run=run), direction=Message.Direction.OUT).order_by("pk")
+    return ComparedRun(
+        run,
+        run.trial_of_id is not None,
+        list(sent.defer("segments", "raw")[:CALL_LIMIT]),
+        [
+            {
+                "call": call,
+                "given": arguments_text(call.arguments),
+                "verdict": describe_verdict(call.verdict),
+                "stood_in": call.verdict == CallVerdict.STOOD_IN,
+            }
+            for call in calls.only(*columns)[:CALL_LIMIT]
+        ],
+        load_sums(run),
+        run.steps.count(),
+        format_span(run.finished_at - run.started_at) if run.finished_at else "",
+    )

@@ -1,0 +1,185 @@
+"""When a run did what: its rows as bars over time, by the times on record alone. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from agent.admin.runs.run_rows import RunRows
+from agent.admin.runs.step_facts import format_cost
+from agent.models import Message, Run, Step, ToolCall
+
+#: Units across the whole time, and the width of the thinnest bar.
+WIDTH, THINNEST = 1000, 4
+BAD = ("failed", "unknown", "refused", "expired", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that took from ``begin`` to ``end``; without an end that is not on record, or not
+    there yet. ``href`` leads to what else is known of it."""
+
+    kind: str
+    label: str
+    begin: datetime
+    end: datetime | None
+    href: str = ""
+    level: int = 0
+    note: str = ""
+    is_bad: bool = False
+    is_bounding: bool = True
+    """Whether the picture has to reach to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A span as it is drawn, in units of :data:`WIDTH`; a ``mark`` is a moment."""
+
+    span: Span
+    x: int
+    width: int
+    took: str
+    after: str
+    """The time from the beginning of all to its own, in words."""
+    is_mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    bars: Sequence[Bar] = ()
+    total: str = ""
+
+
+def build_waterfall(rows: RunRows, now: datetime) -> Waterfall:
+    """What is on record of ``rows``, in the order in which it happened."""
+    spans = list(chain(_before(rows), _inside(rows), _sent(rows)))
+    run = rows.run
+    ends = [one.end for one in spans if one.end and one.is_bounding]
+    begin = min([run.started_at, *(one.begin for one in spans)])
+    last = now if run.state == Run.State.RUNNING else run.finished_at
+    end = max([run.started_at, *filter(None, [last]), *ends, *(one.begin for one in spans)])
+    seconds = max((end - begin).total_seconds(), 0.001)
+    return Waterfall([_bar(one, begin, end, seconds) for one in spans], format_span(end - begin))
+
+
+def format_span(time: timedelta) -> str:
+    """A time as people read it: ``340 ms``, ``2.31 s``, ``3 min 20 s``."""
+    seconds = time.total_seconds()
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> Bar:
+    def place(at: datetime) -> int:
+        return round(min(max((at - begin).total_seconds() / seconds, 0), 1) * WIDTH)
+
+    is_mark = span.end is None or span.end <= span.begin
+    x = min(place(span.begin), WIDTH - THINNEST)
+    width = THINNEST if is_mark else max(place(span.end or end) - x, THINNEST)
+    took = "" if span.end is None or span.kind == "decision" else format_span(span.end - span.begin)
+    return Bar(span, x, width, took, format_span(span.begin - begin), is_mark)
+
+
+def _before(rows: RunRows) -> Iterator[Span]:
+    """From the message to the first model call."""
+    run, asked = rows.run, rows.asked
+    if asked is not None and not run.trial_of_id:
+        for one in rows.merged:
+            at, note = one.created_at, _("answered together")
+            yield Span("decision", _("received"), at, at, "#decision", note=note)
+        at = asked.created_at
+        reason = asked.get_reason_display() if asked.reason else ""
+        yield Span("decision", _("received, decided"), at, at, "#decision", note=reason)
+        if run.started_at > at:
+            yield Span("wait", _("waited for its turn"), at, run.started_at, "#decision")
+    if rows.steps:
+        first = _asked_at(rows.steps[0], run)
+        if first > run.started_at:
+            yield Span("context", _("media and context"), run.started_at, first, "#context")
+
+
+def _asked_at(step: Step, run: Run) -> datetime:
+    """When a model call began: a step is put on record when it is over."""
+    return max(step.created_at - timedelta(milliseconds=step.latency_ms), run.started_at)
+
+
+def _inside(rows: RunRows) -> Iterator[Span]:
+    """The model calls, and inside each what it set off."""
+    for step in rows.steps:
+        begin = min(_asked_at(step, rows.run), step.created_at)
+        href = f"#step-{step.number}"
+        asked = step.model or step.endpoint_name or ""
+        label = _("step %(number)s: model") % {"number": step.number}
+        if step.phase == Step.Phase.TIMING:
+            label = _("step %(number)s: timing gate") % {"number": step.number}
+        cost = format_cost(step.cost_nano, step.currency)
+        tokens = f"{step.input_tokens:,} + {step.output_tokens:,}"
+        note = " · ".join(filter(None, [asked, tokens, cost]))
+        yield Span("model", label, begin, step.created_at, href, 0, note, bool(step.error))
+        yield from _attempts(step, begin, href)
+        calls = [call for call in rows.calls if call.step_id == step.pk]
+        yield from _calls(calls, rows)
+
+
+def _attempts(step: Step, begin: datetime, href: str) -> Iterator[Span]:
+    """Endpoints that were asked in vain, one after the other."""
+    for attempt in step.attempts or ():
+        end = min(begin + timedelta(milliseconds=attempt["milliseconds"]), step.created_at)
+        label = _("asked in vain: %(endpoint)s") % {"endpoint": attempt["endpoint"]}
+        yield Span("attempt", label, begin, end, href, 1, is_bad=True)
+        begin = end
+
+
+def _calls(calls: Iterable[ToolCall], rows: RunRows) -> Iterator[Span]:
+    """Calls of one answer, which are made one after the other from the moment it is on record."""
+    begin: datetime | None = None
+    for call in calls:
+        begin = max(begin or call.created_at, call.created_at)
+        took = call.duration_ms
+        end = None if took is None else begin + timedelta(milliseconds=took)
+        state = call.get_state_display()
+        href, is_bad = f"#call-{call.pk}", call.state in BAD
+        yield Span("tool", call.tool_name, begin, end, href, 1, state, is_bad)
+        yield from _of_call(call, rows)
+        begin = end or begin
+
+
+def _of_call(call: ToolCall, rows: RunRows) -> Iterator[Span]:
+    if approval := rows.beside.approvals.get(call.pk):
+        asked, decided = approval.created_at, approval.decided_at
+        label, state = _("an owner is asked"), approval.get_state_display()
+        href, is_bad = f"#call-{call.pk}", approval.state in BAD
+        yield Span("wait", label, asked, decided, href, 2, state, is_bad, is_bounding=False)
+    for run in rows.beside.inner.get(call.pk, ()):
+        href = reverse("admin:agent_run_change", args=(run.pk,))
+        label = _("the agent's run #%(number)s") % {"number": run.pk}
+        note, is_bad = run.persona or "", run.state in BAD
+        yield Span("inner", label, run.started_at, run.finished_at, href, 2, note, is_bad)
+    yield from (_sending(one, 2) for one in rows.messages if one.tool_call_id == call.pk)
+
+
+def _sent(rows: RunRows) -> Iterator[Span]:
+    """The messages of the answer itself."""
+    inside = {call.pk for call in rows.calls}
+    yield from (_sending(one, 0) for one in rows.messages if one.tool_call_id not in inside)
+
+
+def _sending(message: Message, level: int) -> Span:
+    return Span(
+        "send",
+        _("message sent"),
+        message.created_at,
+        message.settled_at,
+        f"#sent-{message.pk}",
+        level,
+        message.get_state_display(),
+        message.state in BAD,
+    )
