@@ -67,7 +67,7 @@ def _messages() -> dict[str, str]:
         "empty": _("Nothing was said here yet."),
         "tooLarge": _("{name} is too large: {limit} MiB at most."),
         "remove": _("Remove {name}"),
-        "record": _("Record"),
+        "record": _("Record voice"),
         "stop": _("Stop recording"),
         "noMicrophone": _("The browser gives this page no microphone."),
         "part": _("{count} parts"),

@@ -1,0 +1,221 @@
+// What the server asks of a client, answered as a client does. Failures are those that the operator chose.
+
+import { $, root, say } from "./dom.js";
+import { messageBody, muteEvent, senderOf } from "./events.js";
+import { ACCOUNT, addMessage, changed, chatBy, findMessage, messagesOf, nameOf, newId, person, state } from "./store.js";
+
+const MUTE_SECONDS = 600;
+const SENDS = /^(send_|upload_)/;
+const REFUSED = 1200;
+const number = (id) => Number(id);
+const chatNotice = (key, text) => addMessage(key, { id: newId(), notice: text });
+
+class Refusal extends Error {
+  constructor(retcode, wording) {
+    super(wording);
+    this.retcode = retcode;
+  }
+}
+
+/** Answer one action. `link` sends frames and can be cut. */
+export async function answerAction(frame, link) {
+  const { action, params = {}, echo } = frame;
+  const name = String(action).replace(/_async$|_rate_limited$/, "");
+  const chosen = SENDS.test(name) ? takeFailure() : "";
+  if (chosen) chatNotice(placeOf(name, params) ?? state.current, say("failure", { action: name, failure: say(`${chosen}Failure`) }));
+  if (chosen === "timeout") return;
+  if (chosen === "disconnect") return link.cut();
+  if (chosen === "slow") await new Promise((done) => setTimeout(done, Number($("play-seconds").value || 5) * 1000));
+  try {
+    if (chosen === "error" || chosen === "risk") throw refusalOf(chosen);
+    if (chosen === "mute") throw muted(chatBy(placeOf(name, params)), link);
+    const data = perform(name, params);
+    link.send({ status: "ok", retcode: 0, data: data ?? null, message: "", wording: "", echo });
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    link.send({ status: "failed", retcode: error.retcode, data: null, message: error.message, wording: error.message, echo });
+  }
+}
+
+function takeFailure() {
+  const chosen = $("play-failure").value;
+  if (chosen && $("play-failure-scope").value === "next") {
+    $("play-failure").value = "";
+    $("play-failure").dispatchEvent(new Event("change"));
+  }
+  return chosen;
+}
+
+function refusalOf(chosen) {
+  const wording = $("play-wording").value.trim();
+  return chosen === "error"
+    ? new Refusal(100, wording || "SEND_MSG_API_ERROR")
+    : new Refusal(REFUSED, wording || "消息发送失败，可能被风控");
+}
+
+function muted(chat, link) {
+  if (chat?.kind === "group") {
+    chat.mutedUntil = Date.now() + MUTE_SECONDS * 1000;
+    link.send(muteEvent(chat, MUTE_SECONDS));
+    changed();
+  }
+  return new Refusal(REFUSED, 'Error: EventChecker Failed: NTEvent serviceAndMethod:NodeIKernelMsgService/sendMsg EventRet: {"result": 120, "errMsg": "你已被禁言"}');
+}
+
+/** Carry out an action; the `data` of its response. Throws a Refusal. */
+function perform(name, params) {
+  const act = ACTS[name];
+  if (act) return act(params);
+  if (!/^_?get_|^can_/.test(name)) chatNotice(state.current, say("unknownAction", { action: name }));
+  throw new Refusal(1404, `不支持的api ${name}`);
+}
+
+function placeOf(name, params) {
+  const isGroup = params.message_type === "group" || name.includes("group") || (!name.includes("private") && params.group_id && !params.user_id);
+  return isGroup ? `group:${params.group_id}` : `private:${params.user_id}`;
+}
+
+function speak(name, params, segments) {
+  const key = placeOf(name, params);
+  const chat = chatBy(key);
+  if (!chat) {
+    chatNotice(state.current, say("noChat", { chat: key }));
+    throw new Refusal(REFUSED, chatError(key));
+  }
+  if (chat.mutedUntil > Date.now()) throw muted(null);
+  const message = addMessage(key, { id: newId(), from: ACCOUNT, segments });
+  chat.typing = 0;
+  return { message_id: number(message.id) };
+}
+
+const chatError = (key) => (key.startsWith("group") ? "群不存在或你不在该群" : "对方不是你的好友");
+
+/** The segments of a message that the server sends; it sends arrays alone. */
+const segmentsOf = (message) =>
+  Array.isArray(message) ? message.map(({ type, data }) => ({ type, data: data ?? {} })) : [{ type: "text", data: { text: String(message ?? "") } }];
+
+function forward(name, params) {
+  const id = `forward-${newId()}`;
+  state.forwards[id] = (params.messages ?? params.message ?? []).map((node) => nodeOf(node.data ?? node));
+  const sent = speak(name, params, [{ type: "forward", data: { id } }]);
+  return { ...sent, forward_id: id, res_id: id };
+}
+
+const nodeOf = (data) => ({ id: newId(), from: String(data.user_id ?? data.uin ?? ACCOUNT), name: String(data.nickname ?? data.name ?? ""), segments: segmentsOf(data.content), time: Date.now() });
+
+function upload(name, params) {
+  const file = String(params.file ?? "");
+  speak(name, params, [{ type: "file", data: { file, name: String(params.name ?? "file") } }]);
+  return { file_id: newId() };
+}
+
+function group(id) {
+  const chat = chatBy(`group:${id}`);
+  if (!chat) throw new Refusal(REFUSED, chatError("group"));
+  return { group_id: number(chat.peer), group_name: chat.title, member_count: chat.members.length + 1, max_member_count: 200, group_all_shut: 0 };
+}
+
+function member(groupId, id) {
+  const chat = chatBy(`group:${groupId}`);
+  if (!chat || !(String(id) === ACCOUNT || chat.members.includes(String(id)))) throw new Refusal(REFUSED, chatError("group"));
+  const isBot = String(id) === ACCOUNT;
+  const end = isBot && chat.mutedUntil > Date.now() ? Math.floor(chat.mutedUntil / 1000) : 0;
+  return { group_id: number(groupId), ...senderOf(String(id), chat), nickname: nameOf(id), shut_up_timestamp: end, join_time: 1, last_sent_time: 1 };
+}
+
+function message(id) {
+  const [key, found] = Object.entries(state.messages)
+    .map(([place, list]) => [place, list.find((one) => one.id === String(id) && one.segments)])
+    .find(([, one]) => one) ?? [];
+  if (!found || found.recalled) throw new Refusal(REFUSED, "消息不存在");
+  return { ...messageBody(chatBy(key) ?? { kind: "private" }, found), time: Math.floor(found.time / 1000), real_id: number(found.id) };
+}
+
+function forwarded(id) {
+  const nodes = state.forwards[id];
+  if (!nodes) throw new Refusal(REFUSED, "合并转发不存在");
+  return { messages: nodes.map((node) => ({ message_id: number(node.id), time: Math.floor(node.time / 1000), message_type: "group", user_id: number(node.from), sender: { user_id: number(node.from), nickname: node.name || nameOf(node.from), card: "" }, message: node.segments })) };
+}
+
+/** A medium of a message that is here, by its file or id. */
+function medium(type) {
+  return (params) => {
+    const wanted = String(params.file ?? params.file_id ?? "");
+    const all = Object.values(state.messages).flat().flatMap((one) => one.segments ?? []);
+    const found = all.find((one) => (type === null || one.type === type) && wanted && [one.data.file, one.data.file_id, one.data.name].includes(wanted));
+    const content = found?.data.file?.startsWith("base64://") ? found.data.file : found?.data.url;
+    if (!content?.startsWith("base64://")) throw new Refusal(REFUSED, "文件不存在");
+    const base64 = content.slice("base64://".length);
+    return { file: content, url: content, base64, file_name: found.data.name ?? "", file_size: String(Math.floor(base64.length * 0.75)) };
+  };
+}
+
+function react(params, code, isOn) {
+  const found = findMessage(params.message_id);
+  if (!found) throw new Refusal(REFUSED, "消息不存在");
+  found.reactions = found.reactions.filter((one) => one !== String(code));
+  if (isOn) found.reactions.push(String(code));
+  changed();
+}
+
+function recall(params) {
+  const found = findMessage(params.message_id);
+  if (!found) throw new Refusal(REFUSED, "消息不存在");
+  found.recalled = true;
+  changed();
+}
+
+function type(params) {
+  const chat = chatBy(`private:${params.user_id}`);
+  if (chat) chat.typing = Date.now() + 10_000;
+  changed();
+  setTimeout(changed, 10_100);
+}
+
+const groups = () => state.chats.filter((chat) => chat.kind === "group");
+const sendMessage = (name) => (params) => speak(name, params, segmentsOf(params.message));
+
+const ACTS = {
+  send_private_msg: sendMessage("send_private_msg"),
+  send_group_msg: sendMessage("send_group_msg"),
+  send_msg: sendMessage("send_msg"),
+  send_private_forward_msg: (params) => forward("send_private_forward_msg", params),
+  send_group_forward_msg: (params) => forward("send_group_forward_msg", params),
+  send_forward_msg: (params) => forward("send_msg", params),
+  upload_group_file: (params) => upload("upload_group_file", params),
+  upload_private_file: (params) => upload("upload_private_file", params),
+  delete_msg: recall,
+  set_msg_emoji_like: (params) => react(params, params.emoji_id, params.set !== false),
+  set_group_reaction: (params) => react(params, params.code, params.is_add !== false),
+  set_input_status: type,
+  get_login_info: () => ({ user_id: number(ACCOUNT), nickname: root.dataset.botName }),
+  get_version_info: () => ({ app_name: "FrostAgent playground", app_version: "1", protocol_version: "v11" }),
+  get_status: () => ({ online: true, good: true }),
+  can_send_image: () => ({ yes: true }),
+  can_send_record: () => ({ yes: true }),
+  get_msg: (params) => message(params.message_id),
+  get_forward_msg: (params) => forwarded(String(params.message_id ?? params.id ?? "")),
+  get_image: medium("image"),
+  get_record: medium("record"),
+  get_file: medium(null),
+  get_group_file_url: medium("file"),
+  get_private_file_url: medium("file"),
+  get_group_info: (params) => group(params.group_id),
+  get_group_list: () => groups().map((chat) => group(chat.peer)),
+  get_group_member_info: (params) => member(params.group_id, params.user_id),
+  get_group_member_list: (params) => {
+    group(params.group_id);
+    return [ACCOUNT, ...chatBy(`group:${params.group_id}`).members].map((id) => member(params.group_id, id));
+  },
+  get_friend_list: () => state.people.filter((one) => one.friend).map((one) => ({ user_id: number(one.id), nickname: one.name, remark: "" })),
+  get_stranger_info: (params) => {
+    const found = person(params.user_id);
+    if (!found) throw new Refusal(REFUSED, "用户不存在");
+    return { user_id: number(found.id), nickname: found.name, sex: "unknown", age: 0 };
+  },
+  get_group_msg_history: (params) => ({ messages: history(`group:${params.group_id}`, params.count) }),
+  get_friend_msg_history: (params) => ({ messages: history(`private:${params.user_id}`, params.count) }),
+};
+
+const history = (key, count = 20) =>
+  messagesOf(key).filter((one) => one.segments && !one.recalled).slice(-Math.min(Number(count) || 20, 100)).map((one) => message(one.id));

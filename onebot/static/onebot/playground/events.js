@@ -1,0 +1,70 @@
+// Frames of events, as a client of OneBot 11 makes them.
+
+import { ACCOUNT, person, state } from "./store.js";
+import { toCq } from "./cq.js";
+
+const now = () => Math.floor(Date.now() / 1000);
+const number = (id) => (/^\d{1,16}$/.test(id) ? Number(id) : id);
+const frame = (postType, values) => ({ time: now(), self_id: number(ACCOUNT), post_type: postType, ...values });
+
+/** The sender of a message as clients describe one. */
+export function senderOf(id, chat) {
+  const who = person(id);
+  const sender = { user_id: number(id), nickname: who?.name ?? (id === ACCOUNT ? "FrostAgent" : id), sex: "unknown", age: 0 };
+  return chat.kind === "group" ? { ...sender, card: "", role: who?.role ?? "member", level: "1", title: "" } : sender;
+}
+
+/** A message as the wire has it: what is said of it everywhere, in events and in answers. */
+export function messageBody(chat, message) {
+  const raw = toCq(message.segments);
+  return {
+    message_id: number(message.id),
+    message_type: chat.kind,
+    ...(chat.kind === "group" ? { group_id: number(chat.peer), group_name: chat.title } : {}),
+    user_id: number(message.from),
+    sender: senderOf(message.from, chat),
+    message: state.format === "string" ? raw : message.segments,
+    raw_message: raw,
+    message_format: state.format,
+    font: 0,
+  };
+}
+
+export function messageEvent(chat, message) {
+  const isStranger = chat.kind === "private" && !person(message.from)?.friend;
+  const body = { sub_type: chat.kind === "group" ? "normal" : isStranger ? "group" : "friend", ...messageBody(chat, message) };
+  const through = isStranger && state.chats.find((one) => one.kind === "group");
+  if (through) body.group_id = body.sender.group_id = number(through.peer);
+  return frame("message", body);
+}
+
+export const lifecycleEvent = () => frame("meta_event", { meta_event_type: "lifecycle", sub_type: "connect" });
+
+export const heartbeatEvent = (interval) =>
+  frame("meta_event", { meta_event_type: "heartbeat", interval, status: { online: true, good: true } });
+
+export function recallEvent(chat, message) {
+  const place = { message_id: number(message.id), user_id: number(message.from) };
+  return chat.kind === "group"
+    ? frame("notice", { notice_type: "group_recall", group_id: number(chat.peer), operator_id: number(message.from), ...place })
+    : frame("notice", { notice_type: "friend_recall", ...place });
+}
+
+export function pokeEvent(chat, from) {
+  const place = chat.kind === "group" ? { group_id: number(chat.peer) } : {};
+  return frame("notice", { notice_type: "notify", sub_type: "poke", user_id: number(from), target_id: number(ACCOUNT), ...place });
+}
+
+export const joinEvent = (chat, id) =>
+  frame("notice", { notice_type: "group_increase", sub_type: "approve", group_id: number(chat.peer), operator_id: 0, user_id: number(id) });
+
+/** The bot is muted in a group for some seconds; 0: it is no more. */
+export const muteEvent = (chat, seconds) =>
+  frame("notice", {
+    notice_type: "group_ban",
+    sub_type: seconds ? "ban" : "lift_ban",
+    group_id: number(chat.peer),
+    operator_id: number(chat.members[0] ?? "0"),
+    user_id: number(ACCOUNT),
+    duration: seconds,
+  });
