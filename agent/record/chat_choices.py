@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+from django.contrib.auth.models import User
 from django.db.models import Q
 
 from agent.domain.budgets import TOKENS, BudgetAction, BudgetPeriod, SpendKind
@@ -35,7 +36,7 @@ def list_chat_endpoints() -> list[Named]:
     return [Named(*row) for row in rows.values_list("pk", "name")]
 
 
-def choose_persona(chat: ChatAddress, persona_pk: int | None, author: str) -> None:
+def choose_persona(chat: ChatAddress, persona_pk: int | None, author: User | str) -> None:
     """Have this persona answer in ``chat`` those for whom none is chosen; None: as elsewhere."""
     place = {
         "account": chat.account,
@@ -52,7 +53,7 @@ def choose_persona(chat: ChatAddress, persona_pk: int | None, author: str) -> No
 
 
 @contextmanager
-def _recorded(author: str, persona_pks: set[int]) -> Iterator[None]:
+def _recorded(author: User | str, persona_pks: set[int]) -> Iterator[None]:
     """What changes at the personas meanwhile; a list for each, for it is taken back at each."""
     with ExitStack() as stack:
         for row in Persona.objects.filter(pk__in=persona_pks).order_by("pk"):

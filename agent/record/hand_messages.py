@@ -57,12 +57,12 @@ class HandBatch:
 
 def put_down(
     session: ChatSession, author: User, messages: Sequence[HandMessage], token: str
-) -> Message | None:
-    """Record what ``author`` writes in a chat, to be sent; its first message. None where something
-    was written with the same ``token`` before. Must run in a transaction."""
+) -> list[Message]:
+    """Record what ``author`` writes in a chat, to be sent; nothing where something was written with
+    the same ``token`` before. Must run in a transaction."""
     key = f"hand:{token}"
     if Message.objects.filter(session=session, event_key=f"{key}:1").exists():
-        return None
+        return []
     temp_group_id = _find_temp_group(session)
     rows = [
         Message.objects.create(
@@ -76,7 +76,7 @@ def put_down(
         for number, one in enumerate(messages, 1)
     ]
     record_act(ActKind.ANSWER, session.pk, author, message=rows[0])
-    return rows[0]
+    return rows
 
 
 def resend(failed: Message, author: User) -> Message | None:

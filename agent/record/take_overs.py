@@ -10,6 +10,7 @@ from functools import partial
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -27,18 +28,20 @@ Reason = Message.Reason
 GOES_ON = (Reason.COMMAND, Reason.DECISION, *KEPT)
 
 
-def take_over(session_pk: int, author: User | AnonymousUser, end: datetime | None) -> OperatorAct:
+def take_over(session_pk: int, author: User | AnonymousUser, end: datetime | None) -> list[int]:
     """Let ``author`` answer instead of the bot until ``end``, None: until somebody hands back. In
-    every process from the next message on; what is being answered, or waits for it, is left to him.
+    every process from the next message on; what is being answered, or waits for it, is left to him:
+    the keys of those messages.
     """
     with transaction.atomic():
         ConfigVersion.bump()  # before all else: of two operators, one waits here for the other
         ChatSession.objects.filter(pk=session_pk).update(
             taken_over_by=author_name(author), taken_over_at=timezone.now()
         )
-        _leave_to_operator(session_pk, author_name(author))
+        left = _leave_to_operator(session_pk, author_name(author))
         until = end.isoformat() if end is not None else ""
-        return record_act(ActKind.TAKE_OVER, session_pk, author, detail=until)
+        record_act(ActKind.TAKE_OVER, session_pk, author, detail=until)
+        return left
 
 
 def hand_back(session_pk: int, author: User | AnonymousUser | None) -> bool:
@@ -90,11 +93,12 @@ class TakeOverClock:
         self._version, self._next_end = version, next_end
 
 
-def _leave_to_operator(session_pk: int, name: str) -> None:
+def _leave_to_operator(session_pk: int, name: str) -> list[int]:
     """Stop what is answered in a chat, and what waits for it, in whatever process."""
     waiting = Message.objects.filter(UNSETTLED, session_id=session_pk).exclude(reason__in=GOES_ON)
-    for pk in waiting.order_by("pk").values_list("pk", flat=True):
-        stop_runs([StopRequest(pk, Reason.TAKEN_OVER)])
-    left = Message.objects.filter(session_id=session_pk, reason=Reason.TAKEN_OVER)
-    left.filter(detail="").update(detail=name)
+    pks = list(waiting.order_by("pk").values_list("pk", flat=True))
+    stop_runs([StopRequest(pk, Reason.TAKEN_OVER) for pk in pks])
+    left = Message.objects.filter(Q(pk__in=pks) | Q(merged_into__in=pks))
+    left.filter(reason=Reason.TAKEN_OVER).update(detail=name)
     left.filter(in_history=True, run=None).update(run_id=find_place(session_pk))
+    return pks

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Left, Length
 
 from agent.models import ChatSession, Message, Run
@@ -54,7 +55,11 @@ def _back(session: ChatSession, before: int | None) -> ChatPage:
 
 def _bubbles(session: ChatSession) -> Any:
     shown = Message.objects.filter(session=session).select_related("tool_call")
+    resent = Message.objects.filter(resent_from=OuterRef("pk"))
+    shown = shown.annotate(is_resent=Exists(resent))
     return shown.annotate(bubble=Left("text", BUBBLE_CHARACTERS), length=Length("text")).only(
+        "author",
+        "resent_from_id",
         "direction",
         "state",
         "reason",

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.chats.acts import SessionActs, describe_acts
 from agent.admin.chats.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
 from agent.admin.chats.reasons import names_source, reason_words
 from agent.admin.chats.session_manners import (
@@ -73,7 +74,7 @@ def known_accounts(platform: str = "onebot") -> list[str]:
 
 
 @admin.register(ChatSession)
-class ChatSessionAdmin(OwnChatsAdmin, SessionSilence, HistoryAdmin, RecordAdmin):
+class ChatSessionAdmin(OwnChatsAdmin, SessionActs, SessionSilence, HistoryAdmin, RecordAdmin):
     chat_prefix = ""
     list_display = ("name", "kind", "peer_id", "account", "silence", "active")
     list_filter = (RecentlyActive, "kind", AccountFilter, SilenceFilter)
@@ -132,6 +133,7 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionSilence, HistoryAdmin, RecordAdmin)
             **describe_answering(session_address(obj), request),
             **describe_manners(obj, request),
             **describe_pause(obj),
+            **describe_acts(obj, request),
         }
         if not request.user.has_perm("agent.view_message"):
             return context
