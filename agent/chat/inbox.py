@@ -182,12 +182,8 @@ class Inbox:
             return
         metrics.MESSAGES.labels(accepted.decision.state.value, accepted.decision.reason.value).inc()
         if accepted.decision.opens_loop:
-            told = (
-                message.chat.account,
-                message.sender_id,
-                message.chat.address,
-                accepted.decision.detail,
-            )
+            chat, why = message.chat, accepted.decision.detail
+            told = (chat.account, message.sender_id, chat.address, why)
             limit.warn(told, "Account %s: silence towards %s in %s: %s", *told)
         if accepted.decision.is_to_be_answered:
             crash_points.hit_crash_point("message_committed")

@@ -38,11 +38,11 @@ def test_the_link_for_this_chat_fills_in_where_it_is(browser: Client):
 
 def test_a_chat_is_silenced_and_speaks_again_by_a_button(browser: Client):
     session = chat()
-    browser.post(address(session, "silence"), {"silence": ""})
+    browser.post(address(session, "act/silence"))
     row = Manners.objects.get()
     assert (row.silenced, row.chats, row.account) == (True, "group:700", "10001")
     assert "This chat is silenced by" in page(browser, address(session))
-    browser.post(address(session, "silence"), {"speak": ""})
+    browser.post(address(session, "act/speak"))
     row.refresh_from_db()
     assert not row.silenced
     assert [change.author is not None for change in ToolConfigChange.objects.all()] == [True] * 2
@@ -50,7 +50,7 @@ def test_a_chat_is_silenced_and_speaks_again_by_a_button(browser: Client):
 
 def test_a_chat_that_another_row_silences_stays_so_and_that_is_said(browser: Client):
     Manners.objects.create(name="house", silenced=True)
-    answer = browser.post(address(chat(), "silence"), {"speak": ""}, follow=True)
+    answer = browser.post(address(chat(), "act/speak"), follow=True)
     assert "It is still silenced by “house”" in answer.content.decode()
     assert Manners.objects.count() == 1
 
@@ -64,7 +64,7 @@ def test_a_pause_is_shown_with_its_end_and_lifted_by_a_button(browser: Client):
     text = page(browser, address(session))
     assert "The account cannot speak here: muted, since" in text
     assert "It ends by itself at" in text
-    assert browser.post(address(session, "lift")).status_code == 302
+    assert browser.post(address(session, "act/lift")).status_code == 302
     session.refresh_from_db()
     assert (session.pause_reason, session.paused_at, session.paused_until) == (None, None, None)
     assert ConfigVersion.current() > version
@@ -96,11 +96,11 @@ def test_the_list_of_chats_shows_and_filters_silence(browser: Client):
 
 
 @pytest.mark.parametrize(("group", "status"), [("operator", 302), ("viewer", 403)])
-@pytest.mark.parametrize("view", ["silence", "lift"])
+@pytest.mark.parametrize("view", ["act/silence", "act/lift"])
 def test_operators_use_the_buttons_and_viewers_do_not(group: str, status: int, view: str):
     session, client = chat(), logged_in(group)
     ChatSession.objects.update(pause_reason="muted", paused_at=timezone.now())
-    assert client.post(address(session, view), {"silence": ""}).status_code == status
+    assert client.post(address(session, view)).status_code == status
     text = page(client, address(session))
     assert ("Silence this chat" in text or "Let this chat speak" in text) == (group == "operator")
     assert "What counts here" in text

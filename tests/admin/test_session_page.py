@@ -142,7 +142,7 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        13
+        18
     ):  # the login's three, the session, changes, silences, who answers (three), manners, messages,
-        # their runs, their media
+        # their runs, their media; for the acts: manners, personas, which is chosen, members (two)
         page(browser, address(session))

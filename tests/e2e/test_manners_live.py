@@ -64,7 +64,7 @@ async def test_the_button_of_a_chat_silences_it_and_a_denied_person_is_not_answe
         await bot.next_action()
         found = await live.row("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(user))
         chat = f"/admin/agent/chatsession/{found['id']}"
-        cockpit.press(f"{chat}/silence/", "silence", page=f"{chat}/change/")
+        cockpit.press(f"{chat}/act/silence/", "silence", page=f"{chat}/change/")
         await bot.say_private(user, "hi?")
         await live.row(
             "SELECT id FROM agent_message WHERE sender_id = ? AND state = 'silent' "

@@ -1,16 +1,11 @@
-"""What counts in one chat and which row says it, on the chat's page; with the buttons that silence
-the chat, let it speak, and lift a pause."""
+"""What counts in one chat and which row says it, on the chat's page."""
 
 from typing import Any, cast
 
-from django.contrib import admin, messages
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.contrib import admin
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext
@@ -19,11 +14,11 @@ from django.utils.translation import gettext_lazy as _
 from agent.admin.manners_words import Statement, list_counting
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
-from agent.record.chat_manners import change_chat_manners, find_chat_manners, is_row_of_chat
+from agent.record.chat_manners import is_row_of_chat
 from agent.record.manners import ONEBOT, MannersTable, load_manners_table
-from agent.record.pauses import PauseLift, is_paused, lift_pauses
+from agent.record.pauses import is_paused
 from tools.admin.filters import Rows
-from tools.admin.record_pages import ModelAdmin, RecordChangeList, parse_row_number, render_badge
+from tools.admin.record_pages import ModelAdmin, RecordChangeList, render_badge
 
 
 def session_address(session: ChatSession) -> ChatAddress:
@@ -101,11 +96,17 @@ class SilenceFilter(admin.SimpleListFilter):
     parameter_name = "silence"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("silenced", _("silenced")), ("paused", _("cannot speak"))]
+        return [
+            ("silenced", _("silenced")),
+            ("paused", _("cannot speak")),
+            ("taken_over", _("taken over")),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         if self.value() == "silenced":
             return queryset.filter(silenced_condition(load_manners_table()))
+        if self.value() == "taken_over":
+            return queryset.filter(taken_over_by__isnull=False)
         return queryset.filter(is_paused(timezone.now())) if self.value() == "paused" else queryset
 
 
@@ -125,50 +126,9 @@ class SessionSilence(ModelAdmin):
 
     @admin.display(description=_("silence"))
     def silence(self, session: Any) -> str:
+        if session.taken_over_by is not None:
+            words = gettext("taken over by %(name)s") % {"name": session.taken_over_by}
+            return render_badge("waiting", words)
         if has_pause(session):
             return render_badge("failed", session.get_pause_reason_display())
         return render_badge("refused", _("silenced")) if session.silenced_by else ""
-
-    def get_urls(self) -> list[URLPattern]:
-        views = {"silence": self.silence_view, "lift": self.lift_view}
-        own = [
-            path(
-                f"<path:object_id>/{name}/",
-                self.admin_site.admin_view(view),
-                name=f"agent_chatsession_{name}",
-            )
-            for name, view in views.items()
-        ]
-        return [*own, *super().get_urls()]
-
-    def silence_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Silence the chat, or let it speak, by the row for it alone."""
-        session = get_object_or_404(ChatSession, pk=parse_row_number(object_id), platform=ONEBOT)
-        if not request.user.has_perm("agent.change_manners"):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        wanted, chat = "silence" in request.POST, session_address(session)
-        if wanted or ((own := find_chat_manners(chat)) and own.silenced):
-            row = change_chat_manners(chat, cast("User", request.user), silenced=wanted)
-            words = gettext("Silenced this chat.") if wanted else gettext("Let this chat speak.")
-            self.log_change(request, row, words)
-            self.message_user(request, words, messages.SUCCESS)
-        if not wanted and (still := load_manners_table().find(chat).silenced_by):
-            text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
-            self.message_user(request, text % {"name": still}, messages.WARNING)
-        return redirect("admin:agent_chatsession_change", session.pk)
-
-    def lift_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Say that the account can speak in the chat again."""
-        session = get_object_or_404(ChatSession, pk=parse_row_number(object_id))
-        if not self.has_change_permission(request, session):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        with transaction.atomic():
-            lift_pauses([PauseLift(session_address(session))])
-        words = gettext("The account can speak here again, from the next message on.")
-        self.log_change(request, session, words)
-        self.message_user(request, words, messages.SUCCESS)
-        return redirect("admin:agent_chatsession_change", session.pk)
