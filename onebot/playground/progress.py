@@ -8,7 +8,8 @@ from itertools import chain
 from typing import Any
 
 from agent.admin.chats.reasons import reason_words
-from agent.admin.runs.run_page import format_run_duration, load_inner_runs, shown_note
+from agent.admin.runs.run_page import format_run_duration, shown_note
+from agent.admin.runs.run_rows import load_inner_runs
 from agent.admin.runs.step_facts import RunSums, describe_step, describe_verdict, load_sums
 from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
 from tools.text.readable import arguments_text, drop_surrogates
