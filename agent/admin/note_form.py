@@ -46,7 +46,7 @@ class TagsField(forms.CharField):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:
-            return list(initial or []) != self.to_python(data)
+            return bool(list(initial or []) != self.to_python(data))
         except ValidationError:
             return True
 

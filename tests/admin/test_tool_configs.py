@@ -147,3 +147,41 @@ def test_the_search_for_tools_can_be_tried_by_hand(browser: Client):
     ).content.decode()
     assert "badge-succeeded" in answer
     assert "没有找到与“weather”相关的工具" in answer
+
+
+def test_a_tool_is_found_by_what_it_does(browser: Client):
+    ToolConfig.objects.create(
+        name="one", declaration={"description": "查询一个城市当前的天气。"}, provider_name="samples"
+    )
+    ToolConfig.objects.create(name="two", declaration={"description": "发送一条消息。"})
+    text = page(browser, f"{TOOLS}?q=天气")
+    assert "1 tool config" in text
+    assert "查询一个城市当前的天气。" in text
+    assert "two" not in text.split("<tbody>")[-1]
+
+
+@pytest.mark.parametrize(
+    ("choice", "declared", "words"),
+    [
+        ("own", True, "every call"),
+        ("own", "some", "some calls"),
+        ("own", None, "-"),
+        ("never", True, "never"),
+        ("always", None, "every call"),
+    ],
+)
+def test_the_list_says_which_calls_ask_an_owner(
+    browser: Client, choice: str, declared: Any, words: str
+):
+    ToolConfig.objects.create(
+        name="transfer", requires_approval=choice, declaration={"requires_approval": declared}
+    )
+    assert f'class="field-approval">{words}</td>' in page(browser, TOOLS)
+
+
+def test_providers_are_called_by_words(browser: Client):
+    row = ToolConfig.objects.create(name="transfer", provider_name="maisaka_builtin")
+    for address in (TOOLS, f"{TOOLS}{row.pk}/change/"):
+        text = page(browser, address)
+        assert "maisaka" not in text.replace("?provider=maisaka_builtin", "")
+        assert "built in" in text

@@ -26,9 +26,17 @@ from tools.admin.declaration_review import (
 )
 from tools.admin.declared import declared_title, readable_declaration
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin.record_pages import parse_row_number
+from tools.admin.record_pages import EXCERPT, clamp_text, parse_row_number
 from tools.admin.row_history import record_look
+from tools.admin.tool_words import (
+    ProviderFilter,
+    approval_words,
+    own_description,
+    provider_words,
+    told_description,
+)
 from tools.models import ToolConfig
+from tools.text.readable import text_block
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[ToolConfig]
@@ -81,6 +89,7 @@ class ToolConfigAdmin(HistoryAdmin):
         "visibility",
         "scope",
         "allowed",
+        "approval",
         "mock_enabled",
         "timeout_seconds",
     )
@@ -93,14 +102,19 @@ class ToolConfigAdmin(HistoryAdmin):
         "scope",
         "allowed",
         "mock_enabled",
-        "provider_name",
+        "requires_approval",
+        ProviderFilter,
     )
     show_facets = admin.ShowFacets.NEVER
-    search_fields = ("name", "description")
-    readonly_fields = ("name", "provider_name", "arguments", "created_at", "updated_at")
+    search_fields = (
+        *("name", "description", "declaration__description", "declaration__title"),
+        "provider_name",
+    )
+    search_help_text = _("A name, or words of what a tool does.")
+    readonly_fields = (*("name", "provider", "own_words", "arguments", "created_at", "updated_at"),)
     change_form_template = "admin/tools/toolconfig/change_form.html"
     fieldsets = (
-        (None, {"fields": ("name", "provider_name", "enabled", "timeout_seconds")}),
+        (None, {"fields": ("name", "provider", "enabled", "timeout_seconds")}),
         (
             _("Who may use it"),
             {
@@ -117,7 +131,10 @@ class ToolConfigAdmin(HistoryAdmin):
                 )
             },
         ),
-        (_("What the model is told"), {"fields": ("description", "parameter_descriptions")}),
+        (
+            _("What the model is told"),
+            {"fields": ("own_words", "description", "parameter_descriptions")},
+        ),
         (_("Mock"), {"fields": ("mock_enabled", "mock_value", "arguments")}),
         (_("History"), {"fields": ("created_at", "updated_at")}),
     )
@@ -138,10 +155,26 @@ class ToolConfigAdmin(HistoryAdmin):
 
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:
-        words = " · ".join(filter(None, (declared_title(config.declaration), config.provider_name)))
+        title, provider = declared_title(config.declaration), provider_words(config.provider_name)
         return format_html(
-            '{} {}<div class="quiet">{}</div>', config.name, look_badge(config), words
+            '{} {}{}<div class="quiet">{}</div>',
+            config.name,
+            look_badge(config),
+            clamp_text(told_description(config)[:EXCERPT]),
+            " · ".join(filter(None, (title, provider))),
         )
+
+    @admin.display(description=_("provider"))
+    def provider(self, config: ToolConfig) -> str:
+        return provider_words(config.provider_name) or "-"
+
+    @admin.display(description=_("its own description"))
+    def own_words(self, config: ToolConfig) -> str:
+        return text_block(own_description(config))
+
+    @admin.display(description=_("needs approval"))
+    def approval(self, config: ToolConfig) -> str:
+        return approval_words(config)
 
     @admin.display(description=_("arguments"))
     def arguments(self, config: ToolConfig) -> str:
