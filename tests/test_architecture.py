@@ -44,7 +44,7 @@ ROOMS = {
         ("models", "llm"),
         ("record", "access"),
         ("media", "memory", "run", "markdown"),
-        ("chat", "api", "subagents", "stickers"),
+        ("chat", "api", "subagents", "stickers", "privacy"),
         ("commands",),
         ("builtin_tools",),
         ("runtime",),
@@ -75,7 +75,17 @@ not both ways."""
 FACES = {
     "tools.models"
 }  # Django looks for models there alone, so it names those of the rooms above it
-ORM_ROOMS = {"models", "record", "access", "memory", "media", "stickers", "admin", "management"}
+ORM_ROOMS = {
+    "models",
+    "record",
+    "access",
+    "privacy",
+    "memory",
+    "media",
+    "stickers",
+    "admin",
+    "management",
+}
 """The rooms of ``agent`` that know its tables."""
 SHIPPED = "plugins/hello"
 READS_ENVIRONMENT = {

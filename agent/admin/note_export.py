@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from django.http import HttpResponse
 
 from agent.models import Note
+from tools.admin.spreadsheet import escape_formula
 
 #: Notes that one file may hold.
 EXPORT_LIMIT = 10_000
@@ -27,12 +27,6 @@ EXPORT_FIELDS = (
         "said_by_name",
     ),
     *("message_id", "created_at", "last_used_at", "use_count", "expires_at", "tags", "text"),
-)
-#: What a spreadsheet takes for a formula, also behind what is not seen; in Chinese ones full-width
-#: signs compute as well.
-FORMULA = re.compile(
-    r"[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u2060-\u206f\ufeff]*[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
-    r"|[\t\r\n]"
 )
 
 
@@ -60,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 def _cell(value: Any) -> Any:
     text = ", ".join(value) if isinstance(value, list) else value
-    return f"'{text}" if isinstance(text, str) and FORMULA.match(text) else text
+    return escape_formula(text)
 
 
 def _file(content: str, content_type: str, name: str) -> HttpResponse:

@@ -134,11 +134,7 @@ class Inbox:
 
     async def audit(self) -> None:
         """Release messages that are claimed by this process on record but that no worker here
-        holds.
-
-        There should be none. One that is found twice in a row is released: otherwise it would block
-        its chat until the next start.
-        """
+        holds. There should be none; one that is found twice in a row would block its chat."""
         held = await self.record.submit(find_held_messages, self.record.process_id)
         known = self._at_work | self.queues.keys
         missed = {pk: number for pk, number in held.items() if pk not in known}

@@ -68,6 +68,8 @@ class Migration(migrations.Migration):
                 ('person_hash', models.CharField(db_index=True, max_length=64, verbose_name='person')),
                 ('counts', models.JSONField(default=dict, verbose_name='what went')),
                 ('kept', models.JSONField(blank=True, default=dict, verbose_name='what stayed')),
+                ('progress', models.JSONField(blank=True, default=dict, editable=False)),
+                ('finished_at', models.DateTimeField(blank=True, null=True, verbose_name='finished at')),
             ],
             options={
                 'verbose_name': 'receipt of an erasure',

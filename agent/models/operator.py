@@ -109,7 +109,10 @@ class ErasureReceipt(models.Model):
     counts = models.JSONField(_("what went"), default=dict)
     """Rows and files by kind, ``{"messages": 12, ...}``."""
     kept = models.JSONField(_("what stayed"), default=dict, blank=True)
-    """What was left, by kind, with the reason."""
+    """What was left, by kind, with its number."""
+    progress = models.JSONField(default=dict, blank=True, editable=False)
+    """What is needed to go on, the person's id with it; empty once it is finished."""
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("receipt of an erasure")

@@ -51,7 +51,7 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.ChatSession",
             "agent.Message",
             "agent.Run",
-            Place("admin:people", _("People")),
+            Place("admin:people", _("People"), "agent.view_message"),
             "onebot.Bot",
         ),
     ),

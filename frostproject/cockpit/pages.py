@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 View = Callable[..., HttpResponseBase]
 
 PLAYGROUND = "onebot.playground.pages"
+PEOPLE = "frostproject.cockpit.people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +46,8 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("playground/owners/", "playground_owners", f"{PLAYGROUND}.playground_owners"),
     CockpitPage("playground/erase/", "playground_erase", f"{PLAYGROUND}.playground_erase"),
     CockpitPage("playground/run/", "playground_run", f"{PLAYGROUND}.playground_run"),
+    CockpitPage("people/", "people", f"{PEOPLE}.people_page"),
+    CockpitPage("people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page"),
+    CockpitPage("people/<str:person_id>/", "person", f"{PEOPLE}.person_page"),
+    CockpitPage("people/<str:person_id>/erase/", "erase_person", f"{PEOPLE}.erase_page"),
 )

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.acts import SessionActs, describe_acts
 from agent.admin.chats.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
+from agent.admin.chats.export_view import EXPORT_FORMS, SessionExport
 from agent.admin.chats.reasons import names_source, reason_words
 from agent.admin.chats.session_manners import (
     SessionChangeList,
@@ -74,7 +75,9 @@ def known_accounts(platform: str = "onebot") -> list[str]:
 
 
 @admin.register(ChatSession)
-class ChatSessionAdmin(OwnChatsAdmin, SessionActs, SessionSilence, HistoryAdmin, RecordAdmin):
+class ChatSessionAdmin(
+    OwnChatsAdmin, SessionActs, SessionSilence, SessionExport, HistoryAdmin, RecordAdmin
+):
     chat_prefix = ""
     list_display = ("name", "kind", "peer_id", "account", "silence", "active")
     list_filter = (RecentlyActive, "kind", AccountFilter, SilenceFilter)
@@ -134,6 +137,7 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionActs, SessionSilence, HistoryAdmin,
             **describe_manners(obj, request),
             **describe_pause(obj),
             **describe_acts(obj, request),
+            "export_forms": EXPORT_FORMS,
         }
         if not request.user.has_perm("agent.view_message"):
             return context

@@ -1,0 +1,104 @@
+"""A chat as a file: JSONL for a program, CSV for a spreadsheet, Markdown for reading."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agent.models import ChatSession, Message
+from tools.admin.spreadsheet import escape_formula
+
+#: Messages that are read at a time.
+BATCH = 500
+FIELDS = (
+    *("id", "at", "direction", "sender_id", "sender_name", "text", "media_text", "state"),
+    *("reason", "message_id", "quoted_id", "run", "author", "recalled_at"),
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportForm:
+    """One kind of file. ``head`` is written once; ``write`` makes the text of some rows."""
+
+    content_type: str
+    suffix: str
+    head: Callable[[ChatSession], str]
+    write: Callable[[Iterable[Row]], str]
+
+
+async def stream_chat(session: ChatSession, form: ExportForm) -> AsyncIterator[str]:
+    """The file in pieces, from the oldest message to the newest, read as it is sent: a large chat
+    takes no more memory than a small one."""
+    yield form.head(session)
+    after = 0
+    while rows := await sync_to_async(_load_rows)(session.pk, after):
+        after = rows[-1]["id"]
+        yield form.write(rows)
+
+
+def _load_rows(session_pk: int, after: int) -> list[Row]:
+    found = Message.objects.filter(session=session_pk, pk__gt=after).order_by("pk")
+    return [_row(message) for message in found.defer("segments", "raw", "header")[:BATCH]]
+
+
+def _row(message: Message) -> Row:
+    values = (
+        *(message.pk, message.created_at.isoformat(), message.direction),
+        *(message.sender_id, message.sender_name, message.text, message.media_text),
+        *(message.state, message.reason, message.message_id, message.quoted_id or ""),
+        *(message.run_id, message.author or ""),
+        message.recalled_at.isoformat() if message.recalled_at else "",
+    )
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def _write_jsonl(rows: Iterable[Row]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _write_csv(rows: Iterable[Row]) -> str:
+    table = io.StringIO()
+    csv.writer(table).writerows([escape_formula(value) for value in row.values()] for row in rows)
+    return table.getvalue()
+
+
+def _csv_head(session: ChatSession) -> str:
+    return "\ufeff" + ",".join(FIELDS) + "\r\n"
+
+
+def _markdown_head(session: ChatSession) -> str:
+    return f"# {_plain(str(session))}\n\n{session.account} · {session.key}\n"
+
+
+def _write_markdown(rows: Iterable[Row]) -> str:
+    return "".join(map(_markdown_message, rows))
+
+
+def _markdown_message(row: Row) -> str:
+    at = timezone.localtime(timezone.datetime.fromisoformat(row["at"]))
+    who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else _("bot")
+    if row["author"]:
+        who = f"{who} ({row['author']})"
+    # Quoted, so that nothing in the words is a heading, a picture or HTML of the file itself.
+    said = "\n".join(f">     {line}" for line in f"{row['text']}{row['media_text']}".splitlines())
+    return f"\n**{_plain(str(who))}** {at:%Y-%m-%d %H:%M:%S}\n\n{said}\n"
+
+
+def _plain(text: str) -> str:
+    """``text`` without what Markdown would read as more than words."""
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+-.!|~&" else sign for sign in text)
+
+
+FORMS = {
+    "jsonl": ExportForm("application/x-ndjson", "jsonl", lambda session: "", _write_jsonl),
+    "csv": ExportForm("text/csv; charset=utf-8", "csv", _csv_head, _write_csv),
+    "markdown": ExportForm("text/markdown; charset=utf-8", "md", _markdown_head, _write_markdown),
+}

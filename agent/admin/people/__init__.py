@@ -1,0 +1,1 @@
+"""Pages of the people who write to the bot."""

@@ -1,0 +1,92 @@
+"""Erasing a person, in steps that can be broken off and gone on with, with a receipt."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from agent.domain.operator_acts import ActKind
+from agent.models import ErasureReceipt, Message, PersonaChoice
+from agent.privacy.person import Person, find_chats
+from agent.privacy.phases import EraseBatch
+from agent.record.expiry import OPEN
+from agent.record.operator_acts import author_name, record_act
+
+#: Rows of kinds that are only counted, at most.
+MOST_COUNTED = 10_000
+
+
+@transaction.atomic
+def begin_erasure(person: Person, author: User) -> ErasureReceipt:
+    """A receipt for what is going to be erased; the one that was not finished, where there is
+    one."""
+    receipt, _is_new = ErasureReceipt.objects.get_or_create(
+        person_hash=person.hash,
+        finished_at=None,
+        defaults={
+            "at": timezone.now(),
+            "author_name": author_name(author),
+            "progress": {
+                "person": person.person_id,
+                "platform": person.platform,
+                "chats": find_chats(person),
+                "phase": 0,
+                "after": 0,
+            },
+        },
+    )
+    record_act(ActKind.ERASE, None, author, detail=f"#{receipt.pk}")
+    return receipt
+
+
+def continue_erasure(
+    receipt: ErasureReceipt,
+    phases: Sequence[EraseBatch],
+    remove_files: Callable[[Sequence[str]], None],
+    seconds: float,
+) -> bool:
+    """Erase batch by batch for about ``seconds``; whether nothing is left to do.
+
+    Each batch is one transaction with its count in the receipt: whatever breaks it off, the next
+    call goes on behind it. ``remove_files`` removes copies by their hashes once their rows are
+    gone; what it leaves has no row, and is found by the retention of copies.
+    """
+    end = time.monotonic() + seconds
+    while receipt.finished_at is None:
+        with transaction.atomic():
+            receipt = ErasureReceipt.objects.select_for_update().get(pk=receipt.pk)
+            files = _erase_batch(receipt, phases) if receipt.finished_at is None else []
+        remove_files(files)
+        if time.monotonic() > end:
+            break
+    return receipt.finished_at is not None
+
+
+def _erase_batch(receipt: ErasureReceipt, phases: Sequence[EraseBatch]) -> list[str]:
+    """Erase the next batch of ``receipt``, and note it there; the hashes of files to remove."""
+    progress = receipt.progress
+    person = Person(progress["person"], progress["platform"])
+    batch = phases[progress["phase"]](person, progress["chats"], progress["after"])
+    receipt.counts = dict(Counter(receipt.counts) + Counter(batch.counts))
+    progress["after"] = batch.after or 0
+    if batch.after is None:
+        progress["phase"] += 1
+    if progress["phase"] == len(phases):
+        receipt.kept, receipt.progress = _count_kept(person), {}
+        receipt.finished_at = timezone.now()
+    receipt.save()
+    return batch.files
+
+
+def _count_kept(person: Person) -> dict[str, int]:
+    """What is still on record of the person, by kind: what is just being worked on, and what
+    operators decided."""
+    unsettled = Message.objects.filter(sender_id=person.person_id, state__in=OPEN).order_by()
+    kept = {
+        "unsettled": unsettled[:MOST_COUNTED].count(),
+        "persona_choices": PersonaChoice.objects.filter(user_id=person.person_id).count(),
+    }
+    return {kind: count for kind, count in kept.items() if count}

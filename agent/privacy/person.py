@@ -1,0 +1,51 @@
+"""One person, as the record knows people, and where it holds something of that person."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from django.conf import settings
+from django.db.models import Q, TextField, Value
+from django.db.models.functions import Cast
+from django.db.models.lookups import Contains
+
+from agent.models import ChatSession, Message
+from agent.record.compiled_sql import Field
+
+#: Chats of one person that are looked through.
+MOST_CHATS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person on one platform, by the id that clients give."""
+
+    person_id: str
+    platform: str = "onebot"
+
+    @property
+    def hash(self) -> str:
+        """What a receipt holds instead of the id."""
+        text = f"{self.platform}:{self.person_id}".encode()
+        return hmac.new(settings.SECRET_KEY.encode(), text, hashlib.sha256).hexdigest()
+
+
+def find_chats(person: Person) -> list[int]:
+    """The chats in which the person said something, and the private ones with the person."""
+    said = Message.objects.filter(sender_id=person.person_id, session__platform=person.platform)
+    private = ChatSession.objects.filter(
+        platform=person.platform, kind=ChatSession.Kind.PRIVATE, peer_id=person.person_id
+    )
+    found = set(said.order_by().values_list("session_id", flat=True).distinct()[:MOST_CHATS])
+    return sorted(found | set(private.values_list("pk", flat=True)))
+
+
+def mentions_person(person: Person, *columns: str) -> Q:
+    """Of rows in one of whose JSON ``columns`` the person's id stands. It may be part of another
+    number: what is erased by this are copies, of which rather too many go than too few."""
+    field: Field = TextField()
+    return reduce(
+        or_, (Q(Contains(Cast(name, field), Value(person.person_id))) for name in columns)
+    )

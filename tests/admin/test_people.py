@@ -1,0 +1,77 @@
+"""People: found by name, one page each, and erased by those who may."""
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from agent.models import ChatGrant, ErasureReceipt, Message
+from tests.admin.record import chat, logged_in, page, said
+
+ONE, EVIL = "71000001", "<b>x</b>"
+
+
+def test_people_are_found_by_name_and_by_number(browser: Client):
+    said(chat("900"), sender_id=ONE, sender_name="木木")
+    said(chat("901"), sender_id="72000002", sender_name=EVIL)
+    assert ONE in page(browser, "/admin/people/?q=木")
+    assert "72000002" not in page(browser, "/admin/people/?q=木")
+    assert "木木" in page(browser, f"/admin/people/?q={ONE}")
+    everybody = page(browser, "/admin/people/")
+    assert ONE in everybody
+    assert "&lt;b&gt;x" in everybody
+    assert "Nobody is called that" in page(browser, "/admin/people/?q=nobody")
+
+
+def test_a_persons_page_leads_to_the_chats_and_notes(browser: Client):
+    session = chat("900", title="Garden")
+    said(session, sender_id=ONE, sender_name="木木")
+    said(session, sender_id=ONE, sender_name="木头")
+    text = page(browser, f"/admin/people/{ONE}/")
+    assert "木头 · 木木" in text
+    assert f"/admin/agent/chatsession/{session.pk}/change/" in text
+
+
+def test_an_owner_of_one_chat_meets_its_people_alone(db: None):
+    client = logged_in("chat_owner")
+    mine, other = chat("900"), chat("901", title="Elsewhere")
+    said(mine, sender_id=ONE, sender_name="木木")
+    said(other, sender_id=ONE, sender_name="Secret name")
+    said(other, sender_id="72000002", sender_name="Bob")
+    ChatGrant.objects.create(
+        user_id=client.session["_auth_user_id"], account="10001", chat="group:900"
+    )
+    text = page(client, "/admin/people/") + page(client, f"/admin/people/{ONE}/")
+    assert "木木" in text
+    for hidden in ("Secret name", "Elsewhere", "Bob", "Erase this person"):
+        assert hidden not in text
+    assert client.get("/admin/people/72000002/").status_code == 404
+    assert client.post(f"/admin/people/{ONE}/erase/", {"typed": ONE}).status_code == 403
+
+
+def test_erasing_takes_the_number_once_more_and_ends_with_a_receipt(browser: Client):
+    said(chat("900"), "words", sender_id=ONE, sender_name="木木")
+    browser.post(f"/admin/people/{ONE}/erase/", {"typed": "7"})
+    assert Message.objects.exists()
+    answer = browser.post(f"/admin/people/{ONE}/erase/", {"typed": ONE})
+    assert not Message.objects.exists()
+    receipt = ErasureReceipt.objects.get()
+    text = page(browser, answer["Location"])
+    assert "messages, with the answers to them: 1" in text
+    assert ONE not in text
+    assert f"/admin/people/receipts/{receipt.pk}/" in page(browser, f"/admin/people/{ONE}/")
+
+
+@pytest.mark.parametrize("group", ["viewer", "chat_owner"])
+def test_who_may_not_erase_sees_no_button_and_no_receipt(db: None, group: str):
+    said(chat("900"), sender_id=ONE)
+    client = logged_in(group)
+    assert client.post(f"/admin/people/{ONE}/erase/", {"typed": ONE}).status_code == 403
+    assert client.get("/admin/people/receipts/1/").status_code == 403
+    assert Message.objects.exists()
+
+
+def test_without_a_permission_there_are_no_people(db: None):
+    client = logged_in("viewer")
+    Group.objects.get(name="viewer").permissions.clear()
+    assert client.get("/admin/people/").status_code == 403
+    assert client.get(f"/admin/people/{ONE}/").status_code == 403
