@@ -9,12 +9,14 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
+from agent.admin.error_words import explain_error
 from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
 from agent.llm.environment_endpoints import environment_endpoints
 from agent.models import EndpointStatus, ModelEndpoint
 from agent.record.endpoints import ABILITY_COLUMNS, load_endpoint_table
 from tools.admin.record_pages import clamp_text, format_moment, render_badge
+from tools.text.visible import escape_invisible_chars
 
 FACTOR_NOTED = 0.1
 """A token_factor that is nearer to 1 is not worth a word."""
@@ -60,17 +62,28 @@ def describe_state(row: ModelEndpoint) -> str:
     if status.refused_keys:
         numbers = ", ".join(str(number + 1) for number in status.refused_keys)
         parts.append(render_badge("failed", _("refused keys: %s") % numbers))
-    if _has_failed(status) and status.error:
+    if has_failed(status) and status.error:
         moment = format_moment(status.error_at) if status.error_at else ""
-        parts.append(format_html("{}{}", clamp_text(status.error[:500]), moment))
+        told = explain_error(status.error)
+        parts.append(format_html("{}{}", clamp_text(told.sentence[:500]), moment))
+        parts.append(describe_raw_error(told.raw))
     return mark_safe(" ".join(parts))  # noqa: S308 - made by format_html alone
+
+
+def describe_raw_error(raw: str) -> str:
+    """The text on record, folded, as HTML; "" for none."""
+    if not raw:
+        return ""
+    shown = escape_invisible_chars(raw[:500], keep="\n")
+    words = _("As recorded")
+    return format_html("<details><summary>{}</summary>{}</details>", words, shown)
 
 
 def _badge(status: EndpointStatus) -> str:
     if status.rests_until and status.rests_until > timezone.now():
         until = timezone.localtime(status.rests_until).strftime("%H:%M:%S")
         return render_badge("waiting", _("rests until %s") % until)
-    if _has_failed(status):
+    if has_failed(status):
         return render_badge("failed", _("failed"))
     if status.answered_at is None:
         return render_badge("off", _("not asked yet"))
@@ -78,7 +91,8 @@ def _badge(status: EndpointStatus) -> str:
     return format_html("{} {}", badge, format_moment(status.answered_at))
 
 
-def _has_failed(status: EndpointStatus) -> bool:
+def has_failed(status: EndpointStatus) -> bool:
+    """Whether what it was asked last came to nothing."""
     if status.error_at is None:
         return False
     return status.answered_at is None or status.error_at > status.answered_at

@@ -29,6 +29,7 @@ from agent.llm.probe_words import ProbeLine, describe_probe, question_words
 from agent.llm.refusals import RefusalKind
 from agent.models import ModelEndpoint
 from agent.runtime import serving
+from tools.text.error_words import explain_network_error
 
 MOST_TESTED = 5
 """Endpoints that the action of the list tests."""
@@ -105,7 +106,7 @@ class EndpointTestAdmin(EndpointModelsAdmin):
         return self._results(request, rows[:MOST_TESTED])
 
     def _results(self, request: HttpRequest, rows: list[ModelEndpoint]) -> HttpResponse:
-        tried = [self._try(request, row) for row in rows]
+        tried = [self.try_row(request, row) for row in rows]
         page = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -116,7 +117,8 @@ class EndpointTestAdmin(EndpointModelsAdmin):
         }
         return TemplateResponse(request, "admin/agent/modelendpoint/test.html", page)
 
-    def _try(self, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
+    def try_row(self, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
+        """Ask the stored ``row``; what came of it is on record."""
         started_at = timezone.now()
         try:
             endpoint = row_endpoint(row)
@@ -130,8 +132,8 @@ class EndpointTestAdmin(EndpointModelsAdmin):
             return TriedEndpoint(row, None, [ProbeLine("fail", line) for line in words], [], [])
         run_pk = record_probe(row, report, request.user.get_username(), started_at)
         row.refresh_from_db()
-        alike = _alike(request.user, report)
-        lines, learnt = describe_probe(report), list(list_learnt(row))
+        alike = list_alike(request.user, report)
+        lines, learnt = describe_report(report), list(list_learnt(row))
         found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
         self.log_change(request, row, gettext("Tested: %(outcome)s") % {"outcome": found.outcome})
         return found
@@ -155,6 +157,19 @@ class EndpointTestAdmin(EndpointModelsAdmin):
         return None
 
 
+def describe_report(report: ProbeReport) -> list[ProbeLine]:
+    """What ``report`` shows; of a connection that failed, how it did, which the endpoint's own
+    words tell."""
+    lines = describe_probe(report)
+    told = explain_network_error(report.words) if report.fault == RefusalKind.DOWN else None
+    if told is None:
+        return lines
+    return [
+        line._replace(text=told.sentence, advice=told.advice) if line.level == "fail" else line
+        for line in lines
+    ]
+
+
 def run_probe(endpoint: Endpoint) -> ProbeReport:
     """Ask ``endpoint`` on the loop that serves, where the calls are counted as any others; where
     none does, on one made for it."""
@@ -168,7 +183,7 @@ def _permit(user: Any, endpoint: Endpoint) -> None:
         raise ModelsUnknown({"base_url": [words]})
 
 
-def _alike(user: Any, report: ProbeReport) -> list[str]:
+def list_alike(user: Any, report: ProbeReport) -> list[str]:
     """Models of the endpoint that may be meant by one that it does not know."""
     if report.fault != RefusalKind.UNKNOWN_MODEL:
         return []

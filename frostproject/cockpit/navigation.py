@@ -38,7 +38,7 @@ NAVIGATION: tuple[Group, ...] = (
         _("Today"),
         (
             Place("admin:index", _("Overview")),
-            Place("admin:start", _("First steps")),
+            Place("admin:start", _("First steps"), "onebot.change_bot"),
             "agent.Approval",
             "agent.NoteProposal",
             Place("admin:playground", _("Playground"), "agent.use_playground"),

@@ -10,6 +10,7 @@ from django.utils.module_loading import import_string
 
 View = Callable[..., HttpResponseBase]
 
+START = "frostproject.cockpit.start"
 PLAYGROUND = "onebot.playground.pages"
 PEOPLE = "frostproject.cockpit.people"
 
@@ -40,6 +41,11 @@ class CockpitPage:
 
 
 PAGES: tuple[CockpitPage, ...] = (
+    CockpitPage("start/", "start", f"{START}.start_page"),
+    CockpitPage("start/live/", "start_live", f"{START}.live_part"),
+    CockpitPage("start/client/", "start_client", f"{START}.client_part"),
+    CockpitPage("start/model/", "start_model", f"{START}.model_part"),
+    CockpitPage("start/checks/", "start_checks", f"{START}.checks_part"),
     CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page"),
     CockpitPage("playground/", "playground", "frostproject.cockpit.playground.page"),
     CockpitPage("playground/token/", "playground_token", f"{PLAYGROUND}.playground_token"),

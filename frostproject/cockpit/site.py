@@ -4,11 +4,17 @@ from typing import Any
 
 from django.contrib.staticfiles import finders
 from django.http import HttpRequest
-from django.urls import URLPattern, URLResolver, path
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.module_loading import import_string
 
 from frostproject.cockpit.navigation import current_group, list_groups
 from frostproject.cockpit.pages import PAGES
+from frostproject.signin import factors
 from frostproject.signin.admin_site import FrostAdminSite
+
+#: By its path, as pages are: it knows tables.
+LEADS_TO_START = "frostproject.cockpit.start_steps.leads_to_start"
 
 
 class CockpitSite(FrostAdminSite):
@@ -19,6 +25,22 @@ class CockpitSite(FrostAdminSite):
             path(page.route, self.admin_view(page.bound_to(self)), name=page.name) for page in PAGES
         ]
         return own + super().get_urls()
+
+    def login(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        """As everywhere; who can set up an installation that cannot answer yet is led to where that
+        is done."""
+        answer: HttpResponseBase = super().login(request, extra_context)
+        is_in = request.method == "POST" and answer.status_code == 302
+        if (
+            is_in
+            and answer.headers["Location"] == reverse("admin:index")
+            and not factors.has_second_factor(request.user)
+            and import_string(LEADS_TO_START)(request.user)
+        ):
+            answer.headers["Location"] = reverse("admin:start")
+        return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)

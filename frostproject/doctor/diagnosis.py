@@ -48,23 +48,31 @@ class FindingLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One checked item: its state, and how to fix it."""
+    """One checked item: its state, and how to fix it; ``page`` is the address in the admin where
+    that is done, "" for none. ``said`` is what the other side said, as it said it."""
 
     level: FindingLevel
     text: str
     advice: str = ""
+    page: str = ""
+    said: str = ""
+
+    @property
+    def line(self) -> str:
+        """The text with what was said."""
+        return f"{self.text} {self.said}".strip()
 
 
 def ok_finding(text: str) -> Finding:
     return Finding(FindingLevel.OK, text)
 
 
-def note_finding(text: str, advice: str = "") -> Finding:
-    return Finding(FindingLevel.NOTE, text, advice)
+def note_finding(text: str, advice: str = "", page: str = "") -> Finding:
+    return Finding(FindingLevel.NOTE, text, advice, page)
 
 
-def warn_finding(text: str, advice: str) -> Finding:
-    return Finding(FindingLevel.WARN, text, advice)
+def warn_finding(text: str, advice: str, page: str = "") -> Finding:
+    return Finding(FindingLevel.WARN, text, advice, page)
 
 
 def fail_finding(text: str, advice: str) -> Finding:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import DatabaseError, connection
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agent.runtime.database import DatabaseRefused, check_migrations
@@ -66,7 +67,10 @@ def _hindrances(server: McpServer) -> Iterator[Finding]:
             "name": server.name,
             "reason": line,
         }
-        yield warn_finding(text, _("Mend it on its page in the admin, or switch it off there."))
+        page = reverse("admin:tools_mcpserver_change", args=(server.pk,))
+        yield warn_finding(
+            text, _("Mend it on its page in the admin, or switch it off there."), page
+        )
 
 
 def _refusal(url: str) -> str:

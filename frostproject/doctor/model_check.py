@@ -6,10 +6,12 @@ Each is tried as the admin's *Test* tries it (:mod:`agent.llm.probe`).
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from django.db import DatabaseError, connection
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agent.domain.endpoint import Endpoint
@@ -60,6 +62,7 @@ def check_models(seconds: float = MODEL_SECONDS) -> Iterator[Finding]:
         yield note_finding(
             _("No model is set: the built-in demo model answers."),
             _("Set one in the admin under “Model endpoints”, or UPSTREAM_ENDPOINT in .env."),
+            page=reverse("admin:agent_modelendpoint_add"),
         )
     reports = [_probe(one, seconds) for one in endpoints]
     is_answered = any(
@@ -69,9 +72,8 @@ def check_models(seconds: float = MODEL_SECONDS) -> Iterator[Finding]:
         is_needed = endpoint_key(report.endpoint) in chat and not is_answered
         for finding in judge_report(report):
             is_fail = finding.level is FindingLevel.FAIL
-            yield (
-                warn_finding(finding.text, finding.advice) if is_fail and not is_needed else finding
-            )
+            is_minor = is_fail and not is_needed
+            yield replace(finding, level=FindingLevel.WARN) if is_minor else finding
     if chat and not is_answered:
         yield fail_finding(
             _("No endpoint answers chats."), _("Mend one of them, or add another in the admin.")
@@ -103,6 +105,7 @@ def judge_report(report: ProbeReport) -> Iterator[Finding]:
     endpoint, shown = report.endpoint, name_endpoint(report.endpoint)
     if endpoint.environment == "CODER":
         shown = _("Coder subagent: %s") % shown
+    page = reverse("admin:agent_modelendpoint_change", args=(endpoint.pk,)) if endpoint.pk else ""
     seconds = sum(call.seconds for call in report.calls)
     if report.works and report.calls:
         words = _("The model %(model)s answered within %(seconds).1f s.")
@@ -110,10 +113,10 @@ def judge_report(report: ProbeReport) -> Iterator[Finding]:
     for line in describe_probe(report):
         text = f"{shown}: {line.text}"
         if line.level == "fail":
-            said = _excerpt(report.words)
-            yield fail_finding(f"{text} {said}".strip(), _advice(report, line.advice))
+            said, advice = _excerpt(report.words), _advice(report, line.advice)
+            yield Finding(FindingLevel.FAIL, text, advice, page, said)
         elif line.level == "warn":
-            yield warn_finding(text, line.advice)
+            yield warn_finding(text, line.advice, page)
 
 
 def name_endpoint(endpoint: Endpoint) -> str:

@@ -22,6 +22,7 @@ from frostproject.doctor.diagnosis import (
     ok_finding,
     warn_finding,
 )
+from onebot.connections.refusals import CHECK_AGENT
 
 #: Time for the server's own pages, in seconds.
 SERVER_SECONDS = 10.0
@@ -188,7 +189,8 @@ def _refused(status: int, token: str) -> Finding:
 
 async def _wrong_token(session: aiohttp.ClientSession, address: str) -> Finding:
     try:
-        async with session.ws_connect(address, headers=_bearer(secrets.token_hex())):
+        headers = {**_bearer(secrets.token_hex()), "User-Agent": CHECK_AGENT}
+        async with session.ws_connect(address, headers=headers):
             pass
     except (aiohttp.ClientError, TimeoutError):
         return ok_finding(_("A wrong token is refused."))

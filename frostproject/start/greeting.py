@@ -32,6 +32,8 @@ def _lines(address: ListenAddress | None) -> Iterator[str]:
     if hosts:
         served = [host for host in hosts if _is_served_admin(host)]
         yield _("Admin:") + "".join(f"\n  http://{host}:{port}/admin/" for host in served or hosts)
+        start = f"http://{(served or hosts)[0]}:{port}/admin/start/"
+        yield _("First steps, in a browser:") + f"\n  {start}"
         yield _("Reverse WebSocket URL for the OneBot client:") + "".join(
             f"\n  ws://{host}:{port}/ws/frostagent" for host in hosts
         )

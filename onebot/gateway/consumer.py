@@ -24,6 +24,7 @@ from onebot.connections.handshake import (
     account_refusal,
     judge_handshake,
 )
+from onebot.connections.refusals import CHECK_AGENT, refused_clients
 from onebot.gateway.gateway import Gateway
 from onebot.gateway.playground_watch import is_open, watch
 from onebot.protocol.actions import ActionResponse
@@ -58,6 +59,8 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         handshake = Handshake.from_scope(scope)
         verdict = judge_handshake(handshake, self.gateway.admission)
         if isinstance(verdict, HandshakeRefused):
+            if handshake.headers.get("user-agent") != CHECK_AGENT:
+                refused_clients.note(handshake.peer, verdict.reason)
             limit.warn(
                 (handshake.peer, verdict.reason),
                 "Refused a client at %s: %s",
@@ -159,6 +162,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         if not self.socket.is_open:
             return False
         if refusal := account_refusal(self_id, self.socket.keys, self.gateway.admission.accounts):
+            refused_clients.note("", refusal)
             limit.warn(("account", self_id), "Closed a connection: %s", refusal)
             await self.socket.close(FORBIDDEN)
             return False
@@ -171,6 +175,7 @@ async def refuse_websocket(scope: dict[str, Any], receive: Receive, send: Send) 
     """A WebSocket on a path that is none: refused like any other."""
     await receive()
     path, peer = str(scope.get("path", ""))[:100], Handshake.from_scope(scope).peer
+    refused_clients.note(peer, f"there is no WebSocket at {path}; use /ws/frostagent")
     limit.warn(
         ("path", peer),
         "Refused a client at %s: there is no WebSocket at %s; use /ws/frostagent",

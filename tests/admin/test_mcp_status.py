@@ -50,8 +50,17 @@ def test_the_list_tells_state_tools_latency_and_error(chief: Client):
     assert "closed by &lt;peer&gt;" in text
 
 
+def test_a_server_that_was_just_saved_is_being_connected_to(chief: Client):
+    address()
+    text = page(chief, SERVERS)
+    assert "connecting" in text
+    assert "no server process runs" not in text
+
+
 def test_processes_that_went_silent_count_no_more(chief: Client):
     server = address()
+    saved_at = timezone.now() - timedelta(hours=1)
+    McpServer.objects.filter(pk=server.pk).update(updated_at=saved_at)
     status(server, seconds_ago=61, tools=TOOLS, error="old trouble")
     text = row_of(chief)
     assert "no server process runs" in text

@@ -4,15 +4,14 @@ import sys
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from frostproject.doctor import diagnosis, exposure, mcp_check, model_check, probes
+from frostproject.doctor import diagnosis
+from frostproject.doctor.checks import CHECKS, own_url
 from frostproject.doctor.diagnosis import Finding, FindingLevel
 
 
@@ -52,27 +51,13 @@ class Command(BaseCommand):
             FindingLevel.WARN: self.style.WARNING,
             FindingLevel.FAIL: self.style.ERROR,
         }
-        token = settings.ONEBOT_ACCESS_TOKEN
-        checks = (
-            diagnosis.check_installation(),
-            exposure.check_exposure(),
-            mcp_check.check_mcp_servers(),
-            model_check.check_models(),
-        )
-        for finding in chain(*checks, probes.probe_server(url, token)):
+        for finding in (found for check in CHECKS for found in check.find(url)):
             style = styles.get(finding.level, str)
-            self.stdout.write(f"{style(f'{finding.level:4}')} {finding.text}")
+            self.stdout.write(f"{style(f'{finding.level:4}')} {finding.line}")
             if finding.advice:
                 self.stdout.write(f"     -> {finding.advice}")
             self.stdout.flush()
             yield finding
-
-
-def own_url() -> str:
-    """Where the server of these settings would be, from this machine."""
-    host, port = settings.WS_LISTEN_ADDR
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def base_url(text: str) -> str:

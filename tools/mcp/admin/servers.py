@@ -36,6 +36,7 @@ from tools.mcp.validation import check_server_row, decrypt_field
 from tools.models import McpServer
 from tools.secrets.masked import MASK
 from tools.secrets.url_masking import mask_command, mask_url
+from tools.text.error_words import explain_network_error
 from tools.text.readable import drop_surrogates, shorten_text
 
 #: Tools that the result of a test shows.
@@ -186,6 +187,8 @@ class McpServerAdmin(McpExchangeAdmin):
     @admin.display(description=_("last error"))
     def error(self, server: Any) -> str:
         text, at = newest_error(server.living) if server.enabled else ("", None)
+        told = explain_network_error(text)
+        text = told.sentence if told else text
         return (
             format_html("{}{}", clamp_text(text), format_moment(at) if at else "") if text else "-"
         )

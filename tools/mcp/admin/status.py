@@ -71,6 +71,8 @@ def state_badges(server: McpServer, living: Sequence[McpServerStatus]) -> str:
     """The states of a server in a list, each once with the number of processes that are in it."""
     if not server.enabled:
         return render_badge("off", gettext("switched off"))
+    if not living and timezone.now() - server.updated_at < FRESH:
+        return _state_badge(_State.CONNECTING)
     if not living:
         return render_badge("off", gettext("no server process runs"))
     states = [status.state for status in living]

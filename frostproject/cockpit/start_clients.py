@@ -1,0 +1,252 @@
+"""What to enter in a OneBot client so that it connects here: for each client its steps and, where
+it has a file, its configuration. Pure.
+
+The names of settings are those of NapCat's and LLBot's web pages and files, of Lagrange's
+``appsettings.json`` and of go-cqhttp's ``config.yml``, as docs/clients.md has them.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+PATH = "/ws/frostagent"
+#: What stands for the token until it is shown.
+HIDDEN = "••••••••••••••••"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+DOCKER_HOST = "host.docker.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a client can run, seen from here."""
+
+    name: str
+    title: str | Promise
+
+
+PLACES = (
+    Place("here", gettext_lazy("On the same machine")),
+    Place("docker", gettext_lazy("In Docker on the same machine")),
+    Place("elsewhere", gettext_lazy("On another machine")),
+)
+
+
+class ClientSetting(NamedTuple):
+    """One field of a client's page: what it is called there, and what to enter."""
+
+    name: str
+    value: str
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGuide:
+    """A client, and how it is set up; ``configure`` writes its file from address and token."""
+
+    name: str
+    title: str
+    steps: Callable[[], Sequence[str]]
+    settings: Callable[[str, str], Sequence[ClientSetting]]
+    file: str
+    configure: Callable[[str, str], str]
+
+
+def client_address(scheme: str, host: str, place: str, own: Sequence[str]) -> str:
+    """The address for a client at ``place``; ``host`` is the one that the browser asks, with its
+    port, and ``own`` are the names and addresses of this machine.
+
+    A browser that asks this machine by a loopback name does not know the one that others need.
+    """
+    parts = urlsplit(f"//{host}")
+    port = f":{parts.port}" if parts.port else ""
+    is_loopback = (parts.hostname or "") in LOOPBACK
+    if place == "docker" and is_loopback:
+        return f"{scheme}://{DOCKER_HOST}{port}{PATH}"
+    if place == "elsewhere" and is_loopback:
+        found = next(
+            (
+                name
+                for name in own
+                if name.replace(".", "").isdigit() and not name.startswith("127.")
+            ),
+            "",
+        )
+        return f"{scheme}://{found or _('ADDRESS-OF-THIS-MACHINE')}{port}{PATH}"
+    if place == "here" and parts.hostname == "localhost":
+        host = f"127.0.0.1{port}"  # some clients try ::1 first, where nothing listens
+    return f"{scheme}://{host}{PATH}"
+
+
+def _napcat_file(url: str, token: str) -> str:
+    client = {
+        "enable": True,
+        "name": "frostagent",
+        "url": url,
+        "reportSelfMessage": False,
+        "messagePostFormat": "array",
+        "token": token,
+        "debug": False,
+        "heartInterval": 30000,
+        "reconnectInterval": 5000,
+    }
+    return _json({"network": {"websocketClients": [client]}})
+
+
+def _llbot_file(url: str, token: str) -> str:
+    connection = {
+        "type": "ws-reverse",
+        "enable": True,
+        "url": url,
+        "token": token,
+        "messageFormat": "array",
+        "heartInterval": 30000,
+        "reportSelfMessage": False,
+        "reportOfflineMessage": False,
+        "debug": False,
+    }
+    return _json({"ob11": {"enable": True, "connect": [connection]}})
+
+
+def _lagrange_file(url: str, token: str) -> str:
+    parts = urlsplit(url)
+    implementation = {
+        "Type": "ReverseWebSocket",
+        "Host": parts.hostname or "",
+        "Port": parts.port or (443 if parts.scheme == "wss" else 80),
+        "Suffix": parts.path,
+        "ReconnectInterval": 5000,
+        "HeartBeatInterval": 5000,
+        "HeartBeatEnable": True,
+        "AccessToken": token,
+    }
+    return _json({"Implementations": [implementation]})
+
+
+def _gocq_file(url: str, token: str) -> str:
+    quoted = token.replace("'", "''")
+    return f"""message:
+  post-format: array
+  report-self-message: false
+
+default-middlewares: &default
+  access-token: '{quoted}'
+
+servers:
+  - ws-reverse:
+      universal: {url}
+      reconnect-interval: 3000
+      middlewares:
+        <<: *default
+"""
+
+
+def _in_query(token: str) -> str:
+    return token if token == HIDDEN else quote(token, safe="")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _no_settings(_url: str, _token: str) -> Sequence[ClientSetting]:
+    return ()
+
+
+GUIDES = (
+    ClientGuide(
+        "napcat",
+        "NapCat",
+        lambda: (
+            _("Open NapCat's WebUI → Network → New → WebSocket client."),
+            _("Switch it on, and enter what stands below. The message format is “array”."),
+            _("Save. It dials by itself, and tries again every few seconds."),
+        ),
+        lambda url, token: (
+            ClientSetting("URL", url),
+            ClientSetting("Token", token, is_secret=True),
+            ClientSetting("messagePostFormat", "array"),
+            ClientSetting("heartInterval", "30000"),
+            ClientSetting("reconnectInterval", "5000"),
+        ),
+        "config/onebot11_QQ.json",
+        _napcat_file,
+    ),
+    ClientGuide(
+        "llbot",
+        "LLBot (LLOneBot)",
+        lambda: (
+            _("Open LLBot's WebUI → OneBot 11 → add a reverse WebSocket (ws-reverse)."),
+            _("Switch on OneBot 11 as a whole and this connection, and enter what stands below."),
+            _("Save. It dials by itself, and tries again every few seconds."),
+        ),
+        lambda url, token: (
+            ClientSetting("url", url),
+            ClientSetting("token", token, is_secret=True),
+            ClientSetting("messageFormat", "array"),
+            ClientSetting("heartInterval", "30000"),
+            ClientSetting("reportOfflineMessage", "false"),
+        ),
+        "config_QQ.json",
+        _llbot_file,
+    ),
+    ClientGuide(
+        "lagrange",
+        "Lagrange.OneBot",
+        lambda: (
+            _("Open appsettings.json beside the program; the address stands there in three parts."),
+            _("Put the part below in place of “Implementations”, and start it again."),
+            _("Lagrange V2 speaks Milky alone, which is no OneBot: take Lagrange.OneBot (V1)."),
+        ),
+        _no_settings,
+        "appsettings.json",
+        _lagrange_file,
+    ),
+    ClientGuide(
+        "go-cqhttp",
+        "go-cqhttp",
+        lambda: (
+            _("Open config.yml beside the program and take over the part below."),
+            _("Under “servers” leave nothing else, and start it again."),
+        ),
+        _no_settings,
+        "config.yml",
+        _gocq_file,
+    ),
+    ClientGuide(
+        "other",
+        gettext_lazy("another client"),  # type: ignore[arg-type] # words like the rest
+        lambda: (
+            _("Choose “WebSocket client” or “reverse WebSocket”, universal, OneBot 11."),
+            _("A client that takes an address alone is given the token behind it, as below."),
+        ),
+        lambda url, token: (
+            ClientSetting("URL", url),
+            ClientSetting("Token", token, is_secret=True),
+            ClientSetting(
+                _("URL with the token"),
+                f"{url}?access_token={_in_query(token)}",
+                is_secret=True,
+            ),
+        ),
+        "",
+        lambda _url, _token: "",
+    ),
+)
+
+
+def find_guide(name: str) -> ClientGuide:
+    """The guide of the client ``name``; NapCat's for one that is not known."""
+    return next((guide for guide in GUIDES if guide.name == name), GUIDES[0])
+
+
+def recognise_client(user_agent: str) -> str:
+    """What a connected client is called by people."""
+    known = (("LLOneBot", "LLBot"), ("Lagrange", "Lagrange.OneBot"), ("CQHttp", "go-cqhttp"))
+    found = next((title for sign, title in known if sign in user_agent), "")
+    return found or ("NapCat" if user_agent == "OneBot/11" else user_agent)

@@ -1,0 +1,117 @@
+"""What is entered on the start page itself: the default persona, and the owners of an account."""
+
+from typing import TYPE_CHECKING, cast
+
+from django import forms
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404, HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from agent.models import Persona
+from onebot.models import Bot
+from tools.admin.record_pages import parse_row_number
+from tools.admin.row_history import record_changes
+from tools.models.row_validation import check_ids, parse_ids
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Persona]
+else:
+    _Form = forms.ModelForm
+
+
+class PersonaStepForm(_Form):
+    """Name and prompt of the default persona; the rest is on its own page."""
+
+    class Meta:
+        model = Persona
+        fields = ("name", "prompt")
+        widgets = {"prompt": forms.Textarea(attrs={"rows": 5, "class": "vLargeTextField"})}  # noqa: RUF012 - Django's own way to say it
+        help_texts = {  # noqa: RUF012 - as above
+            "prompt": _("Who it is and how it talks. It counts from the next message on."),
+        }
+
+    def clean_prompt(self) -> str:
+        prompt: str = self.cleaned_data["prompt"]
+        if not prompt.strip():
+            raise ValidationError(_("Write at least a sentence about who it is."))
+        return prompt
+
+
+class OwnersStepForm(forms.Form):
+    """The owners of one account."""
+
+    owners = forms.CharField(
+        label=_("QQ numbers"),
+        max_length=2_000,
+        help_text=_("Your own number first; several with a space between."),
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+    )
+
+    def clean_owners(self) -> str:
+        text: str = self.cleaned_data["owners"]
+        if problem := check_ids(text):
+            raise ValidationError(problem)
+        return "\n".join(parse_ids(text))
+
+
+def persona_form(row: Persona, request: HttpRequest, prompt: str) -> PersonaStepForm:
+    """The form, filled in by ``request`` where that is what it posts; else ``prompt`` stands in an
+    empty one."""
+    if request.POST.get("step") == "persona":
+        return PersonaStepForm(request.POST, instance=row)
+    return PersonaStepForm(instance=row, initial={"prompt": row.prompt or prompt})
+
+
+def owners_form(bot: Bot, request: HttpRequest) -> OwnersStepForm:
+    """The same for the owners of ``bot``."""
+    if request.POST.get("step") == "owners" and request.POST.get("bot") == str(bot.pk):
+        return OwnersStepForm(request.POST, auto_id=f"id_{bot.pk}_%s")
+    owners = " ".join(parse_ids(bot.owners))
+    return OwnersStepForm(initial={"owners": owners}, auto_id=f"id_{bot.pk}_%s")
+
+
+def save_step(request: HttpRequest, site: AdminSite) -> bool:
+    """Store what ``request`` posts; False where it says something that cannot be. Raises
+    PermissionDenied and Http404."""
+    match request.POST.get("step"):
+        case "persona":
+            return _save_persona(request, site)
+        case "owners":
+            return _save_owners(request, site)
+        case _:
+            raise Http404
+
+
+def _save_persona(request: HttpRequest, site: AdminSite) -> bool:
+    row = Persona.objects.filter(is_default=True).first()
+    admin = site.get_model_admin(Persona)
+    if row is None:
+        raise Http404
+    if not admin.has_change_permission(request, row):
+        raise PermissionDenied
+    form = PersonaStepForm(request.POST, instance=row)
+    if not form.is_valid():
+        return False
+    with record_changes(cast("User", request.user), row):
+        form.save()
+    admin.log_change(request, row, [{"changed": {"fields": form.changed_data}}])
+    return True
+
+
+def _save_owners(request: HttpRequest, site: AdminSite) -> bool:
+    bot = Bot.objects.filter(pk=parse_row_number(request.POST.get("bot", ""))).first()
+    admin = site.get_model_admin(Bot)
+    if bot is None:
+        raise Http404
+    if not admin.has_change_permission(request, bot):
+        raise PermissionDenied
+    form = owners_form(bot, request)
+    if not form.is_valid():
+        return False
+    with record_changes(cast("User", request.user), bot):
+        bot.owners = form.cleaned_data["owners"]
+        bot.save(update_fields=["owners"])
+    admin.log_change(request, bot, [{"changed": {"fields": ["owners"]}}])
+    return True

@@ -1,0 +1,251 @@
+"""The start page: what checks itself off, what can be entered, and who sees what."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from agent.models import EndpointStatus, ModelEndpoint, Persona
+from frostproject.cockpit import start
+from frostproject.cockpit.check_desk import check_desk
+from frostproject.doctor.checks import Check
+from frostproject.doctor.diagnosis import Finding, FindingLevel
+from onebot.connections.refusals import refused_clients
+from onebot.models import Bot
+from tests.admin.endpoints import KEY, row
+from tests.admin.record import chat, page, said
+from tests.conftest import TOKEN
+from tests.probed_model import reads_meter
+from tests.scripted_model import ScriptedModel, fails
+
+START = "/admin/start/"
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh(settings: Any) -> Any:
+    settings.UPSTREAM_ENDPOINT = ""
+    refused_clients.forget()
+    yield
+    refused_clients.forget()
+    check_desk.forget()
+
+
+def states(client: Client) -> dict[str, str]:
+    return {step.name: step.state.value for step in client.get(START).context["steps"]}
+
+
+def test_a_new_installation_has_all_to_do(browser: Client):
+    assert set(states(browser).values()) == {"todo"}
+
+
+def test_each_step_checks_itself_off(browser: Client):
+    endpoint = row(can_chat=True)
+    Bot.objects.create(self_id="10001", online=True, owners="20002")
+    Persona.objects.filter(is_default=True).update(prompt="You are a cat.")
+    said(chat(), state="answered")
+    assert set(states(browser).values()) == {"done"}
+    EndpointStatus.objects.create(
+        pk=endpoint.pk, error="the endpoint answered 401: no", error_at=timezone.now()
+    )
+    Bot.objects.update(online=False)
+    said(chat(peer_id="9"), state="failed", detail="retcode 1404")
+    text = page(browser, START)
+    assert states(browser) | {"persona": "", "owners": ""} == {
+        "model": "wrong",
+        "client": "wrong",
+        "try": "wrong",
+        "persona": "",
+        "owners": "",
+    }
+    assert "refuses the key" in text
+    assert "does not know this action" in text
+
+
+def test_playgrounds_are_no_clients_and_their_answers_no_first_answer(browser: Client):
+    account = "9000000000000007"
+    Bot.objects.create(self_id=account, online=True)
+    said(chat(account=account), state="answered")
+    assert {states(browser)[name] for name in ("client", "owners", "try")} == {"todo"}
+
+
+# --- The client -----------------------------------------------------------------
+
+
+def test_the_token_is_shown_when_asked_for_and_only_by_post(browser: Client, settings: Any):
+    settings.ONEBOT_ACCESS_TOKEN = token = "a-token-that-is-long"
+    assert token not in page(browser, START)
+    assert token not in page(browser, f"{START}?shown=1")
+    shown = browser.post(f"{START}client/", {"client": "llbot", "shown": "1"}, headers=HTMX)
+    assert token in shown.text
+    assert "no-store" in shown["Cache-Control"]
+    assert browser.get(f"{START}client/").status_code == 405
+
+
+def test_who_may_not_change_bots_is_not_shown_the_token(db: None, settings: Any):
+    settings.ONEBOT_ACCESS_TOKEN = token = "a-token-that-is-long"
+    client = allowed("agent.add_modelendpoint", "agent.view_every_chat", "onebot.view_bot")
+    answer = client.post(f"{START}client/", {"shown": "1"}, headers=HTMX)
+    assert answer.status_code == 200
+    assert token not in answer.text
+
+
+def test_a_refused_client_is_told_of_in_words(browser: Client):
+    refused_clients.note("10.0.0.9", "the client presented a wrong access token")
+    refused_clients.note("10.0.0.9", "there is no WebSocket at /<b>\u202e; use /ws/frostagent")
+    text = page(browser, START)
+    assert "A client at 10.0.0.9 was refused: It showed a wrong access token." in text
+    assert "<b>" not in text.split("now-client")[1].split("</section>")[0].replace("<br>", "")
+    assert "\u202e" not in text
+    assert states(browser)["client"] == "wrong"
+
+
+def test_the_live_part_comes_only_when_something_has_changed(browser: Client):
+    first = browser.get(f"{START}live/")
+    seen = first.context["seen"]
+    assert browser.get(f"{START}live/", {"seen": seen}).status_code == 204
+    Bot.objects.create(self_id="10001", online=True)
+    changed = browser.get(f"{START}live/", {"seen": seen})
+    assert "10001" in changed.text
+    assert 'id="now-client"' in changed.text
+
+
+# --- The model ------------------------------------------------------------------
+
+
+def test_a_model_that_answers_is_kept(browser: Client, model: ScriptedModel):
+    model.answer_with(reads_meter)
+    entered = {"preset": "other", "key": KEY, "base_url": model.url, "model": "scripted"}
+    answer = browser.post(f"{START}model/", entered, headers=HTMX)
+    (made,) = ModelEndpoint.objects.filter(environment="")
+    assert (made.model, made.keys) == ("scripted", [KEY])
+    assert made.status.answered_at
+    assert answer["HX-Trigger"] == "start:changed"
+    assert KEY not in answer.text
+    assert states(browser)["model"] == "done"
+
+
+def test_a_model_that_fails_is_not_kept_unless_that_is_wished(
+    browser: Client, model: ScriptedModel
+):
+    model.script([fails(401)])
+    entered = {"preset": "other", "key": KEY, "base_url": model.url, "model": "scripted"}
+    answer = browser.post(f"{START}model/", entered, headers=HTMX)
+    assert "refuses the key" in answer.text
+    assert KEY not in answer.text
+    assert not ModelEndpoint.objects.filter(environment="").exists()
+    browser.post(f"{START}model/", entered | {"anyway": "1"}, headers=HTMX)
+    assert ModelEndpoint.objects.filter(environment="").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("entered", "words"),
+    [
+        ({}, "Choose a provider"),
+        ({"preset": "deepseek"}, "wants a key"),
+        ({"preset": "nonsense", "key": KEY, "model": "m"}, "nonsense"),
+        ({"preset": "deepseek", "key": "sk 中文"}, "key holds"),
+        ({"preset": "other", "key": KEY, "model": "m", "base_url": "ftp://x"}, "https://"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_kept(
+    browser: Client, entered: dict[str, str], words: str
+):
+    answer = browser.post(f"{START}model/", entered, headers=HTMX)
+    assert words in answer.text
+    assert not ModelEndpoint.objects.filter(environment="").exists()
+
+
+# --- Persona and owners ---------------------------------------------------------
+
+
+def test_name_and_prompt_of_the_persona_are_saved_with_their_author(browser: Client):
+    answer = browser.post(START, {"step": "persona", "name": "Mimi", "prompt": "You are a cat."})
+    assert answer["Location"] == f"{START}#step-persona"
+    assert Persona.objects.get(is_default=True).name == "Mimi"
+    assert "Name and prompt" in page(browser, START)
+    empty = browser.post(START, {"step": "persona", "name": "Mimi", "prompt": " "})
+    assert "Write at least a sentence" in empty.text
+
+
+def test_owners_are_numbers_and_count_for_their_account(browser: Client):
+    bot = Bot.objects.create(self_id="10001", online=True)
+    posted = {"step": "owners", "bot": bot.pk, "owners": "20002, 20003"}
+    assert browser.post(START, posted).status_code == 302
+    bot.refresh_from_db()
+    assert bot.owner_ids == {"20002", "20003"}
+    wrong = browser.post(START, posted | {"owners": "x" * 300})
+    assert wrong.status_code == 200
+    assert browser.post(START, posted | {"bot": "99"}).status_code == 404
+    assert browser.post(START, {"step": "nothing"}).status_code == 404
+
+
+# --- Who ------------------------------------------------------------------------
+
+
+def allowed(*names: str) -> Client:
+    user = User.objects.create_user("somebody", is_staff=True)
+    for name in names:
+        app, _dot, codename = name.partition(".")
+        user.user_permissions.add(
+            Permission.objects.get(content_type__app_label=app, codename=codename)
+        )
+    client = Client(headers={"accept-language": "en"})
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("names", [(), ("onebot.change_bot",), ("agent.view_every_chat",)])
+def test_who_sets_nothing_up_or_sees_single_chats_only_is_refused(db: None, names: Any):
+    client = allowed(*names)
+    for address in ("", "live/", "checks/"):
+        assert client.get(START + address).status_code == 403
+    for address in ("", "client/", "model/", "checks/"):
+        assert client.post(START + address, {"shown": "1"}).status_code == 403
+
+
+def test_a_step_needs_the_permission_of_its_rows(db: None, model: ScriptedModel):
+    bot = Bot.objects.create(self_id="10001")
+    client = allowed("agent.add_modelendpoint", "agent.view_every_chat")
+    assert list(states(client)) == []
+    persona = {"step": "persona", "name": "Mimi", "prompt": "You are a cat."}
+    assert client.post(START, persona).status_code == 403
+    assert client.post(START, {"step": "owners", "bot": bot.pk, "owners": "1"}).status_code == 403
+    stored = row()
+    assert client.post(f"{START}model/", {"row": stored.pk}).status_code == 403
+
+
+def test_after_sign_in_an_unfinished_installation_leads_to_the_start_page(db: None):
+    User.objects.create_superuser("root", "", "a long password")
+    form = {"username": "root", "password": "a long password", "next": "/admin/"}
+    assert Client().post("/admin/login/", form)["Location"] == START
+    elsewhere = form | {"next": "/admin/agent/run/"}
+    assert Client().post("/admin/login/", elsewhere)["Location"] == "/admin/agent/run/"
+    row(can_chat=True)
+    Bot.objects.create(self_id="10001")
+    assert Client().post("/admin/login/", form)["Location"] == "/admin/"
+
+
+# --- Checks ---------------------------------------------------------------------
+
+
+def test_checks_are_begun_by_post_and_shown_with_what_to_do(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+):
+    found = Finding(FindingLevel.FAIL, "broken <b>", "mend it", "/admin/x/", "raw words")
+    asked: list[str] = []
+    local = Check("a", "Local", lambda url: asked.append(url) or iter([found]))
+    outside = Check("b", "Outside", lambda url: asked.append("outside") or iter([]), True)
+    monkeypatch.setattr(start, "CHECKS", (local, outside))
+    assert "Local" not in page(browser, START)
+    browser.post(f"{START}checks/", headers=HTMX)
+    lot = check_desk.find(asks_others=False)
+    assert lot is not None
+    assert lot.done.wait(10)
+    text = browser.get(f"{START}checks/", headers=HTMX).text
+    assert "broken &lt;b&gt;" in text
+    assert "mend it" in text
+    assert "outside" not in asked
+    assert TOKEN not in text
