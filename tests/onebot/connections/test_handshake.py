@@ -1,7 +1,7 @@
 """The handshake: every way in, and everything that is kept out, with a reason that can be acted
 on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.domain.playground import playground_account
 from onebot.connections.account_tokens import AccountTokens, hash_token
 from onebot.connections.handshake import (
+    ClosedDoor,
     Handshake,
     HandshakeAccepted,
     HandshakePolicy,
     HandshakeRefused,
+    account_refusal,
     judge_handshake,
 )
 
@@ -462,3 +465,48 @@ def test_no_handshake_raises_or_has_the_token_told(headers, query, trusted):
     if isinstance(found, HandshakeRefused):
         assert found.reason.isprintable()
         assert TOKEN not in found.reason or TOKEN in headers.get("origin", "")
+
+
+# --- Playgrounds ----------------------------------------------------------------
+
+PLAYGROUND, OF_ANOTHER = playground_account(1), playground_account(2)
+
+
+class Door(ClosedDoor):
+    """Opens one playground with one token."""
+
+    def find_account(self, handshake: Handshake, tokens: Sequence[bytes]) -> str:
+        return PLAYGROUND if b"play" in tokens else ""
+
+
+def played(token: str, **headers: str) -> HandshakeAccepted | HandshakeRefused:
+    given = {"host": "bot.example", **{name.replace("_", "-"): v for name, v in headers.items()}}
+    handshake = Handshake("/ws/frostagent", f"access_token={token}", given, REMOTE)
+    accounts = AccountTokens()
+    accounts.replace({OF_ANOTHER: hash_token("own token of a playground")})
+    return judge_handshake(handshake, HandshakePolicy(TOKEN, (), True, accounts, Door()))
+
+
+def test_token_of_a_playground_opens_that_account_alone():
+    verdict = played("play")
+    assert isinstance(verdict, HandshakeAccepted)
+    assert (verdict.self_id, verdict.role) == (PLAYGROUND, "universal")
+    for other in ("10001", OF_ANOTHER):
+        assert account_refusal(other, verdict.keys, AccountTokens())
+        assert isinstance(played("play", x_self_id=other), HandshakeRefused)
+
+
+@pytest.mark.parametrize("token", [TOKEN, "own token of a playground", "wrong"])
+@pytest.mark.parametrize("account", [PLAYGROUND, OF_ANOTHER])
+def test_no_other_token_opens_a_playground(token, account):
+    assert isinstance(played(token, x_self_id=account), HandshakeRefused)
+
+
+def test_trusted_loopback_opens_no_playground():
+    headers = {"host": "127.0.0.1", "x-self-id": PLAYGROUND}
+    assert isinstance(verdict(headers, peer=LOOPBACK, trust=True), HandshakeRefused)
+
+
+def test_playground_obeys_the_rules_of_origins():
+    assert isinstance(played("play", origin="https://evil.example"), HandshakeRefused)
+    assert isinstance(played("play", origin="https://bot.example"), HandshakeAccepted)
