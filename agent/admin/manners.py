@@ -13,7 +13,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.chats.sessions import known_accounts
+from agent.access import find_access
+from agent.admin.chats.session_list import known_accounts
 from agent.admin.manners_conflicts import find_contradictions
 from agent.admin.manners_form import MannersForm
 from agent.admin.manners_words import list_said, place_words
@@ -72,7 +73,7 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
     )
 
     def page_context(self, request: HttpRequest, obj: Manners | None) -> dict[str, Any]:
-        page: dict[str, Any] = {"accounts": known_accounts()}
+        page: dict[str, Any] = {"accounts": known_accounts(find_access(request.user))}
         if obj is not None and obj.pk and obj.enabled:
             page["contradictions"] = list(contradiction_lines(obj))
         return page

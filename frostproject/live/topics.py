@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from agent.access.chat_access import find_access
+from agent.access import find_access
 from agent.models import (
     UNSETTLED,
     Approval,
@@ -63,9 +63,8 @@ def may_follow(user: Any, topic: Topic) -> bool:
         return bool(user.has_perm("agent.view_chatsession")) and (
             ChatSession.objects.filter(access.condition(), pk=topic.pk).exists()
         )
-    reached = access.condition("session__") | access.condition("trial_of__session__")
     return bool(user.has_perm("agent.view_run")) and (
-        Run.objects.filter(reached, pk=topic.pk).exists()
+        Run.objects.filter(access.run_condition(), pk=topic.pk).exists()
     )
 
 

@@ -96,7 +96,7 @@ def test_a_message_shows_its_event_readably(browser: Client):
     assert "&quot;nick&quot;: &quot;冰&quot;" in text
     assert (
         f"/admin/agent/chatsession/{message.session_id}/change/"
-        f"?before={message.pk + 1}#m{message.pk}" in text
+        f"?around={message.pk}#m{message.pk}" in text
     )
 
 

@@ -15,6 +15,14 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+#: What turns the direction of the text around it.
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def escape_direction_chars(text: str) -> str:
+    """``text`` with every character that turns the direction of reading as its escape: a name
+    with one would show what stands beside it backwards. Emoji stay as they are."""
+    return _DIRECTION.sub(lambda found: _seen(found[0]), text)
 
 
 def escape_invisible_chars(text: str, keep: str = "") -> str:

@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.chats.pictures import MessagePictures
 from agent.admin.chats.reasons import names_source, reason_words
 from agent.admin.chats.thumbnails import load_media_previews
 from agent.admin.own_chats import OwnChatsAdmin
@@ -29,19 +30,19 @@ CHAT_LIMIT = 50
 
 
 @admin.register(Message)
-class MessageAdmin(OwnChatsAdmin, StateRecordAdmin):
+class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
     list_display = ("recorded", "chat", "excerpt", "decision", "run_link")
     list_filter = (RecordedSince, "state", "direction", "reason")
     list_select_related = ("session",)
     list_excerpts = ("text", "detail")
     list_defer = ("media_text", "segments", "raw", "context_text", "header")
-    text_fields = ("text",)
+    text_fields = ("text", "sender_name")
     indexed_lookups = frozenset(
         {"state__exact", "reason__exact", "session__id__exact", "run__id__exact"}
     )
     search_help_text: ClassVar = _(
         "The id of a message, a sender, a group or a person is found exactly;"
-        " words are found among the newest 100,000 messages, or the newest 20,000 of a "
+        " words and names are found among the newest 100,000 messages, or the newest 20,000 of a "
         "filtered list."
     )
     fieldsets = (
@@ -113,7 +114,7 @@ class MessageAdmin(OwnChatsAdmin, StateRecordAdmin):
         """The chat, opened where the message was said."""
         page = reverse("admin:agent_chatsession_change", args=(message.session_id,))
         return format_html(
-            '<a href="{}?before={}#m{}">{}</a>', page, message.pk + 1, message.pk, message.session
+            '<a href="{}?around={}#m{}">{}</a>', page, message.pk, message.pk, message.session
         )
 
     def _speaker(self, message: Message) -> object:

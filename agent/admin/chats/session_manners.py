@@ -2,23 +2,17 @@
 
 from typing import Any, cast
 
-from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from agent.admin.manners_words import Statement, list_counting
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
 from agent.record.chat_manners import is_row_of_chat
 from agent.record.manners import ONEBOT, MannersTable, load_manners_table
-from agent.record.pauses import is_paused
-from tools.admin.filters import Rows
-from tools.admin.record_pages import ModelAdmin, RecordChangeList, render_badge
 
 
 def session_address(session: ChatSession) -> ChatAddress:
@@ -87,48 +81,3 @@ def silenced_condition(table: MannersTable) -> Q:
             where &= chats
         found |= where
     return found
-
-
-class SilenceFilter(admin.SimpleListFilter):
-    """Chats in which nothing is said, by decision or because the account cannot."""
-
-    title = _("silence")
-    parameter_name = "silence"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [
-            ("silenced", _("silenced")),
-            ("paused", _("cannot speak")),
-            ("taken_over", _("taken over")),
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        if self.value() == "silenced":
-            return queryset.filter(silenced_condition(load_manners_table()))
-        if self.value() == "taken_over":
-            return queryset.filter(taken_over_by__isnull=False)
-        return queryset.filter(is_paused(timezone.now())) if self.value() == "paused" else queryset
-
-
-class SessionChangeList(RecordChangeList):
-    """Each row knows what silences it."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        table, rows = load_manners_table(), list(self.result_list)
-        for row in rows:
-            row.silenced_by = table.find(session_address(row)).silenced_by
-        self.result_list = cast("Any", rows)
-
-
-class SessionSilence(ModelAdmin):
-    """The column and the buttons, for the pages of chats."""
-
-    @admin.display(description=_("silence"))
-    def silence(self, session: Any) -> str:
-        if session.taken_over_by is not None:
-            words = gettext("taken over by %(name)s") % {"name": session.taken_over_by}
-            return render_badge("waiting", words)
-        if has_pause(session):
-            return render_badge("failed", session.get_pause_reason_display())
-        return render_badge("refused", _("silenced")) if session.silenced_by else ""

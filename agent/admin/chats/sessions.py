@@ -10,79 +10,63 @@ from django.contrib.auth.models import User
 from django.db.models import Model, Q
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.acts import SessionActs, describe_acts
-from agent.admin.chats.chat import BUBBLE_CHARACTERS, load_chat_page, load_message_runs
 from agent.admin.chats.export_view import EXPORT_FORMS, SessionExport
-from agent.admin.chats.reasons import names_source, reason_words
-from agent.admin.chats.session_manners import (
+from agent.admin.chats.session_list import (
+    AccountFilter,
+    RecentlyActive,
     SessionChangeList,
-    SessionSilence,
-    SilenceFilter,
+    SessionFacts,
+    SpeakingFilter,
+    find_sessions_by_words,
+)
+from agent.admin.chats.session_manners import (
     describe_manners,
     describe_pause,
     session_address,
 )
-from agent.admin.chats.thumbnails import load_media_previews
+from agent.admin.chats.session_search import search_chat
+from agent.admin.chats.stream import SessionStream, load_stream
 from agent.admin.own_chats import OwnChatsAdmin
 from agent.admin.persona_places import describe_answering
 from agent.admin.state_form import LIMITS, StateForm
-from agent.models import ChatSession, Message
+from agent.models import ChatSession
 from agent.record.sessions import save_changes
 from agent.record.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
-from tools.admin.filters import PeriodFilter, Rows
-from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number
+from tools.admin.filters import Rows
+from tools.admin.record_pages import (
+    RecordAdmin,
+    clamp_text,
+    format_moment,
+    parse_row_number,
+    render_badge,
+)
 from tools.admin.row_history import record_changes
 from tools.models import ConfigVersion
 from tools.text.readable import format_readable
+from tools.text.visible import escape_direction_chars
 
-#: Accounts offered as a filter.
-ACCOUNT_LIMIT = 20
-
-
-class RecentlyActive(PeriodFilter):
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        return queryset.filter(last_message_at__gte=self.moment) if self.moment else queryset
-
-
-class AccountFilter(admin.SimpleListFilter):
-    title = _("account")
-    parameter_name = "account"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(account, account) for account in known_accounts()]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        return queryset.filter(account=self.value()) if self.value() else queryset
-
-
-def known_accounts(platform: str = "onebot") -> list[str]:
-    """The accounts that have chats: one look-up in the unique index for each, not a scan."""
-    accounts: list[str] = []
-    rows = (
-        ChatSession.objects.filter(platform=platform)
-        .order_by("account")
-        .values_list("account", flat=True)
-    )
-    while len(accounts) < ACCOUNT_LIMIT:
-        account = rows.filter(account__gt=accounts[-1] if accounts else "").first()
-        if account is None:
-            break
-        accounts.append(account)
-    return accounts
+#: Characters of words that are searched.
+LONGEST_SEARCH = 200
 
 
 @admin.register(ChatSession)
 class ChatSessionAdmin(
-    OwnChatsAdmin, SessionActs, SessionSilence, SessionExport, HistoryAdmin, RecordAdmin
+    OwnChatsAdmin, SessionStream, SessionActs, SessionExport, HistoryAdmin, RecordAdmin
 ):
     chat_prefix = ""
-    list_display = ("name", "kind", "peer_id", "account", "silence", "active")
-    list_filter = (RecentlyActive, "kind", AccountFilter, SilenceFilter)
+    list_display = ("name", "last_said", "today", "cost", "who_answers", "account")
+    list_filter = (RecentlyActive, "kind", AccountFilter, SpeakingFilter)
     ordering = ("-last_message_at", "-id")
-    search_help_text: ClassVar = _("The id of a group or a person, or words of a title.")
+    search_help_text: ClassVar = _(
+        "The id of a group or a person, words of a title, and words and names in the newest "
+        "100,000 messages."
+    )
     text_fields = ("title",)
     free_lookups = frozenset({"since", "last_message_at__lte"})
     list_defer = ("state", "discovered_tools")
@@ -105,6 +89,8 @@ class ChatSessionAdmin(
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
                 ConfigVersion.bump()
 
+    # --- The list -------------------------------------------------------------------
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return SessionChangeList
 
@@ -115,21 +101,66 @@ class ChatSessionAdmin(
     def beyond(self, row: ChatSession) -> dict[str, object]:
         return {"last_message_at__lte": row.last_message_at.isoformat()}
 
+    def hits(self, term: str, rows: Rows, floor: int, *, is_filtered: bool) -> set[int]:
+        """Also chats in which it was said, or by whose people."""
+        found = super().hits(term, rows, floor, is_filtered=is_filtered)
+        said = rows.filter(pk__in=find_sessions_by_words(term))
+        return found | set(said.values_list("pk", flat=True))
+
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=parse_row_number(term))
         yield Q(peer_id=term.rpartition(":")[2])
 
     @admin.display(description=_("chat"))
-    def name(self, session: ChatSession) -> str:
-        return session.title or session.key
+    def name(self, session: Any) -> str:
+        title = escape_direction_chars(session.title or session.peer_id)
+        mark = render_badge("mock", gettext("playground")) if _facts(session).is_playground else ""
+        return format_html(
+            '<bdi>{}</bdi> {}<div class="quiet">{} {}</div>',
+            title,
+            mark,
+            session.get_kind_display(),
+            session.peer_id,
+        )
 
     @admin.display(description=_("last message"))
-    def active(self, session: ChatSession) -> str:
-        return format_moment(session.last_message_at)
+    def last_said(self, session: Any) -> str:
+        facts = _facts(session)
+        at = format_moment(facts.last_at or session.last_message_at)
+        speaker = gettext("bot") if facts.is_from_bot else facts.last_name
+        words = format_html("<bdi>{}</bdi>: {}", speaker, facts.last_words) if speaker else ""
+        return format_html('{}<div class="quiet">{}</div>', clamp_text(words), at)
+
+    @admin.display(description=_("messages today"))
+    def today(self, session: Any) -> str:
+        received = _facts(session).received
+        return "-" if received is None else f"{received:,}"
+
+    @admin.display(description=_("cost today"))
+    def cost(self, session: Any) -> str:
+        return (
+            format_html_join(" ", "<span>{}</span>", ((c,) for c in _facts(session).costs)) or "-"
+        )
+
+    @admin.display(description=_("who answers"))
+    def who_answers(self, session: Any) -> str:
+        """The bot, an operator, or nobody."""
+        if session.taken_over_by:
+            words = gettext("taken over by %(name)s") % {"name": session.taken_over_by}
+            return render_badge("waiting", words)
+        if _facts(session).is_paused:
+            return render_badge("failed", session.get_pause_reason_display())
+        if _facts(session).silenced_by:
+            return render_badge("refused", gettext("silenced"))
+        return format_html('<span class="quiet">{}</span>', gettext("bot"))
+
+    # --- The page of one chat -------------------------------------------------------
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
         state = obj.state if isinstance(obj.state, dict) else {}
         context: dict[str, Any] = {
+            "title": escape_direction_chars(str(obj.title or obj.key)),
+            "subtitle": None,
             "state": state,
             "state_json": format_readable(state),
             "silences": _silences(obj),
@@ -141,28 +172,19 @@ class ChatSessionAdmin(
         }
         if not request.user.has_perm("agent.view_message"):
             return context
-        page = load_chat_page(obj, before=_id(request, "before"), after=_id(request, "after"))
-        behind = load_message_runs(
-            [m for m in page.messages if m.direction == Message.Direction.IN]
-        )
-        media = load_media_previews([message.pk for message in page.messages])
-        bubbles = [
-            (message, behind.get(message.pk, []), media.get(message.pk), *_why(message))
-            for message in page.messages
-        ]
-        bottom = page.messages[-1].pk if bubbles else 0
+        term = request.GET.get("find", "")[:LONGEST_SEARCH].strip()
+        hits = search_chat(obj, term) if term else None
         return context | {
-            "page": page,
-            "bubbles": bubbles,
-            "bubble_limit": BUBBLE_CHARACTERS,
-            "bottom": bottom,
+            "stream": load_stream(obj, request),
+            "term": term,
+            "hits": hits,
+            "day": request.GET.get("date", ""),
         }
 
 
-def _why(message: Message) -> tuple[str, str]:
-    """The reason as a bubble shows it, and the sentence on record, if it is one."""
-    detail = "" if names_source(message.reason) else message.detail
-    return reason_words(message, message.detail), detail
+def _facts(session: Any) -> SessionFacts:
+    facts: SessionFacts = session.facts
+    return facts
 
 
 def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
@@ -172,7 +194,3 @@ def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
         (who, datetime.fromtimestamp(until, UTC))
         for who, until in find_silences(place, int(timezone.now().timestamp()))
     ]
-
-
-def _id(request: HttpRequest, name: str) -> int | None:
-    return parse_row_number(request.GET.get(name, "")) or None

@@ -58,13 +58,18 @@ def load_media_previews(message_pks: Sequence[int]) -> dict[int, MediaPreviews]:
 
 
 def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
-    """The thumbnail of a copy, made when it is asked for first. Raises Http404 where there can be
-    none."""
+    """The thumbnail of a copy. Raises Http404 where there can be none."""
+    return thumbnail_of(kept.sha256)
+
+
+def thumbnail_of(sha256: str) -> HttpResponse:
+    """The thumbnail of what is kept under that hash, made when it is asked for first. Raises
+    Http404 where there can be none."""
     files = wiring.build_file_store()
-    path = files.thumbnail_path(kept.sha256)
+    path = files.thumbnail_path(sha256)
     try:
         if not path.is_file():
-            job = build_model_image_job(files.shown_source(kept.sha256), path)
+            job = build_model_image_job(files.shown_source(sha256), path)
             process_image_now(replace(job, side=SIDE, size=BYTES, always=True))
         content = path.read_bytes()
     except (OSError, MediaUnavailable) as error:
