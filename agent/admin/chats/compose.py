@@ -20,7 +20,7 @@ from agent.domain.media_refs import MediaRef
 from agent.domain.types import MessagePart
 from agent.media.file_store import StoredFile
 from agent.media.media_store import MediaRow, record_media
-from agent.models import ChatSession, Message
+from agent.models import ChatSession, Message, Run
 from agent.models.message import BY_HAND
 from agent.record.hand_messages import HandMessage, find_address, put_down, resend
 from agent.record.manners import ONEBOT, load_manners_table
@@ -83,7 +83,8 @@ def _resend(call: ActCall) -> ActDone:
         raise ActRefused(
             gettext("It may have arrived. Say that it may arrive twice, then it is sent again.")
         )
-    if failed.run is not None and failed.run.finished_at is None and not failed.author:
+    going_on = (Run.State.RUNNING, Run.State.INTERRUPTED)
+    if failed.run is not None and failed.run.state in going_on and not failed.author:
         raise ActRefused(gettext("Its run is still going on, and may send it by itself."))
     if missing := _missing_file(failed.segments):
         text = gettext("The file %(name)s is not there any more: nothing was sent again.")
