@@ -149,8 +149,8 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         call_of(step_of(run, number))
     page(browser, address(run))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        13
-    ):  # login (3), run, message, what is merged into it, calls, runs inside and later,
+        14
+    ):  # login (4), run, message, what is merged into it, calls, runs inside and later,
         # approvals, steps, what it sent
         page(browser, address(run))
 
