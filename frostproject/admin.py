@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from frostproject.cockpit.grants import ChatGrantInline, known_chats, may_give_rights, may_rule_over
+from frostproject.cockpit.words import PermissionsField
 from frostproject.signin import factors, record
 from frostproject.signin.session_pages import list_sessions
 
@@ -45,6 +46,11 @@ class AccountAdmin(_UserAdmin):
                 User.objects.filter(factors.second_factor_condition(), pk=OuterRef("pk"))
             )
         )
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **options: Any) -> Any:
+        if db_field.name == "user_permissions":
+            options["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         own = tuple(super().get_readonly_fields(request, obj))
@@ -100,6 +106,13 @@ class AccountAdmin(_UserAdmin):
 @admin.register(Group)
 class RightsAdmin(GroupAdmin):
     """Groups give rights, so superusers alone change them."""
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest | None = None, **options: Any
+    ) -> Any:
+        return super().formfield_for_manytomany(
+            db_field, request, **options, form_class=PermissionsField
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may_give_rights(request.user)

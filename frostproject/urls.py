@@ -10,3 +10,7 @@ urlpatterns = [
     path("admin/language/", set_language, name="set_language"),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "frostproject.cockpit.error_pages.bad_request"
+handler403 = "frostproject.cockpit.error_pages.forbidden"
+handler404 = "frostproject.cockpit.error_pages.not_found"

@@ -52,6 +52,17 @@ class StateForm(_Form):
         model = ChatSession
         fields = ("timing_gate", *LIMITS, "state")
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if gate := self.fields.get("timing_gate"):  # a page that only shows has none
+            gate.widget = forms.NullBooleanSelect()
+            gate.widget.choices = [
+                ("unknown", _("as the bot's page says")),
+                ("true", _("yes")),
+                ("false", _("no")),
+            ]
+            gate.help_text = _("Whether a small model call decides first if and when to answer.")
+
     def clean_person_per_minute(self) -> int | None:
         return self._kept("person_per_minute")
 

@@ -3,6 +3,7 @@ without the ORM."""
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class MessageState(TextChoices):
@@ -110,7 +111,7 @@ class ToolCallState(TextChoices):
 
 
 class SessionKind(TextChoices):
-    GROUP = "group", _("group")
+    GROUP = "group", pgettext_lazy("chat", "group")
     PRIVATE = "private", _("private")
 
 
@@ -118,7 +119,7 @@ class NoteOwner(TextChoices):
     """The person or thing that the note is about."""
 
     PERSON = "person", _("person")
-    GROUP = "group", _("group")
+    GROUP = "group", pgettext_lazy("chat", "group")
     SESSION = "session", _("chat session")
 
 

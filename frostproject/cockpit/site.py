@@ -1,12 +1,13 @@
 """The admin as operators meet it: its pages, and the navigation to them."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.staticfiles import finders
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.module_loading import import_string
+from django.views.i18n import JavaScriptCatalog
 
 from frostproject.cockpit.navigation import current_group, list_groups
 from frostproject.cockpit.pages import PAGES
@@ -41,6 +42,13 @@ class CockpitSite(FrostAdminSite):
         ):
             answer.headers["Location"] = reverse("admin:start")
         return answer
+
+    def i18n_javascript(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Django's catalogue for scripts, and what this project adds to it."""
+        packages = ["django.contrib.admin", "frostproject"]
+        return cast("HttpResponse", JavaScriptCatalog.as_view(packages=packages)(request))
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)

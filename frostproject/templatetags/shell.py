@@ -6,7 +6,7 @@ from django import template
 from django.forms import Media
 from django.utils.safestring import SafeString
 
-from frostproject.cockpit import lists
+from frostproject.cockpit import lists, words
 
 register = template.Library()
 
@@ -50,3 +50,9 @@ def form_media(context: Any) -> Media:
     asked = ("add", "has_change_permission", "has_editable_inline_admin_formsets", "is_popup")
     is_edited = any(context.get(name) for name in asked)
     return lists.needed_media(context["media"], is_edited=is_edited, has_actions=False)
+
+
+@register.filter
+def change_words(entry: Any) -> str:
+    """What an entry of a row's history says."""
+    return words.change_words(entry)
