@@ -28,12 +28,13 @@ export async function answerAction(frame, link) {
   if (chosen === "slow") await new Promise((done) => setTimeout(done, Number($("play-seconds").value || 5) * 1000));
   try {
     if (chosen === "error" || chosen === "risk") throw refusalOf(chosen);
-    if (chosen === "mute") throw muted(chatBy(placeOf(name, params)), link);
+    if (chosen === "mute") throw muted();
     const data = perform(name, params);
     link.send({ status: "ok", retcode: 0, data: data ?? null, message: "", wording: "", echo });
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     link.send({ status: "failed", retcode: error.retcode, data: null, message: error.message, wording: error.message, echo });
+    if (chosen === "mute") mute(chatBy(placeOf(name, params)), link);
   }
 }
 
@@ -53,13 +54,15 @@ function refusalOf(chosen) {
     : new Refusal(REFUSED, wording || "消息发送失败，可能被风控");
 }
 
-function muted(chat, link) {
-  if (chat?.kind === "group") {
-    chat.mutedUntil = Date.now() + MUTE_SECONDS * 1000;
-    link.send(muteEvent(chat, MUTE_SECONDS));
-    changed();
-  }
-  return new Refusal(REFUSED, 'Error: EventChecker Failed: NTEvent serviceAndMethod:NodeIKernelMsgService/sendMsg EventRet: {"result": 120, "errMsg": "你已被禁言"}');
+const muted = () =>
+  new Refusal(REFUSED, 'Error: EventChecker Failed: NTEvent serviceAndMethod:NodeIKernelMsgService/sendMsg EventRet: {"result": 120, "errMsg": "你已被禁言"}');
+
+/** The bot is muted in a group from now on, and told so after the message that was refused. */
+function mute(chat, link) {
+  if (chat?.kind !== "group") return;
+  chat.mutedUntil = Date.now() + MUTE_SECONDS * 1000;
+  link.send(muteEvent(chat, MUTE_SECONDS));
+  changed();
 }
 
 /** Carry out an action; the `data` of its response. Throws a Refusal. */
@@ -82,7 +85,7 @@ function speak(name, params, segments) {
     chatNotice(state.current, say("noChat", { chat: key }));
     throw new Refusal(REFUSED, chatError(key));
   }
-  if (chat.mutedUntil > Date.now()) throw muted(null);
+  if (chat.mutedUntil > Date.now()) throw muted();
   const message = addMessage(key, { id: newId(), from: ACCOUNT, segments });
   chat.typing = 0;
   return { message_id: number(message.id) };

@@ -13,6 +13,7 @@ export function drawLists() {
 
 function chatItem(chat) {
   const isCurrent = chat.key === state.current;
+  if (isCurrent) chat.unread = 0;
   const unread = chat.unread ? el("span", { class: "badge badge-waiting" }, String(chat.unread)) : null;
   const label = el("span", { class: "play-name" }, chatTitle(chat));
   const open = el("button", { type: "button", class: "play-chat", "data-chat": chat.key, "aria-current": isCurrent ? "true" : null, onclick: () => openChat(chat.key) }, label, unread, el("span", { class: "quiet play-last" }, lastWords(chat) || chat.key));
