@@ -19,6 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.admin.manners import EVERY_ACCOUNT
 from agent.admin.persona_places import choose_url
+from agent.domain.playground import is_playground
 from agent.models import Manners
 from agent.record.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
@@ -26,14 +27,20 @@ from onebot.models import Bot, ClientEvent
 from tools.admin.changes import HistoryAdmin
 from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.filters import RecordedSince
-from tools.admin.record_pages import ModelAdmin, RecordAdmin, format_moment, parse_row_number
+from tools.admin.record_pages import (
+    ModelAdmin,
+    RecordAdmin,
+    format_moment,
+    parse_row_number,
+    render_badge,
+)
 from tools.text.readable import json_block
 
 
 @admin.register(Bot)
 class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
     form = BotForm
-    list_display = ("self_id", "online", "account_online", "heartbeat", "implementation", "chats")
+    list_display = ("name", "online", "account_online", "heartbeat", "implementation", "chats")
     list_filter = ("online",)
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "implementation")
@@ -146,6 +153,11 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=parse_row_number(term))
+
+    @admin.display(description=_("account"), ordering="self_id")
+    def name(self, bot: Bot) -> str:
+        mark = render_badge("mock", gettext("playground")) if is_playground(bot.self_id) else ""
+        return format_html("{} {}", bot.self_id, mark)
 
     @admin.display(description=_("last heartbeat"))
     def heartbeat(self, bot: Bot) -> str:

@@ -6,12 +6,12 @@ playground; a superuser may erase another's.
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
@@ -23,6 +23,7 @@ from onebot.playground.erasing import erase_playground
 from onebot.playground.progress import load_progress
 from onebot.playground.words import script_words
 from tools.models.row_validation import check_ids, parse_ids
+from tools.text.visible import escape_direction_chars
 
 #: People of a playground that may be its owners.
 MOST_OWNERS = 50
@@ -61,7 +62,7 @@ def playground_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "words": script_words(),
         "media_bytes": MEDIA_BYTES,
     }
-    request.current_app = site.name  # type: ignore[attr-defined]  # Django's own name for it
+    request.current_app = site.name
     return TemplateResponse(request, "admin/playground/page.html", context)
 
 
@@ -105,8 +106,8 @@ def playground_run(request: HttpRequest, site: AdminSite) -> HttpResponse:
     )
     if progress.digest == request.GET.get("seen"):
         return HttpResponse(status=204)
-    context: dict[str, Any] = {"progress": progress}
-    answer = TemplateResponse(request, "admin/playground/run.html", context)
+    page = render_to_string("admin/playground/run.html", {"progress": progress}, request)
+    answer = HttpResponse(escape_direction_chars(page))
     answer["X-Playground-Seen"] = progress.digest
     answer["X-Playground-Active"] = "1" if progress.is_active else "0"
     return answer

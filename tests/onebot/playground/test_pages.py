@@ -1,5 +1,7 @@
 """The pages of the playground: for those who may use it, about their own."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.django_db
 PAGE = "/admin/playground/"
 
 
-def signed_in(name: str, *permissions: str, **fields: bool) -> tuple[Client, str]:
+def signed_in(name: str, *permissions: str, **fields: Any) -> tuple[Client, str]:
     """A browser of a new user, and the account of his playground."""
     user = User.objects.create_user(name, is_staff=True, **fields)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
@@ -111,6 +113,15 @@ def test_run_is_found_by_the_message_and_by_its_answer(player, message_id):
     assert answer["X-Playground-Active"] == "0"
     again = browser.get(PAGE + "run/", {**where, "seen": answer["X-Playground-Seen"]})
     assert again.status_code == 204
+
+
+def test_run_shows_signs_that_turn_the_direction(player):
+    browser, account = player
+    run = asked(account).runs.get()
+    call_of(step_of(run, 2), result="fdp\u202egpj.exe", call_id="c2")
+    page = browser.get(PAGE + "run/", {"chat": "private:1001", "message": "77"}).content.decode()
+    assert "\u202e" not in page
+    assert "gpj.exe" in page
 
 
 @pytest.mark.parametrize("given", [{}, {"chat": "x", "message": "\0"}, {"message": "77"}])
