@@ -11,6 +11,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast, Left
 from django.utils.functional import cached_property
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.chat import BUBBLE_CHARACTERS, SEGMENT_CHARACTERS, load_message_runs
 from agent.admin.chats.pictures import picture_address, render_picture
@@ -19,6 +20,33 @@ from agent.admin.chats.segments import Piece, plain_words, render_segments
 from agent.admin.chats.thumbnails import MediaPreviews, load_media_previews
 from agent.models import ChatSession, Message, MessageMedia, Run
 from tools.text.visible import escape_direction_chars
+
+_SEGMENT_WORDS = {
+    "dice": _("dice"),
+    "rps": _("rock, paper, scissors"),
+    "location": _("place"),
+    "contact": _("contact"),
+    "music": _("music"),
+    "redbag": _("red packet"),
+    "gift": _("gift"),
+    "tts": _("read aloud"),
+    "poke": _("poke"),
+    "shake": _("shake"),
+    "anonymous": _("anonymous"),
+    "keyboard": _("buttons"),
+    "longmsg": _("long message"),
+    "json": _("card"),
+    "xml": _("card"),
+    "rich": _("card"),
+    "miniapp": _("card"),
+    "share": _("link"),
+}
+
+
+def segment_words(label: str) -> str:
+    """What a type of segments is called; the type itself, where it has no name."""
+    return str(_SEGMENT_WORDS.get(label, label))
+
 
 Reason, State = Message.Reason, Message.State
 #: Characters of the words of a quoted message.
@@ -125,7 +153,7 @@ class Bubble:
 
     def _part(self, piece: Piece, own: list[Shown]) -> ShownPiece:
         if piece.kind != "media":
-            return ShownPiece(piece)
+            return ShownPiece(piece, kind=segment_words(piece.label))
         kind = str(dict(MessageMedia.MediaKind.choices).get(piece.label, piece.label))
         found = next((shown for shown in own if shown[1].kind == piece.label), None)
         if found is not None:
@@ -150,7 +178,7 @@ class Bubble:
             *(message.state, message.reason, message.detail, message.run_id, message.message_id),
             *(message.recalled_at, message.settled_at, message.merged_into_id, message.is_resent),
             *((run.pk, run.state) for run in self.runs),
-            *(medium.pk for _shown, medium in self.media),
+            *(medium.pk for _picture, medium in self.media),
         )
         return f"{zlib.crc32(repr(facts).encode()):x}"
 

@@ -16,7 +16,7 @@ from agent.admin.chats.faces import face_words
 from tools.text.readable import drop_surrogates
 from tools.text.visible import escape_direction_chars
 
-PieceKind = Literal["text", "mention", "face", "card", "media", "forward"]
+PieceKind = Literal["text", "mention", "face", "card", "note", "media", "forward"]
 
 #: Segments of one message that are shown; messages of a forward; how deep forwards stand in each
 #: other.
@@ -59,8 +59,9 @@ class Piece:
     """One part of a message, in its order.
 
     ``text`` is what it says: the words, the name of who is mentioned, a face, the title of a card,
-    the name of a file. ``label`` is the type of a segment (``image``, ``record``, ``dice`` …), and
-    ``detail`` what a card says below its title, or the file of a medium as it is on record.
+    the name of a file, what a note such as a dice came to. ``label`` is the type of a segment
+    (``image``, ``record``, ``dice`` …), and ``detail`` what a card says below its title, or the
+    file of a medium as it is on record.
     """
 
     kind: PieceKind
@@ -114,7 +115,7 @@ def _piece(
         return Piece("forward", label=kind, lines=tuple(_forwarded(content, names, DEPTH)))
     if kind in ("json", "miniapp", "rich", "xml", "share"):
         return _card(kind, data)
-    return Piece("card", _first(data, _LABELS.get(kind, ("title", "text", "name"))), kind)
+    return Piece("note", _first(data, _LABELS.get(kind, ("title", "text", "name"))), kind)
 
 
 def _mention(data: Mapping[str, Any], names: Mapping[str, str]) -> str:
