@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.template.loader import render_to_string
@@ -16,7 +17,12 @@ from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 
-from agent.domain.playground import is_playground, playground_account
+from agent.domain.playground import (
+    ACCOUNT_PATTERN,
+    is_playground,
+    playground_account,
+    playground_owner,
+)
 from onebot.models import Bot
 from onebot.playground.door import PERMISSION, make_token
 from onebot.playground.erasing import erase_playground
@@ -27,6 +33,8 @@ from tools.text.visible import escape_direction_chars
 
 #: People of a playground that may be its owners.
 MOST_OWNERS = 50
+#: Playgrounds of others that a superuser is shown.
+MOST_OTHERS = 100
 #: Bytes of one picture, voice or file that the page takes.
 MEDIA_BYTES = 8 * 2**20
 
@@ -61,6 +69,7 @@ def playground_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "socket_path": f"{get_script_prefix()}ws/frostagent",
         "words": script_words(),
         "media_bytes": MEDIA_BYTES,
+        "others": _list_others(account) if _is_superuser(request) else [],
     }
     request.current_app = site.name
     return TemplateResponse(request, "admin/playground/page.html", context)
@@ -91,9 +100,7 @@ def playground_erase(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Erases the own playground, or that of ``account``."""
     own = _own_account(request)
     account = request.POST.get("account") or own
-    if account != own and not (getattr(request.user, "is_superuser", False)):
-        raise Http404
-    if not is_playground(account):
+    if not is_playground(account) or (account != own and not _is_superuser(request)):
         raise Http404
     return JsonResponse({"erased": erase_playground(account)})
 
@@ -111,6 +118,19 @@ def playground_run(request: HttpRequest, site: AdminSite) -> HttpResponse:
     answer["X-Playground-Seen"] = progress.digest
     answer["X-Playground-Active"] = "1" if progress.is_active else "0"
     return answer
+
+
+def _list_others(own: str) -> list[tuple[str, str]]:
+    """The account and the user of each other playground; the name is "" when the user is gone."""
+    rows = Bot.objects.filter(self_id__regex=ACCOUNT_PATTERN).exclude(self_id=own)
+    accounts = list(rows.order_by("self_id").values_list("self_id", flat=True)[:MOST_OTHERS])
+    users = User.objects.in_bulk([playground_owner(account) for account in accounts])
+    names = {pk: user.get_username() for pk, user in users.items()}
+    return [(account, names.get(playground_owner(account), "")) for account in accounts]
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
 
 
 def _user_pk(request: HttpRequest) -> int:

@@ -9,6 +9,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from agent.domain.playground import playground_account
+from frostproject.signin import factors
 from onebot.connections.handshake import Handshake
 from onebot.playground import door
 from onebot.playground.door import SignedDoor, make_token, may_speak
@@ -82,4 +83,9 @@ ENDS: dict[str, Callable[[SimpleNamespace], object]] = {
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 def test_player_may_speak_no_more_when_anything_of_it_has_ended(player, end):
     end(player)
+    assert not may_speak(player.account, player.key)
+
+
+def test_session_without_its_second_factor_may_not_speak(player, monkeypatch):
+    monkeypatch.setattr(factors, "has_second_factor", lambda user: True)
     assert not may_speak(player.account, player.key)

@@ -91,6 +91,18 @@ def test_only_a_superuser_erases_the_playground_of_another(player):
     assert ChatSession.objects.values_list("account", flat=True).get() == "10001"
 
 
+def test_only_a_superuser_sees_the_playgrounds_of_others(player):
+    _other, theirs = signed_in("somebody else", "use_playground")
+    Bot.objects.create(self_id=theirs)
+    Bot.objects.create(self_id="9000000")
+    superuser, _own = signed_in("root", is_superuser=True)
+    page = superuser.get(PAGE).content.decode()
+    assert f'data-erase="{theirs}"' in page
+    assert "somebody else" in page
+    assert 'data-erase="9000000"' not in page
+    assert "data-erase=" not in player[0].get(PAGE).content.decode()
+
+
 def asked(account: str) -> Message:
     """A message of that account's chat, answered with a tool call."""
     session = chat("1001", kind="private", account=account)

@@ -25,7 +25,7 @@ export function drawChat() {
   $("play-banner").hidden = !(chat.mutedUntil > Date.now());
   $("play-banner-text").textContent = say("muted");
   const rows = messagesOf(chat.key).map((message) => row(chat, message));
-  place(list, rows.length ? rows : [el("li", { class: "play-notice" }, say("empty"))]);
+  place(list, rows.length ? rows : [el("div", { class: "play-notice" }, say("empty"))]);
   if (isOther) follows = true;
   toEnd();
   drawSelection();
@@ -58,7 +58,7 @@ function row(chat, message) {
   const sign = JSON.stringify([message.recalled, message.reactions, selection.isOn, selection.chosen.has(message.id), message.from && nameOf(message.from), person(message.from)?.role, state.shownRun === message.id]);
   const known = drawn.get(message.id);
   if (known?.sign === sign) return known.made;
-  const made = message.notice ? el("li", { class: "play-notice" }, message.notice) : drawMessage(chat, message);
+  const made = message.notice ? el("div", { class: "play-notice" }, message.notice) : drawMessage(chat, message);
   made.id = `play-message-${message.id}`;
   drawn.set(message.id, { sign, made });
   return made;
@@ -73,12 +73,12 @@ function drawMessage(chat, message) {
   const time = new Date(message.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const head = el("header", {}, el("strong", {}, name), bot, role, el("time", {}, time));
   const properties = { class: `play-message ${isBot ? "play-by-bot" : "play-by-person"}`, "data-from": message.from, "data-message": message.id };
-  if (message.recalled) return el("li", { ...properties, class: "play-notice play-recalled" }, say("recalled", { name }));
+  if (message.recalled) return el("div", { ...properties, class: "play-notice play-recalled" }, say("recalled", { name }));
   const isShort = !message.segments.some((one) => one.type !== "face") && message.segments.length <= 3;
   const body = el("div", { class: `play-body${isShort ? " play-big" : ""}` }, drawSegments(message.segments, jumpTo));
   const reactions = message.reactions.map((code) => el("span", { class: "play-reaction", title: `${say("reaction")}: ${faceName(code)}` }, faceSign(code)));
   const marked = state.shownRun === message.id ? " play-shown" : "";
-  return el("li", { ...properties, class: properties.class + marked }, head, body, reactions.length ? el("p", { class: "play-reactions" }, reactions) : null, acts(chat, message, isBot));
+  return el("article", { ...properties, class: properties.class + marked }, head, body, reactions.length ? el("p", { class: "play-reactions" }, reactions) : null, acts(chat, message, isBot));
 }
 
 function acts(chat, message, isBot) {

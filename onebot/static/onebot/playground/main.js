@@ -34,6 +34,18 @@ async function erase() {
   }
 }
 
+/** A superuser erases the playground of another. */
+async function eraseOther({ target }) {
+  if (!confirm(say("eraseAsk"))) return;
+  try {
+    const { erased } = await post(root.dataset.eraseUrl, { account: target.dataset.erase });
+    $("play-others-hint").textContent = say("erased", { count: erased });
+    target.disabled = true;
+  } catch {
+    $("play-others-hint").textContent = say("eraseFailed");
+  }
+}
+
 function startTabs() {
   const tabs = [...document.querySelectorAll("#play-tabs [role=tab]")];
   tabs.forEach((tab, index) => {
@@ -53,6 +65,7 @@ document.addEventListener("click", ({ target }) => closeMenus(target.closest(".p
 document.addEventListener("keydown", ({ key }) => key === "Escape" && closeMenus());
 $("play-reconnect").addEventListener("click", () => link.connect());
 $("play-erase").addEventListener("click", erase);
+for (const other of document.querySelectorAll("[data-erase]")) other.addEventListener("click", eraseOther);
 document.addEventListener("play:connected", sendOwners);
 
 startChat();
