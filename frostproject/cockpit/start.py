@@ -79,7 +79,11 @@ def live_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     seen = hashlib.sha256(render_to_string("admin/start/live.html", page).encode()).hexdigest()
     if request.GET.get("seen") == seen:
         return HttpResponse(status=204)
-    return render(request, "admin/start/live.html", {**page, "is_update": True, "seen": seen})
+    page |= {"is_update": True, "seen": seen}
+    if "bots" in request.GET and request.GET["bots"] != page["known_bots"]:
+        _add_forms(request, page["steps"])
+        page["has_other_bots"] = True
+    return render(request, "admin/start/live.html", page)
 
 
 def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
@@ -110,13 +114,7 @@ def _page(
     request: HttpRequest, site: AdminSite, setup: dict[str, Any], tried: ModelTry | None = None
 ) -> HttpResponse:
     page = _live(request)
-    steps: list[Step] = page["steps"]
-    for step in steps:
-        if step.name == "persona" and (row := step.facts["persona"]):
-            step.facts["form"] = persona_form(row, request, step.facts["prompt"])
-        if step.name == "owners":
-            bots = step.facts["bots"]
-            step.facts["forms"] = [(bot, owners_form(bot, request)) for bot in bots]
+    _add_forms(request, page["steps"])
     context = {
         **site.each_context(request),
         **page,
@@ -130,11 +128,23 @@ def _page(
     return render(request, "admin/start/page.html", context)
 
 
+def _add_forms(request: HttpRequest, steps: list[Step]) -> None:
+    for step in steps:
+        if step.name == "persona" and (row := step.facts["persona"]):
+            step.facts["form"] = persona_form(row, request, step.facts["prompt"])
+        if step.name == "owners":
+            bots = step.facts["bots"]
+            step.facts["forms"] = [(bot, owners_form(bot, request)) for bot in bots]
+
+
 def _live(request: HttpRequest) -> dict[str, Any]:
     refused = _refused() if request.user.has_perm("onebot.view_bot") else []
+    steps = find_steps(request.user, is_refused=bool(refused))
+    bots = next((step.facts["bots"] for step in steps if step.name == "owners"), [])
     return {
-        "steps": find_steps(request.user, is_refused=bool(refused)),
+        "steps": steps,
         "refused": refused,
+        "known_bots": ",".join(str(bot.pk) for bot in sorted(bots, key=lambda bot: bot.pk)),
     }
 
 

@@ -112,6 +112,14 @@ def test_the_live_part_comes_only_when_something_has_changed(browser: Client):
     assert 'id="now-client"' in changed.text
 
 
+def test_the_owners_of_an_account_that_connects_can_be_entered_at_once(browser: Client):
+    known = browser.get(START).context["known_bots"]
+    assert "owner-forms" not in browser.get(f"{START}live/", {"bots": known}).text
+    Bot.objects.create(self_id="10001", online=True)
+    changed = browser.get(f"{START}live/", {"bots": known}).text
+    assert "Owners of 10001" in changed.split('id="owner-forms"')[1]
+
+
 # --- The model ------------------------------------------------------------------
 
 

@@ -40,13 +40,19 @@
         if (!button) { return; }
         const source = document.getElementById(button.dataset.copy);
         const words = document.querySelector(".start").dataset;
-        const before = button.textContent;
+        const before = button.dataset.before || button.textContent;
+        button.dataset.before = before;
         const done = await copy(source.textContent);
         button.focus();
         if (!done) { selectAll(source); }
         button.textContent = done ? words.copied : words.select;
-        button.disabled = true;
-        setTimeout(() => { button.textContent = before; button.disabled = false; }, SECONDS_TOLD * 1000);
+        setTimeout(() => { button.textContent = before; }, SECONDS_TOLD * 1000);
+    });
+
+    // The button that showed the token is gone then: whoever uses the keyboard goes on here.
+    document.addEventListener("htmx:afterSettle", () => {
+        const hide = document.getElementById("hide-token");
+        if (hide && document.activeElement === document.body) { hide.focus({ preventScroll: true }); }
     });
 
     const preset = document.getElementById("model-preset");
