@@ -4,6 +4,10 @@ from typing import ClassVar, TypeAlias
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.operator_acts import ActKind
@@ -96,6 +100,17 @@ class OperatorAct(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.kind}"
+
+    @property
+    def detail_words(self) -> str:
+        """``detail`` as a page shows it: of a take-over, when it ends by itself."""
+        end = (
+            parse_datetime(self.detail) if self.kind == ActKind.TAKE_OVER and self.detail else None
+        )
+        if end is None:
+            return self.detail
+        at = date_format(timezone.localtime(end), "Y-m-d H:i")
+        return gettext("until %(time)s") % {"time": at}
 
 
 class ErasureReceipt(models.Model):

@@ -11,13 +11,14 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.domain.claims import FIRST_CLAIM
-from agent.domain.errors import ClaimLost
+from agent.domain.errors import ClaimLost, build_apology, build_refusal_apology
 from agent.domain.operator_acts import ActKind
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Message, Run, ServerProcess
@@ -215,4 +216,9 @@ def _is_speech(row: Message) -> bool:
     if run is None or row.resent_from.tool_call_id:
         return True
     is_order = run.message is not None and run.message.reason == Reason.COMMAND
-    return run.state == Run.State.FINISHED and not is_order
+    is_apology = row.text in {
+        build("", language)
+        for build in (build_apology, build_refusal_apology)
+        for language, _name in settings.LANGUAGES
+    }
+    return run.state == Run.State.FINISHED and not (is_order or is_apology)
