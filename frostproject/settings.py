@@ -233,6 +233,10 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATIC_ROOT = machine.prepare_data_folder(DATA_DIR / "static")
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "frostproject.web.static_versions.VersionedStaticFiles"},
+}
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
 # Counted from signing in: a working day, without a write to the database for each page view.

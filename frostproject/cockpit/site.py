@@ -2,7 +2,6 @@
 
 from typing import Any, cast
 
-from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -53,8 +52,7 @@ class CockpitSite(FrostAdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
         here = current_group(context["available_apps"])
-        has_live = finders.find("frostproject/live.js") is not None
-        return {**context, "here": here, "has_live": has_live}
+        return {**context, "here": here}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The navigation; with ``app_label`` the tables of that app, as in Django."""

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
+from frostproject.web.static_versions import lasting_static
+
 CONTENT_POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action "
     "'self'; frame-ancestors 'none'"
@@ -32,19 +34,20 @@ def browser_policy(get_response: Callable[[HttpRequest], Any]) -> Callable[[Http
     if inspect.iscoroutinefunction(get_response):
 
         async def later(request: HttpRequest) -> HttpResponse:
-            return _told(await get_response(request))
+            return _told(request, await get_response(request))
 
         return later
-    return lambda request: _told(get_response(request))
+    return lambda request: _told(request, get_response(request))
 
 
-def _told(response: HttpResponse) -> HttpResponse:
+def _told(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if not (
         settings.DEBUG and response.status_code >= 400
     ):  # Django's own error pages have their style inside
         response.headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
     if settings.SESSION_COOKIE_SECURE:
         response.headers.setdefault("Strict-Transport-Security", TRANSPORT_POLICY)
+    lasting_static(request, response)
     return response
 
 

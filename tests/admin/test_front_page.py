@@ -139,4 +139,4 @@ def test_every_page_bears_the_programs_name(browser: Client):
 def test_pages_ask_no_other_host_for_anything(browser: Client):
     text = page(browser, "/admin/")
     assert "https://" not in text
-    assert 'href="/static/agent/cockpit.css"' in text
+    assert 'href="/static/agent/cockpit.css?v=' in text
