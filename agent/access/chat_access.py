@@ -71,6 +71,14 @@ class ChatAccess:
         asked_again = self.condition(f"{prefix}trial_of__session__")
         return self.condition(f"{prefix}session__") | asked_again
 
+    def place_condition(self, account: str, chat: str) -> Q:
+        """Of rows that name an account and the key of a chat in the fields ``account`` and
+        ``chat``, and have no session."""
+        if self.is_everything:
+            return Q()
+        own = [Q(**{account: one, chat: key}) for one, key in sorted(self.chats)]
+        return reduce(or_, own, self.account_condition(account))
+
     def account_condition(self, field: str) -> Q:
         """Of rows of accounts that may be reached as a whole; ``field`` holds the account."""
         return Q() if self.is_everything else Q(**{f"{field}__in": sorted(self.accounts)})

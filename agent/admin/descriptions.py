@@ -11,6 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.thumbnails import render_thumbnail
+from agent.admin.own_chats import OwnMediaAdmin, own_uses
 from agent.models import Description, KeptFile
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
@@ -27,7 +28,8 @@ USES = 20
 
 
 @admin.register(Description)
-class DescriptionAdmin(RecordAdmin):
+class DescriptionAdmin(OwnMediaAdmin, RecordAdmin):
+    media_field = "description"
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("described_at", "excerpt", "model", "asked")
     list_filter = (RecordedSince,)
@@ -79,7 +81,7 @@ class DescriptionAdmin(RecordAdmin):
 
     @admin.display(description=_("copies"))
     def pictures(self, description: Description) -> str:
-        newest = description.uses.order_by("-pk").values_list("message_id", flat=True).first() or 0
+        newest = own_uses(description).values_list("message_id", flat=True).first() or 0
         kept = KeptFile.objects.filter(
             uses__description=description, uses__message_id=newest
         ).order_by("uses__position")
@@ -88,9 +90,7 @@ class DescriptionAdmin(RecordAdmin):
 
     @admin.display(description=_("messages"))
     def messages(self, description: Description) -> str:
-        pks = sorted(
-            set(description.uses.order_by("-pk").values_list("message_id", flat=True)[:USES])
-        )
+        pks = sorted(set(own_uses(description).values_list("message_id", flat=True)[:USES]))
         return (
             format_html_join(
                 " ", "{}", ((record_link("agent_message", pk, f"#{pk}"),) for pk in pks)

@@ -13,6 +13,7 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.thumbnails import render_thumbnail, thumbnail_response
+from agent.admin.own_chats import OwnMediaAdmin, own_uses
 from agent.models import KeptFile
 from agent.runtime import wiring
 from tools.admin.filters import RecordedSince
@@ -27,7 +28,7 @@ class KeptSince(RecordedSince):
 
 
 @admin.register(KeptFile)
-class KeptFileAdmin(RecordAdmin):
+class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("kept_at", "picture", "mime", "weight", "used")
     list_filter = (KeptSince,)
@@ -60,7 +61,7 @@ class KeptFileAdmin(RecordAdmin):
         """The small picture, for those who may read messages or copies."""
         if not (self.has_view_permission(request) or request.user.has_perm("agent.view_message")):
             return HttpResponse(status=403)
-        return thumbnail_response(request, get_object_or_404(KeptFile, pk=pk))
+        return thumbnail_response(request, get_object_or_404(self.get_queryset(request), pk=pk))
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=parse_row_number(term))
@@ -85,6 +86,6 @@ class KeptFileAdmin(RecordAdmin):
 
     @admin.display(description=_("messages"))
     def messages(self, kept: KeptFile) -> str:
-        pks = sorted(set(kept.uses.order_by("-pk").values_list("message_id", flat=True)[:USES]))
+        pks = sorted(set(own_uses(kept).values_list("message_id", flat=True)[:USES]))
         links: list[Any] = [(record_link("agent_message", pk, f"#{pk}"),) for pk in pks]
         return format_html_join(" ", "{}", links) or "-"

@@ -9,9 +9,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.access import find_access
+from agent.access import NOTHING, find_access
 from agent.domain.notes import TEXT_LIMIT
 from agent.models import ChatSession, Note
 
@@ -97,6 +98,21 @@ class NoteForm(_Form):
                 attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT}
             )
         }
+
+    #: What the writer may reach; set for each of them.
+    access = NOTHING
+
+    def clean(self) -> dict[str, Any]:
+        """Who may not see every chat writes notes of his own ones, for them alone."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.access.is_everything or self.errors:
+            return cleaned
+        place = (cleaned["account"], cleaned["chat"])
+        if place[0] not in self.access.accounts and place not in self.access.chats:
+            self.add_error("chat", gettext("Choose one of your own chats and its account."))
+        if cleaned["visibility"] != Note.Visibility.CHAT:
+            self.add_error("visibility", gettext("Your notes are for the chat that they name."))
+        return cleaned
 
     def clean_chat(self) -> str:
         """A chat as the record names it."""

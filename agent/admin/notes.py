@@ -12,8 +12,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.access import find_access
 from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
 from agent.admin.note_form import NoteForm, SuggestedInput, suggest_accounts, suggest_chats
+from agent.admin.own_chats import OwnPlacesAdmin
 from agent.memory.full_text import search_notes
 from agent.memory.notes_store import delete_note_rows, erase_person, find_person_notes
 from agent.models import Note
@@ -37,7 +39,8 @@ PEOPLE_LIMIT = 100
 
 
 @admin.register(Note)
-class NoteAdmin(HistoryAdmin, RecordAdmin):
+class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
+    chat_field = "chat"
     form = NoteForm
     actions = ("export_as_csv", "export_as_json", "erase_people")  # type: ignore[assignment]
     list_display = ("recorded", "excerpt", "about", "seen_by", "origin", "used")
@@ -64,6 +67,13 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
             options["widget"] = SuggestedInput(known(request.user))
         return super().formfield_for_dbfield(db_field, request, **options)
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **options)
+        form.access = find_access(request.user)
+        return form
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return ModelAdmin.has_add_permission(self, request)
 
@@ -73,6 +83,11 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return ModelAdmin.has_delete_permission(self, request, obj)
+
+    def has_erase_permission(self, request: HttpRequest) -> bool:
+        """People are erased from every chat."""
+        may = ModelAdmin.has_delete_permission(self, request)
+        return may and find_access(request.user).is_everything
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         if term.startswith("#"):
@@ -154,7 +169,7 @@ class NoteAdmin(HistoryAdmin, RecordAdmin):
             Note.objects.filter(pk__in=pks).defer("words", "signs", "embedding").order_by("pk")
         )
 
-    @admin.action(description=_("Erase the people of these notes"), permissions=["delete"])
+    @admin.action(description=_("Erase the people of these notes"), permissions=["erase"])
     def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
         """Show how much is known of the people, and erase it once that is confirmed."""
         people = list_note_people(queryset)

@@ -3,12 +3,12 @@ own ones alone, and a row elsewhere as one that does not exist."""
 
 from typing import Any, ClassVar, TypeAlias
 
-from django.db.models import Max, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, Max, Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 
-from agent.access import ChatAccess, find_access
-from agent.models import Run
-from tools.admin.filters import LISTED_WINDOW, Rows
+from agent.access import NOTHING, ChatAccess, find_access
+from agent.models import Message, MessageMedia, ResultPicture, Run
+from tools.admin.filters import LISTED_WINDOW, WINDOW, Rows
 from tools.admin.record_pages import ModelAdmin, parse_row_number
 
 #: Of each of many chats a list reads at least so many rows.
@@ -36,6 +36,13 @@ class OwnChatsAdmin(ModelAdmin):
         access = find_access(request.user)
         return rows if access.is_everything else rows.filter(self.own_rows(access))
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        """The row, which knows what the reader of its page may reach."""
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            row.access = find_access(request.user)
+        return row
+
     def bound_rows(self, request: HttpRequest, rows: Rows) -> Bounded:
         """Of ``rows``, those that a list reads, so that few rows among many are found by index."""
         access = find_access(request.user)
@@ -50,6 +57,60 @@ class OwnChatsAdmin(ModelAdmin):
         floor = newest_floor(self.model, access, LISTED_WINDOW, below)
         rows = self.model._default_manager.filter(self.own_rows(access)).order_by()
         return (rows.filter(pk__gte=floor) if floor else rows), floor
+
+
+class OwnPlacesAdmin(OwnChatsAdmin):
+    """The same for rows that name an account, and a chat, in columns of their own. Lists read the
+    newest rows of all chats for them."""
+
+    account_field: ClassVar[str] = "account"
+    chat_field: ClassVar[str] = ""
+
+    def own_rows(self, access: ChatAccess) -> Q:
+        if self.chat_field:
+            return access.place_condition(self.account_field, self.chat_field)
+        return access.account_condition(self.account_field)
+
+    def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
+        rows = self.model._default_manager.order_by()
+        last = below - 1 if below else rows.aggregate(last=Max("pk"))["last"] or 0
+        floor = max(0, last - WINDOW + 1)
+        return rows.filter(self.own_rows(access), pk__gte=floor, pk__lte=last), floor
+
+
+class OwnMediaAdmin(OwnChatsAdmin):
+    """The same for files that messages and results of tools hold, and texts about them."""
+
+    #: What names the row in the media of a message.
+    media_field: ClassVar[str] = "kept"
+
+    def own_rows(self, access: ChatAccess) -> Q:
+        sessions = access.sessions().values("pk")
+        uses = MessageMedia.objects.filter(**{self.media_field: OuterRef("pk")})
+        found = Q(Exists(uses.filter(message__session__in=sessions)))
+        if self.media_field != "kept":
+            return found
+        results = ResultPicture.objects.filter(kept=OuterRef("pk"), session__in=sessions)
+        return found | Q(Exists(results))
+
+    def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
+        """Those of the newest messages."""
+        floor = newest_floor(Message, access, LISTED_WINDOW)
+        messages = Message.objects.filter(access.condition("session__"), pk__gte=floor).order_by()
+        media = MessageMedia.objects.filter(message__in=messages.values("pk")).order_by()
+        found = Q(pk__in=media.exclude(**{self.media_field: None}).values(self.media_field))
+        if self.media_field == "kept":
+            results = ResultPicture.objects.filter(session__in=access.sessions().values("pk"))
+            found |= Q(pk__in=results.order_by().values("kept"))
+        return self.model._default_manager.filter(found).order_by(), 0
+
+
+def own_uses(row: Any) -> "QuerySet[MessageMedia]":
+    """The uses of a file or a text in messages that the reader of its page may reach, the newest
+    first."""
+    access: ChatAccess = getattr(row, "access", NOTHING)
+    uses: QuerySet[MessageMedia] = row.uses.filter(access.condition("message__session__"))
+    return uses.order_by("-pk")
 
 
 class OwnRunsAdmin(OwnChatsAdmin):

@@ -17,7 +17,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
+from agent.access import NOTHING
 from agent.admin.manners import EVERY_ACCOUNT
+from agent.admin.own_chats import OwnPlacesAdmin
 from agent.admin.persona_places import choose_url
 from agent.domain.playground import is_playground
 from agent.models import Manners
@@ -38,7 +40,8 @@ from tools.text.readable import json_block
 
 
 @admin.register(Bot)
-class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
+class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
+    account_field = "self_id"
     form = BotForm
     list_display = ("name", "online", "account_online", "heartbeat", "implementation", "chats")
     list_filter = ("online",)
@@ -195,6 +198,8 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
     @admin.display(description=_("manners"))
     def manners(self, bot: Bot) -> str:
         """How many rows are for this account alone, and for every account."""
+        if not getattr(bot, "access", NOTHING).is_everything:
+            return "-"
         address = reverse("admin:agent_manners_changelist")
         own, common = (Manners.objects.filter(account=one).count() for one in (bot.self_id, ""))
         return format_html(
@@ -208,7 +213,8 @@ class BotAdmin(ConcurrentEdits, HistoryAdmin, RecordAdmin):
 
 
 @admin.register(ClientEvent)
-class ClientEventAdmin(RecordAdmin):
+class ClientEventAdmin(OwnPlacesAdmin, RecordAdmin):
+    account_field = "self_id"
     list_display = ("recorded", "self_id", "post_type", "detail_type", "sub_type")
     list_filter = (RecordedSince,)
     list_defer = ("raw",)

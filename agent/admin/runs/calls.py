@@ -48,6 +48,8 @@ class ToolFilter(admin.SimpleListFilter):
     parameter_name = "tool"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        if not request.user.has_perm("tools.view_toolconfig"):
+            return []
         return [
             (name, name)
             for name in ToolConfig.objects.order_by("name").values_list("name", flat=True)[

@@ -78,7 +78,7 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
 
     def request_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The request of a step as a file, byte for byte as it was sent."""
-        step = get_object_or_404(Step.objects.select_related("offer"), pk=pk)
+        step = get_object_or_404(self.get_queryset(request).select_related("offer"), pk=pk)
         if not self.has_view_permission(request, step):
             raise PermissionDenied
         body = rebuild_request(step, wiring.build_file_store().shown)
