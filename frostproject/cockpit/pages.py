@@ -46,6 +46,9 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("start/client/", "start_client", f"{START}.client_part"),
     CockpitPage("start/model/", "start_model", f"{START}.model_part"),
     CockpitPage("start/checks/", "start_checks", f"{START}.checks_part"),
+    CockpitPage(
+        "overview/state/", "overview_state", "frostproject.cockpit.dashboard.state_fragment"
+    ),
     CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page"),
     CockpitPage("playground/", "playground", "frostproject.cockpit.playground.page"),
     CockpitPage("playground/token/", "playground_token", f"{PLAYGROUND}.playground_token"),

@@ -99,6 +99,11 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
         """Owners are people's decision, and no record."""
         return ModelAdmin.has_change_permission(self, request, obj)
 
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """An account that is retired, one at a time: else the first page reminds of it for ever."""
+        is_away = isinstance(obj, Bot) and not obj.online
+        return is_away and request.user.has_perm("onebot.change_bot")
+
     def formfield_for_choice_field(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:

@@ -95,6 +95,7 @@ def connected_change(
 def offline_values() -> dict[str, Any]:
     return {
         "online": False,
+        "account_online": None,  # its heartbeat says nothing any more
         "roles": "",
         "disconnected_at": timezone.now(),
         "process": "",

@@ -1,0 +1,160 @@
+"""The first page: what needs somebody, the state of the moment, today, and the last days."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agent.domain.budgets import SpendKind
+from agent.domain.states import MessageState, RunState
+from agent.models import UNSETTLED, Message, Run
+from frostproject.cockpit.alerts import Viewer, find_viewer, sort_alerts
+from frostproject.cockpit.charts import list_charts
+from frostproject.cockpit.chat_alerts import chat_alerts, find_bots
+from frostproject.cockpit.figures import (
+    DAYS,
+    add_up,
+    load_days,
+    load_hours,
+    load_spenders,
+    load_tools,
+)
+from frostproject.cockpit.system_alerts import system_alerts
+from frostproject.models import SignInRecord
+from frostproject.signin import plain_http
+
+#: Rows of each part.
+FAILURE_LIMIT, WAITING_LIMIT, SIGN_IN_LIMIT = 5, 1_000, 3
+#: A heartbeat newer than this is not given an age.
+JUST_NOW = timedelta(minutes=1)
+#: Failures among which those of chats within reach are looked for.
+NEWEST_FAILURES = 1_000
+
+
+@require_safe
+def state_fragment(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """Alerts and the state of the moment, which the page asks for again when they change."""
+    answer = TemplateResponse(request, "admin/dashboard/state.html", load_state(request))
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def load_state(request: HttpRequest) -> dict[str, Any]:
+    """What changes from one moment to the next."""
+    viewer = find_viewer(request.user)
+    scheme = "wss" if request.is_secure() or plain_http.is_for_https_only() else "ws"
+    return {
+        "alerts": sort_alerts(_alerts(viewer)),
+        "at": timezone.now(),
+        "address": f"{scheme}://{request.get_host()}/ws/frostagent",
+        **_connections(viewer),
+        **_queue(viewer),
+    }
+
+
+def load_overview(request: HttpRequest) -> dict[str, Any]:
+    """All of the page, of what the user may see."""
+    viewer = find_viewer(request.user)
+    return {
+        **load_state(request),
+        **_numbers(viewer),
+        **_failures(viewer),
+        **_sign_ins(viewer),
+    }
+
+
+def _alerts(viewer: Viewer) -> Any:
+    yield from system_alerts(viewer)
+    yield from chat_alerts(viewer)
+
+
+def _connections(viewer: Viewer) -> dict[str, Any]:
+    bots = [(bot, viewer.page_of_account(bot.self_id, bot.pk)) for bot in find_bots(viewer)]
+    return {"sees_bots": viewer.sees_accounts, "bots": bots, "just_now": timezone.now() - JUST_NOW}
+
+
+def _queue(viewer: Viewer) -> dict[str, Any]:
+    """What waits, and what is worked on: each with a link of its own."""
+    if not viewer.may("agent.view_message"):
+        return {}
+    mine = Message.objects.filter(UNSETTLED, viewer.access.condition("session__")).order_by()
+    return {
+        "sees_messages": True,
+        "waiting": _count(mine.filter(state=MessageState.WAITING)),
+        "running": _count(mine.filter(state=MessageState.RUNNING)),
+    }
+
+
+def _count(rows: Any) -> str:
+    count = rows[: WAITING_LIMIT + 1].count()
+    return f"{WAITING_LIMIT:,}+" if count > WAITING_LIMIT else str(count)
+
+
+def _numbers(viewer: Viewer) -> dict[str, Any]:
+    """Sums within reach. Tokens and money of all, of models and of people are for those who may see
+    every chat."""
+    if not viewer.may("agent.view_message"):
+        return {}
+    days = load_days(viewer)
+    numbers = {
+        "sees_numbers": True,
+        "sees_all": viewer.access.is_everything,
+        "today": days[-1],
+        "period": add_up(days),
+        "charts": list_charts(load_hours(viewer), days),
+        "day_count": DAYS,
+        "most_tokens": settings.TOKENS_PER_DAY,
+        "tools": load_tools(viewer) if viewer.may("agent.view_toolcall") else [],
+    }
+    if viewer.may("agent.view_spendsum") or not viewer.access.is_everything:
+        kinds = [(_("By chat"), SpendKind.CHAT)]
+        if viewer.access.is_everything:
+            kinds = [
+                (_("By model"), SpendKind.ENDPOINT),
+                *kinds,
+                (_("By person"), SpendKind.PERSON),
+            ]
+        numbers["spenders"] = [(title, load_spenders(viewer, kind)) for title, kind in kinds]
+    return numbers
+
+
+def _failures(viewer: Viewer) -> dict[str, Any]:
+    """The last failed messages and runs; a run whose message is told of is not told of again."""
+    messages: list[Message] = []
+    if viewer.may("agent.view_message"):
+        failed = Message.objects.filter(state=MessageState.FAILED).order_by("-pk")
+        newest = failed if viewer.access.is_everything else _newest(failed)
+        messages = list(
+            newest.filter(viewer.access.condition("session__"))
+            .select_related("session")
+            .defer("segments", "raw")
+            .order_by("-pk")[:FAILURE_LIMIT]
+        )
+    runs: list[Run] = []
+    if viewer.may("agent.view_run"):
+        found = Run.objects.filter(state=RunState.FAILED).order_by("-pk")
+        newest_runs = found if viewer.access.is_everything else _newest(found)
+        mine = newest_runs.filter(viewer.access.run_condition()).defer("notes", "final_text")
+        told = {message.pk for message in messages}
+        runs = [run for run in mine.order_by("-pk")[:FAILURE_LIMIT] if run.message_id not in told]
+    sees = viewer.may("agent.view_message") or viewer.may("agent.view_run")
+    return {"sees_failures": sees, "failed_messages": messages, "failed_runs": runs}
+
+
+def _newest(rows: Any) -> Any:
+    """Among the newest: else everybody's failures would be walked through for those of a few."""
+    keys = list(rows.values_list("pk", flat=True)[:NEWEST_FAILURES])
+    return rows.model._default_manager.filter(pk__in=keys)
+
+
+def _sign_ins(viewer: Viewer) -> dict[str, Any]:
+    if not viewer.may_see_all("auth.view_user"):
+        return {}
+    signed_in = SignInRecord.objects.filter(signed_in_at__isnull=False).select_related("user")
+    return {"sign_ins": list(signed_in.order_by("-signed_in_at")[:SIGN_IN_LIMIT])}

@@ -1,0 +1,78 @@
+/* Draws the charts of the first page from the tables beside them, in the colours of the page. */
+(function () {
+    "use strict";
+
+    const drawn = [];
+
+    function colour(name) {
+        return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    }
+
+    function number(text) {
+        return text === "" || text === undefined ? null : Number(text);
+    }
+
+    function series(table) {
+        const rows = Array.from(table.tBodies[0].rows);
+        const heads = Array.from(table.tHead.rows[0].querySelectorAll("th"));
+        return {
+            labels: rows.map((row) => row.cells[0].textContent),
+            datasets: heads.map((head, place) => ({
+                label: head.textContent,
+                colour: head.dataset.colour,
+                data: rows.map((row) => number(row.cells[place + 1].dataset.value)),
+                maxBarThickness: 18,
+                borderWidth: 2,
+                pointRadius: 2,
+                spanGaps: true,
+            })),
+        };
+    }
+
+    function paint(chart) {
+        const text = colour("--body-fg"), line = colour("--hairline-color");
+        for (const one of chart.data.datasets) {
+            one.borderColor = one.backgroundColor = colour(one.colour);
+        }
+        chart.options.color = text;
+        for (const axis of Object.values(chart.options.scales)) {
+            axis.ticks.color = text;
+            axis.grid.color = line;
+        }
+        chart.update("none");
+    }
+
+    function draw(figure) {
+        const holder = figure.querySelector(".canvas"), canvas = document.createElement("canvas");
+        canvas.setAttribute("role", "img");
+        canvas.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
+        holder.append(canvas);
+        holder.hidden = false;
+        const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+        const chart = new Chart(canvas, {
+            type: figure.dataset.kind,
+            data: series(figure.querySelector("table")),
+            options: {
+                animation: still ? false : { duration: 300 },
+                maintainAspectRatio: false,
+                interaction: { mode: "index", intersect: false },
+                plugins: { legend: { position: "bottom", labels: { boxWidth: 12 } } },
+                scales: {
+                    x: { ticks: { maxRotation: 0, autoSkipPadding: 12 }, grid: { display: false } },
+                    y: { beginAtZero: true, ticks: { maxTicksLimit: 5 }, grid: {} },
+                },
+            },
+        });
+        drawn.push(chart);
+        paint(chart);
+    }
+
+    function repaint() {
+        drawn.forEach(paint);
+    }
+
+    if (typeof Chart === "undefined") return;
+    document.querySelectorAll("figure.chart").forEach(draw);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+})();
