@@ -70,8 +70,8 @@ def load_overview(request: HttpRequest) -> dict[str, Any]:
 
 
 def _alerts(viewer: Viewer) -> Any:
-    yield from system_alerts(viewer)
     yield from chat_alerts(viewer)
+    yield from system_alerts(viewer)
 
 
 def _connections(viewer: Viewer) -> dict[str, Any]:

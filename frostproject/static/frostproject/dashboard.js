@@ -20,6 +20,8 @@
             datasets: heads.map((head, place) => ({
                 label: head.textContent,
                 colour: head.dataset.colour,
+                borderColor: colour(head.dataset.colour),
+                backgroundColor: colour(head.dataset.colour),
                 data: rows.map((row) => number(row.cells[place + 1].dataset.value)),
                 maxBarThickness: 18,
                 borderWidth: 2,
@@ -48,12 +50,11 @@
         canvas.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
         holder.append(canvas);
         holder.hidden = false;
-        const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
         const chart = new Chart(canvas, {
             type: figure.dataset.kind,
             data: series(figure.querySelector("table")),
             options: {
-                animation: still ? false : { duration: 300 },
+                animation: false,
                 maintainAspectRatio: false,
                 interaction: { mode: "index", intersect: false },
                 plugins: { legend: { position: "bottom", labels: { boxWidth: 12 } } },
