@@ -125,7 +125,7 @@ def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
     days = days_shown(timezone.localdate())
     rows = _activity(viewer).filter(hour=WHOLE_DAY, day__gte=days[0])
-    counts = {row.pop("day"): row for row in rows.values("day").annotate(**_SUMS)}
+    counts = _counts(rows, "day")
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
@@ -139,7 +139,7 @@ def load_hours(viewer: Viewer) -> list[Period]:
     """Every hour of today."""
     today = timezone.localdate().isoformat()
     rows = _activity(viewer).filter(hour__gt=WHOLE_DAY, day=today)
-    counts = {row.pop("hour"): row for row in rows.values("hour").annotate(**_SUMS)}
+    counts = _counts(rows, "hour")
     return [Period(f"{hour}:00", counts.get(hour, {})) for hour in range(24)]
 
 
@@ -158,7 +158,7 @@ def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
     first = days_shown(timezone.localdate())[0]
     rows = ToolUse.objects.filter(viewer.access.condition("session__"), day__gte=first).order_by()
     used = rows.values("tool").annotate(calls=Sum("calls"), failures=Sum("failures"))
-    return list(used.order_by("-calls", "tool")[:LISTED])
+    return [dict(row) for row in used.order_by("-calls", "tool")[:LISTED]]
 
 
 def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
@@ -190,6 +190,12 @@ def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
 
 def _activity(viewer: Viewer) -> "QuerySet[ActivitySum]":
     return ActivitySum.objects.filter(viewer.access.condition("session__")).order_by()
+
+
+def _counts(rows: "QuerySet[ActivitySum]", by: str) -> dict[Any, Mapping[str, int]]:
+    """The sums of ``rows`` by a column."""
+    found: Any = rows.values(by).annotate(**_SUMS)
+    return {row[by]: row for row in found}
 
 
 def _spent(rows: "QuerySet[SpendSum]", by: str) -> "QuerySet[SpendSum, tuple[Any, ...]]":

@@ -59,11 +59,11 @@ def _chats(subjects: list[str]) -> dict[str, tuple[str, str]]:
         account__in={place.account for place in places.values()},
         peer_id__in={place.peer_id for place in places.values()},
     )
-    by_place = {(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
+    by_place = {Place(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
     return {
         subject: (row.title or str(row), link("agent_chatsession_change", row.pk))
         for subject, place in places.items()
-        if (row := by_place.get(tuple(place)))
+        if (row := by_place.get(place))
     }
 
 

@@ -1,0 +1,169 @@
+"""Numbers of the first page: from sums, within reach, and approximate where that is said."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from agent.domain.budgets import SpendKind
+from agent.domain.playground import playground_account
+from agent.models import ActivitySum, Budget, ChatGrant, ChatSession, Message, SpendSum, ToolUse
+from agent.models.activity import WHOLE_DAY
+from agent.record.spendings import current_day
+from frostproject.cockpit.alerts import find_viewer
+from frostproject.cockpit.charts import list_charts
+from frostproject.cockpit.figures import (
+    add_up,
+    load_days,
+    load_hours,
+    load_spenders,
+    load_tools,
+    percentile,
+    seconds_words,
+)
+from tests.admin.record import chat, logged_in, page, said
+
+
+def counted(session: ChatSession, received: int, *, days_ago: int = 0, **counts: int) -> None:
+    day = (timezone.localdate() - timedelta(days=days_ago)).isoformat()
+    ActivitySum.objects.create(
+        day=day, hour=WHOLE_DAY, session=session, received=received, **counts
+    )
+
+
+def spent(kind: str, subject: str, tokens: int, *, currency: str = "", cost: int = 0) -> None:
+    SpendSum.objects.create(
+        day=current_day(),
+        kind=kind,
+        subject=subject,
+        currency=currency,
+        input_tokens=tokens,
+        cost_nano=cost,
+    )
+
+
+def owner_of(session: ChatSession) -> User:
+    logged_in("chat_owner")
+    user = User.objects.get(username="user-chat_owner")
+    ChatGrant.objects.create(user=user, account=session.account, chat=session.key)
+    return user
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "seconds"),
+    [
+        ({}, 0.5, None),
+        ({"within_1": 10}, 0.5, 0.5),
+        ({"within_1": 5, "within_2": 5}, 0.95, 1.9),
+        ({"within_3": 1, "later": 1}, 0.5, 3.0),
+        ({"within_3": 1, "later": 1}, 0.95, float("inf")),
+        ({"within_60": 4}, 0.5, 45.0),
+    ],
+)
+def test_seconds_are_estimated_from_the_columns(counts, share, seconds):
+    found = percentile(counts, share)
+    assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_seconds_in_words():
+    assert [seconds_words(one) for one in (None, 1.23, 44.6, float("inf"))] == [
+        "–",
+        "1.2 s",
+        "45 s",
+        "> 120 s",
+    ]
+
+
+@pytest.mark.django_db
+def test_days_without_anything_are_shown_as_such():
+    counted(chat(), 7, days_ago=2)
+    counted(chat("800"), 9, days_ago=40)
+    days = load_days(find_viewer(User.objects.create_superuser("root")))
+    assert len(days) == 30
+    assert [day.counts.get("received", 0) for day in days[-3:]] == [7, 0, 0]
+    assert add_up(days).counts["received"] == 7
+
+
+@pytest.mark.django_db
+def test_who_runs_one_chat_sees_the_numbers_of_that_chat_alone():
+    mine, other = chat("700"), chat("800")
+    for session in (mine, other):
+        counted(session, 5 if session is mine else 100)
+        day = timezone.localdate().isoformat()
+        ActivitySum.objects.create(day=day, hour=3, session=session, received=1)
+        ToolUse.objects.create(day=day, session=session, tool=f"tool-{session.peer_id}", calls=2)
+        spent("chat", f"onebot:10001:group:{session.peer_id}", 10)
+    spent("total", "", 20)
+    spent("person", "onebot:10001/20001", 20)
+    viewer = find_viewer(owner_of(mine))
+    days = load_days(viewer)
+    assert (days[-1].counts["received"], days[-1].tokens) == (5, 0)
+    assert load_hours(viewer)[3].counts["received"] == 1
+    assert [one["tool"] for one in load_tools(viewer)] == ["tool-700"]
+    assert [one.period.tokens for one in load_spenders(viewer, SpendKind.CHAT)] == [10]
+    assert load_spenders(viewer, SpendKind.PERSON) == []
+    assert load_spenders(viewer, SpendKind.ENDPOINT) == []
+
+
+@pytest.mark.django_db
+def test_the_page_of_who_runs_one_chat_shows_nothing_of_others():
+    mine, other = chat("700", title="mine"), chat("800", title="other")
+    said(other, "secret words", state="failed", detail="other failure")
+    said(mine, "own words", state="failed", detail="own failure")
+    counted(mine, 5)
+    counted(other, 4321)
+    spent("chat", "onebot:10001:group:800", 987_654)
+    owner_of(mine)
+    client = logged_in("")
+    client.force_login(User.objects.get(username="user-chat_owner"))
+    text = page(client, "/admin/")
+    assert "own failure" in text
+    for word in ("other failure", "4,321", "4321", "987,654", "By person", "By model"):
+        assert word not in text
+
+
+@pytest.mark.django_db
+def test_budgets_are_shown_beside_those_whom_they_bound():
+    session = chat("700", title="Garden")
+    subject = f"onebot:{session.account}:{session.key}"
+    spent("chat", subject, 40, currency="CNY", cost=2 * 10**9)
+    Budget.objects.create(name="b", kind="chat", limit=4, unit="CNY")
+    Budget.objects.create(name="t", kind="chat", subject="another", limit=4, unit="tokens")
+    viewer = find_viewer(User.objects.create_superuser("root"))
+    (found,) = load_spenders(viewer, SpendKind.CHAT)
+    assert (found.name, found.today.cost_words) == ("Garden", "2.00 CNY")
+    assert found.url == f"/admin/agent/chatsession/{session.pk}/change/"
+    assert [(use.terms.name, use.percent) for use in found.budgets] == [("b", 50)]
+
+
+@pytest.mark.django_db
+def test_playgrounds_are_not_among_those_on_whom_most_was_spent():
+    account = playground_account(1)
+    spent("chat", f"onebot:{account}:private:1", 10)
+    spent("person", f"onebot:{account}/1", 10)
+    viewer = find_viewer(User.objects.create_superuser("root"))
+    assert load_spenders(viewer, SpendKind.CHAT) == load_spenders(viewer, SpendKind.PERSON) == []
+
+
+@pytest.mark.django_db
+def test_a_person_is_called_by_the_last_name_and_turned_text_is_shown_harmless():
+    for name in ("old", "new\u202e"):
+        said(chat(name), sender_name=name, sender_id="20001")
+    spent("person", "onebot:10001/20001", 10)
+    viewer = find_viewer(User.objects.create_superuser("root"))
+    (found,) = load_spenders(viewer, SpendKind.PERSON)
+    assert found.name.startswith("new")
+    assert "\u202e" not in found.name
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_each_currency_has_a_chart_of_its_own_and_empty_charts_are_left_out():
+    spent("total", "", 10, currency="CNY", cost=5 * 10**8)
+    spent("total", "", 10, currency="USD", cost=10**8)
+    viewer = find_viewer(User.objects.create_superuser("root"))
+    charts = list_charts(load_hours(viewer), load_days(viewer))
+    titles = [chart.title for chart in charts]
+    assert titles == ["Messages of today, by hour", "Tokens", "Cost (CNY)", "Cost (USD)"]
+    assert charts[2].rows[-1][1][0].value == "0.5"
