@@ -26,7 +26,12 @@ def answer_of(message: Message | None = None) -> Run:
 
 def trial_of(run: Run, **fields: Any) -> Run:
     assert run.message is not None
-    usual = {"origin": "test", "trial_of": run.message, "author": "ann", "final_text": "rainy"}
+    usual: dict[str, Any] = {
+        "origin": "test",
+        "trial_of": run.message,
+        "author": "ann",
+        "final_text": "rainy",
+    }
     return run_for(**usual | fields)
 
 

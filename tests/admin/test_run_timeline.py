@@ -61,8 +61,14 @@ def test_a_call_without_an_end_on_record_is_a_mark_and_says_so(browser: Client):
 def test_an_approval_of_the_next_day_does_not_flatten_the_run(db: None):
     run = timed_run()
     call = call_of(step_of(run), "pay", state="pending")
-    times = {"created_at": after(5), "decided_at": after(90_000), "expires_at": after(90_000)}
-    Approval.objects.create(call=call, session=run.session, code="1", state="approved", **times)
+    times: dict[str, Any] = {
+        "created_at": after(5),
+        "decided_at": after(90_000),
+        "expires_at": after(90_000),
+    }
+    Approval.objects.create(
+        call=call, session_id=run.session_id, code="1", state="approved", **times
+    )
     found = bars(run)
     assert found["an owner is asked"].took == "24 h 59 min"
     assert found["waited for its turn"].width > WIDTH // 100
@@ -119,9 +125,9 @@ def test_a_page_that_is_still_as_it_is_known_is_not_sent_again(browser: Client):
     text = page(browser, path)
     assert f'data-live="run:{run.pk}"' in text
     known = text.partition("?known=")[2].partition('"')[0]
-    again = {"headers": {"HX-Request": "true"}}
-    assert browser.get(f"{path}?known={known}", **again).status_code == 204
+    by_htmx = {"HX-Request": "true"}
+    assert browser.get(f"{path}?known={known}", headers=by_htmx).status_code == 204
     step_of(run)
-    assert browser.get(f"{path}?known={known}", **again).status_code == 200
+    assert browser.get(f"{path}?known={known}", headers=by_htmx).status_code == 200
     Run.objects.filter(pk=run.pk).update(state="finished")
     assert "data-live" not in page(browser, path)
