@@ -114,6 +114,7 @@ class NewStickerForm(StickerForm):
 
 @admin.register(Sticker)
 class StickerAdmin(HistoryAdmin, RecordAdmin):
+    list_words = _("Small pictures that the bot may choose from by their words and send.")
     form = StickerForm
     actions = ("enable", "disable", "delete_selected")  # type: ignore[assignment] # the base has none
     list_display = ("preview", "described", "condition", "used")
