@@ -32,6 +32,7 @@ from frostproject.doctor.checks import CHECKS, own_url
 from frostproject.doctor.exposure import is_loopback
 from frostproject.signin import plain_http
 from onebot.connections.refusals import explain_refusal, refused_clients
+from onebot.models import Bot
 from tools.text.visible import escape_invisible_chars
 
 #: How long a client that was refused is shown, in seconds, and how many are.
@@ -140,7 +141,7 @@ def _add_forms(request: HttpRequest, steps: list[Step]) -> None:
 def _live(request: HttpRequest) -> dict[str, Any]:
     refused = _refused() if request.user.has_perm("onebot.view_bot") else []
     steps = find_steps(request.user, is_refused=bool(refused))
-    bots = next((step.facts["bots"] for step in steps if step.name == "owners"), [])
+    bots: list[Bot] = next((step.facts["bots"] for step in steps if step.name == "owners"), [])
     return {
         "steps": steps,
         "refused": refused,

@@ -135,6 +135,25 @@ def test_a_model_that_answers_is_kept(browser: Client, model: ScriptedModel):
     assert states(browser)["model"] == "done"
 
 
+def test_where_no_model_is_named_the_provider_is_asked_for_its_models(
+    browser: Client, model: ScriptedModel
+):
+    entered = {"preset": "other", "key": KEY, "base_url": model.url}
+    answer = browser.post(f"{START}model/", entered, headers=HTMX)
+    assert "<option>scripted</option>" in answer.text
+    model.answer_with(reads_meter)
+    browser.post(f"{START}model/", entered | {"chosen": "scripted"}, headers=HTMX)
+    assert ModelEndpoint.objects.get(environment="").model == "scripted"
+
+
+def test_a_stored_model_is_tested_on_record(browser: Client, model: ScriptedModel):
+    stored = row(base_url=model.url, can_chat=True)
+    model.script([fails(402)])
+    answer = browser.post(f"{START}model/", {"row": stored.pk}, headers=HTMX)
+    assert "out of money" in answer.text
+    assert states(browser)["model"] == "wrong"
+
+
 def test_a_model_that_fails_is_not_kept_unless_that_is_wished(
     browser: Client, model: ScriptedModel
 ):

@@ -64,7 +64,6 @@
         });
         const more = document.getElementById("model-more");
         more.open = more.open || "needsAddress" in chosen.dataset;
-        document.querySelector("[data-key]").hidden = "needsNoKey" in chosen.dataset;
         document.getElementById("model-name").setAttribute("list", `models-${preset.value}`);
     }
     if (preset) {
@@ -78,6 +77,11 @@
             if (!other) { return; }
             document.getElementById("model-more").open = true;
             address.value = other.dataset.address;
+        });
+        document.addEventListener("htmx:afterSettle", () => {
+            if (document.querySelector("#model-result .badge-succeeded")) {
+                document.getElementById("model-key").value = "";
+            }
         });
         takePreset();
     }
