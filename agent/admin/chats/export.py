@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -83,7 +84,7 @@ def _write_markdown(rows: Iterable[Row]) -> str:
 
 
 def _markdown_message(row: Row) -> str:
-    at = timezone.localtime(timezone.datetime.fromisoformat(row["at"]))
+    at = timezone.localtime(datetime.fromisoformat(row["at"]))
     who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else _("bot")
     if row["author"]:
         who = f"{who} ({row['author']})"
