@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agent.admin.runs.run_rows import load_run_rows
 from agent.admin.runs.waterfall import WIDTH, Bar, build_waterfall, format_span
@@ -21,7 +21,9 @@ def after(seconds: float) -> Any:
 
 def bars(run: Run) -> dict[str, Bar]:
     run.refresh_from_db()
-    return {bar.span.label: bar for bar in build_waterfall(load_run_rows(run, ALL), after(60)).bars}
+    with translation.override("en"):
+        drawn = build_waterfall(load_run_rows(run, ALL), after(60)).bars
+    return {bar.span.label: bar for bar in drawn}
 
 
 def timed_run(**fields: Any) -> Run:
