@@ -161,3 +161,35 @@ def test_what_a_request_held_is_read_from_its_fences():
     assert count_history(request) == 4
     shown = {FenceKind.SUMMARY, FenceKind.MEMORY, FenceKind.QUOTED}
     assert find_shown(request) == shown
+
+
+async def test_what_an_operator_wrote_is_not_said_to_be_of_the_run_beside_it(room):
+    run = await answered(room, message_id="501")
+    await Message.objects.acreate(
+        session_id=run.session_id,
+        direction="out",
+        state="delivered",
+        text="by hand",
+        author="ann",
+        run=run,
+        message_id="77",
+        created_at=timezone.now(),
+    )
+    assert "An operator wrote this" in await room.say("[回复:77]/why", quoted_id="77")
+    assert "An operator wrote this" not in await room.say("[回复:501]/why", quoted_id="501")
+
+
+async def test_owners_are_told_who_took_the_chat_over_and_others_only_that_it_is(room):
+    await answered(room, message_id="501")
+    taken = {"taken_over_by": "ann", "taken_over_at": timezone.now()}
+    await room.say("anyone?", message_id="601", mentions_bot=True)
+    await Message.objects.filter(message_id="601").aupdate(
+        state="silent", reason="taken_over", detail="ann"
+    )
+    told = await room.say("[回复:601]/why", quoted_id="601")
+    assert "an operator answers here" in told
+    assert "ann" not in told
+    told = await room.say("[回复:601]/why", quoted_id="601", sender_id=OWNER)
+    assert "Taken over by ann." in told
+    await ChatSession.objects.aupdate(**taken)
+    assert "An operator answers here, since" in await room.say("/status", sender_id=OWNER)

@@ -301,3 +301,23 @@ def test_a_message_that_nobody_would_answer_is_not_called_silenced():
         "not_addressed",
     )
     assert decide_trigger(said(), Manners(said_by={"groups": "g"}), Occasion(NOW)).detail == ""
+
+
+def test_where_an_operator_has_taken_over_only_owners_orders_are_obeyed():
+    taken, called = {"taken_over_by": "ann"}, said(mentions_bot=True)
+    heard = decide_trigger(called, MANNERS, Occasion(now=NOW, taken_over_by="ann"))
+    assert (heard.state, heard.reason, heard.detail) == ("silent", "taken_over", "ann")
+    assert verdict(said(), **taken) == ("recorded", "not_addressed")
+    assert verdict(said("/stop", "private"), is_command=True, **taken)[1] == "taken_over"
+    orders = {"is_owner": True, **taken}
+    assert verdict(said("/stop", "private"), is_command=True, **orders) == ("waiting", "command")
+    assert verdict(said("yes"), is_decision=True, **orders) == ("waiting", "decision")
+    assert verdict(called, is_owner=True, **taken) == ("silent", "taken_over")
+
+
+def test_operators_hear_a_silenced_chat_and_nobody_who_is_denied_or_a_paused_one():
+    taken, called = {"taken_over_by": "ann"}, said(mentions_bot=True)
+    assert verdict(called, Manners(silenced_by="row"), **taken)[1] == "taken_over"
+    denied = Manners(denied_people=frozenset({"2"}))
+    assert verdict(called, denied, **taken) == ("silent", "blocked")
+    assert verdict(called, pause=PauseReason.MUTED, **taken)[1] == "paused"
