@@ -19,6 +19,7 @@ from agent.admin.runs.step_facts import RunSums, describe_verdict, load_sums
 from agent.admin.runs.waterfall import format_span
 from agent.domain.persona import PersonaKind
 from agent.models import Message, ModelEndpoint, Persona, Run, ToolCall
+from agent.models.message import BY_HAND
 from agent.record.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
 from tools.admin.record_pages import parse_row_number
@@ -154,7 +155,11 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
 def _compare(run: Run) -> ComparedRun:
     calls = ToolCall.objects.filter(run=run).order_by("step_id", "position")
     columns = ("pk", "tool_name", "arguments", "verdict", "state", "run_id")
-    sent = Message.objects.filter(Q(run=run), direction=Message.Direction.OUT).order_by("pk")
+    sent = (
+        Message.objects.filter(Q(run=run), direction=Message.Direction.OUT)
+        .exclude(BY_HAND)
+        .order_by("pk")
+    )
     return ComparedRun(
         run,
         run.trial_of_id is not None,

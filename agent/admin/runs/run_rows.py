@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from agent.admin.runs.calls import load_outcome_runs
 from agent.models import Approval, Message, Run, Step, ToolCall, ToolOffer
+from agent.models.message import BY_HAND
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
@@ -114,5 +115,9 @@ def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
     """What went out. What an agent's tools say is said by the run around it, so it is found by the
     calls."""
     source = Q(tool_call__in=[call.pk for call in calls]) if run.parent_id else Q(run=run)
-    sent = Message.objects.filter(source, direction=Message.Direction.OUT).order_by("pk")
+    sent = (
+        Message.objects.filter(source, direction=Message.Direction.OUT)
+        .exclude(BY_HAND)
+        .order_by("pk")
+    )
     return sent.defer("segments", "raw")[:MESSAGE_LIMIT]
