@@ -85,7 +85,7 @@ def _times(days: Sequence[Period]) -> Chart:
     ]
     columns = [
         (_("half of the answers within"), "--chart-2"),
-        (_("95 % of the answers within"), "--chart-3"),
+        (_("95 percent of the answers within"), "--chart-3"),
     ]
     return Chart(_("Seconds to the answer (approximate)"), "line", columns, rows)
 
