@@ -22,9 +22,9 @@ _CHAT = re.compile(r"(?:group|private):[0-9]{1,20}", re.ASCII)
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[ChatGrant]
-    _Inline = admin.TabularInline[ChatGrant, User]
+    _Inline = admin.StackedInline[ChatGrant, User]
 else:
-    _Form, _Inline = forms.ModelForm, admin.TabularInline
+    _Form, _Inline = forms.ModelForm, admin.StackedInline
 
 
 def known_chats() -> "QuerySet[ChatSession]":
@@ -64,7 +64,7 @@ class ChatGrantInline(_Inline):
 
     model = ChatGrant
     form = GrantForm
-    extra = 1
+    extra = 0
     verbose_name_plural = _("Own chats")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -13,7 +13,10 @@ from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.db.models.signals import post_save
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from frostproject.models import FailedSignIns, SignInRecord
@@ -75,6 +78,11 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
         address,
         before.failed,
     )
+    if before.signed_in_at is None and not factors.has_second_factor(user):
+        offer = '{} <a href="{}">{}</a>'
+        words = _("Your account has no second factor yet."), _("Set up a second factor")
+        place = reverse("admin:second_factor")
+        messages.info(request, format_html(offer, words[0], place, words[1]), fail_silently=True)
     if before.failed:
         text = ngettext(
             "%(count)d sign-in to your account failed since you signed in last; the last one came "

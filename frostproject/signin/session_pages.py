@@ -7,6 +7,7 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -51,6 +52,7 @@ def list_sessions(request: HttpRequest, person: User) -> list[dict[str, Any]]:
         {
             "row": row,
             "browser": describe_browser(row.user_agent),
+            "is_recent": timezone.now() - row.last_seen_at < 2 * sessions.SEEN_STEP,
             "is_this": own is not None and row.pk == own.pk,
         }
         for row in sessions.live_sessions(person)[:MOST_SHOWN]

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core import serializers
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
-from django.urls.converters import SlugConverter
+from django.urls.converters import SlugConverter, StringConverter
 from django.utils import timezone
 
 from agent.admin.chats.acts import ACTS
@@ -51,6 +51,10 @@ UNTOUCHED = {"sessions", "admin", "contenttypes", "frostproject", "tools.ConfigV
 NO_PAGES = ("view_on_site", "index")
 
 
+#: A person who speaks in every chat.
+EVERYWHERE = "20005555"
+
+
 @dataclass(frozen=True, slots=True)
 class Owned:
     """A chat and what tells it from every other one."""
@@ -73,6 +77,7 @@ def fill(account: str, peer: str, word: str, person: str) -> Owned:
     Run.objects.filter(pk=run.pk).update(notes=[f"{word}-note"], input_tokens=int(peer[:7]))
     step = step_of(run, request=[{"role": "user", "content": f"{word}-request"}])
     call = call_of(step, arguments={"a": f"{word}-argument"}, result=f"{word}-result hello")
+    said(session, f"{word}-shared hello", sender_id=EVERYWHERE, sender_name=f"{word}-card")
     said(session, f"{word}-failed hello", state="failed", detail=f"{word}-detail", **names)
     Approval.objects.create(
         call=call, session=session, code=f"c{peer}", created_at=now,
@@ -174,7 +179,8 @@ def every_address(numbers: Sequence[int]) -> Iterator[str]:
             if name in (None, *NO_PAGES):
                 continue
             words = [key for key, kind in converters.items() if isinstance(kind, SlugConverter)]
-            for number in numbers if converters else [0]:
+            people = [key for key, kind in converters.items() if type(kind) is StringConverter]
+            for number in (EVERYWHERE, "20008888") if people else numbers if converters else [0]:
                 for act in [*ACTS, *(form for form, _name in EXPORT_FORMS)] if words else [""]:
                     given = dict.fromkeys(converters, number) | dict.fromkeys(words, act)
                     with contextlib.suppress(NoReverseMatch):
