@@ -52,11 +52,10 @@ def found_in(client: Client, address: str, told: list[str]) -> list[str]:
     if answer.status_code in (301, 302) or answer.streaming:
         return []
     text = unescape(answer.content.decode(errors="replace"))
-    asked = address.partition("=")[2]
     return [
         f"{address}: {mark} in …{text[max(0, at - 60) : at + 60]}…"
         for mark in told
-        if mark not in asked and (at := text.find(mark)) >= 0
+        if mark not in address and (at := text.find(mark)) >= 0
     ]
 
 

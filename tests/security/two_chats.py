@@ -48,7 +48,7 @@ UNTOUCHED = {"sessions", "admin", "contenttypes", "frostproject", "tools.ConfigV
 
 
 #: Addresses of Django that no page here leads to: no row has an address on another site.
-NO_PAGES = ("view_on_site", "index")
+NO_PAGES = ("view_on_site",)
 
 
 #: A person who speaks in every chat.
