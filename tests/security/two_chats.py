@@ -134,7 +134,7 @@ def _of_everybody(account: str, session: ChatSession, word: str, person: str) ->
             day=day, kind=kind, subject=subject, input_tokens=int(session.peer_id[:7])
         )
     Budget.objects.create(name=f"{word}-budget", kind="chat", subject=session.key, limit=1,
-                          unit="tokens", period="day", at_limit="stop")  # fmt: skip
+                          unit="tokens", period="day", at_limit="cheaper")  # fmt: skip
     Sticker.objects.create(path=f"{word}.png", words=f"{word}-sticker", sha256="", stamp="")
     Manners.objects.create(name=f"{word}-manners", account=account, chats=session.key)
     persona = Persona.objects.create(name=f"Persona {session.pk}", prompt=f"{word}-prompt")
