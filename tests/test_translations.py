@@ -17,7 +17,7 @@ def translated(message: Message) -> list[str]:
 
 
 def test_texts_are_found_in_code_and_in_templates():
-    assert {"chat session", "Connected bots"} <= TEXTS.keys()
+    assert {"chat session", "Take over"} <= TEXTS.keys()
     assert ("%(count)s tool offered", "%(count)s tools offered") in TEXTS
 
 
