@@ -60,14 +60,14 @@ class AccountAdmin(_UserAdmin):
         """A new account gets its chats on its page, once it is there."""
         return super().get_inline_instances(request, obj) if obj else []
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Nobody changes the account, or sets the password, of somebody who may do more."""
         may: bool = super().has_change_permission(request, obj)
-        return may and (not isinstance(obj, User) or may_rule_over(request.user, obj))
+        return may and (obj is None or may_rule_over(request.user, obj))
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         may: bool = super().has_delete_permission(request, obj)
-        return may and (not isinstance(obj, User) or may_rule_over(request.user, obj))
+        return may and (obj is None or may_rule_over(request.user, obj))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any

@@ -70,7 +70,7 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
     ) -> Any:
-        form = super().get_form(request, obj, change, **options)
+        form: Any = super().get_form(request, obj, change, **options)
         form.access = find_access(request.user)
         return form
 

@@ -8,13 +8,15 @@ from django.http import HttpRequest
 
 from agent.access import NOTHING, ChatAccess, find_access
 from agent.models import Message, MessageMedia, ResultPicture, Run
-from tools.admin.filters import LISTED_WINDOW, WINDOW, Rows
+from tools.admin.filters import WINDOW, Rows
 from tools.admin.record_pages import ModelAdmin, parse_row_number
 
+#: Newest rows of the chats in reach that a list reads.
+OWN_WINDOW = 10_000
 #: Of each of many chats a list reads at least so many rows.
 LEAST_ROWS = 50
 #: Newest runs whose steps and calls a list reads.
-RUN_WINDOW = 5_000
+RUN_WINDOW = 3_000
 
 Bounded: TypeAlias = tuple[Rows, int | None]
 """Rows of a list, and the id below which there may be more of them, 0 for nowhere; None where all
@@ -54,7 +56,7 @@ class OwnChatsAdmin(ModelAdmin):
 
     def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
         """The newest of all rows that ``access`` reaches, by the index of their chats."""
-        floor = newest_floor(self.model, access, LISTED_WINDOW, below)
+        floor = newest_floor(self.model, access, OWN_WINDOW, below)
         rows = self.model._default_manager.filter(self.own_rows(access)).order_by()
         return (rows.filter(pk__gte=floor) if floor else rows), floor
 
@@ -95,7 +97,7 @@ class OwnMediaAdmin(OwnChatsAdmin):
 
     def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
         """Those of the newest messages."""
-        floor = newest_floor(Message, access, LISTED_WINDOW)
+        floor = newest_floor(Message, access, OWN_WINDOW)
         messages = Message.objects.filter(access.condition("session__"), pk__gte=floor).order_by()
         media = MessageMedia.objects.filter(message__in=messages.values("pk")).order_by()
         found = Q(pk__in=media.exclude(**{self.media_field: None}).values(self.media_field))
@@ -120,7 +122,7 @@ class OwnRunsAdmin(OwnChatsAdmin):
         return access.run_condition()
 
     def newest_rows(self, access: ChatAccess, below: int) -> Bounded:
-        return newest_runs(access, LISTED_WINDOW, below)
+        return newest_runs(access, OWN_WINDOW, below)
 
 
 class OwnPartsAdmin(OwnChatsAdmin):
@@ -162,8 +164,3 @@ def newest_floor(model: type[Model], access: ChatAccess, window: int, below: int
         rows = rows.filter(pk__lt=below)
     beyond = sessions.annotate(beyond=Subquery(rows[each : each + 1]))
     return int(beyond.aggregate(last=Max("beyond"))["last"] or -1) + 1
-
-
-def sessions_in_reach(request: HttpRequest) -> "QuerySet[Any]":
-    """The chat sessions that the user of ``request`` may reach."""
-    return find_access(request.user).sessions()
