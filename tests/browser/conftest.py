@@ -12,7 +12,8 @@ from tests.live_server import LiveServer
 OpenWindow = Callable[..., Window]
 
 
-@pytest.fixture(scope="session")
+# Closed before other tests come: Playwright keeps a loop in this thread, and they want theirs.
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     path = find_browser()
     if not path:

@@ -1,22 +1,89 @@
-"""The admin's pages in a real browser: no error, no refusal of the policy, nothing cut off."""
+"""The admin's pages in a real browser: no error, no refusal of the policy, nothing cut off, nothing
+without a name, in both languages."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenWindow
+from tests.browser.dialled import dial
+from tests.browser.window import Window
+from tests.cast import fresh_id
+from tests.scripted_model import call
 
 pytestmark = pytest.mark.slow
 
+LOOKS = [
+    ("zh-CN", "light", 1280),
+    ("en", "dark", 1280),
+    ("zh-CN", "dark", 360),
+    ("en", "light", 360),
+]
+LONG = "a very long name that somebody has chosen " * 3 + "W" * 60
+every_look = pytest.mark.parametrize(("language", "scheme", "width"), LOOKS)
 
-@pytest.mark.parametrize(("language", "scheme"), [("zh-CN", "light"), ("en", "dark")])
-@pytest.mark.parametrize("width", [1280, 360])
+
+def check(window: Window, *links: str) -> None:
+    for link in links:
+        answer = window.page.goto(link)
+        assert answer
+        assert answer.status == 200, link
+        assert window.too_wide() == [], link
+        assert window.basics() == [], link
+
+
+@every_look
 def test_every_place_of_the_navigation_opens_without_a_fault(
     open_window: OpenWindow, language: str, scheme: str, width: int
 ):
     window = open_window(language=language, scheme=scheme, width=width)
-    links = window.page.locator("#nav-sidebar a[href^='/admin/']").evaluate_all(
-        "links => [...new Set(links.map(link => link.getAttribute('href')))]"
-    )
+    links = window.places()
     assert len(links) > 15
-    for link in links:
-        window.page.goto(link)
-        assert window.overflow() <= 0, f"{link} is too wide"
+    check(window, *links)
+
+
+@pytest.fixture
+def rows(live, model) -> list[str]:
+    """The pages of a chat with a tool call and long words, and of what belongs to it."""
+    answer = f"{LONG} https://example.com/{LONG.encode().hex()}"
+    model.script([call("get_weather", city="北京" * 40), answer])
+    group, person = fresh_id(), fresh_id()
+    with dial(live) as bot:
+        sender = {"user_id": person, "nickname": LONG, "card": LONG, "role": "admin"}
+        bot.say_group(group, person, "w" * 300, sender=sender, group_name=LONG)
+        bot.heard()
+    found = []
+    for model_name, table, condition in PAGES:
+        (row,) = live.rows(f"SELECT max(id) AS id FROM {table} {condition}")
+        found.append(f"/admin/{model_name}/{row['id']}/change/")
+    return [*found, f"/admin/people/?q={person}"]
+
+
+PAGES = [
+    ("agent/chatsession", "agent_chatsession", "WHERE kind = 'group'"),
+    ("agent/message", "agent_message", ""),
+    ("agent/run", "agent_run", ""),
+    ("agent/toolcall", "agent_toolcall", ""),
+    ("agent/step", "agent_step", ""),
+    ("onebot/bot", "onebot_bot", ""),
+    ("tools/toolconfig", "tools_toolconfig", "WHERE name = 'get_weather'"),
+]
+
+
+@every_look
+def test_pages_of_single_rows_open_without_a_fault(
+    open_window: OpenWindow, rows: list[str], language: str, scheme: str, width: int
+):
+    window = open_window(language=language, scheme=scheme, width=width)
+    check(window, *rows)
+
+
+def test_switch_changes_the_language_for_good(open_window: OpenWindow):
+    page = open_window(language="zh-CN").page
+    page.goto("/admin/agent/chatsession/?q=700")
+    for code, words in (("en", "Chat"), ("zh-hans", "会话")):
+        page.click(f"#language-switch button[value='{code}']")
+        expect(page.locator("html")).to_have_attribute("lang", code)
+        expect(page.locator("h1").first).to_contain_text(words)
+        assert page.url.endswith("/admin/agent/chatsession/?q=700")
+        page.reload()
+        expect(page.locator("html")).to_have_attribute("lang", code)

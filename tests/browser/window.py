@@ -5,7 +5,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
@@ -15,6 +22,38 @@ NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome"
 PATIENCE_MS = 15_000
 #: "required": a machine without a browser fails, as in continuous integration.
 REQUIRED = os.environ.get("FROST_TEST_BROWSER") == "required"
+
+#: Elements that are hidden are none to a reader of screens.
+BASICS = """() => {
+    const seen = (one) => one.checkVisibility({ visibilityProperty: true });
+    const named = (one) => one.labels?.length || one.getAttribute("aria-label") || one.title
+        || one.getAttribute("aria-labelledby") || one.textContent.trim() || one.value;
+    const all = (selector) => [...document.querySelectorAll(selector)].filter(seen);
+    const fields = all("input:not([type=hidden]):not([type=submit]), textarea, select");
+    const unnamed = fields.filter((one) => !one.labels?.length && !one.getAttribute("aria-label")
+        && !one.getAttribute("aria-labelledby") && !one.title);
+    const heads = all("h1").length;
+    return [
+        ...(document.documentElement.lang ? [] : ["no language"]),
+        ...(document.title.trim() ? [] : ["no title"]),
+        ...(heads === 1 ? [] : [`${heads} first headings`]),
+        ...unnamed.map((one) => `no label: ${one.outerHTML.slice(0, 150)}`),
+        ...all("button, a[href], summary, input[type=submit]")
+            .filter((one) => !named(one) && !one.querySelector("img[alt], [title]"))
+            .map((one) => `no name: ${one.outerHTML.slice(0, 150)}`),
+        ...all("img:not([alt])").map((one) => `no text: ${one.outerHTML.slice(0, 150)}`),
+    ];
+}"""
+
+#: Some elements over the edge, if one has to scroll sideways to see them.
+TOO_WIDE = """() => {
+    const page = document.documentElement;
+    if (page.scrollWidth <= page.clientWidth) return [];
+    const shown = (one) => one.outerHTML.slice(0, 200);
+    const over = (one) => one.getBoundingClientRect().right > page.clientWidth + 0.5;
+    const found = [...document.body.querySelectorAll("*")].filter(over).slice(-3);
+    return [`by ${page.scrollWidth - page.clientWidth}`, ...found.map(shown)];
+}"""
 
 
 def find_browser() -> str:
@@ -26,6 +65,7 @@ def find_browser() -> str:
 def open_browser(path: str) -> Iterator[Browser]:
     """The browser at ``path``, without a screen."""
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
         # In containers there is no user namespace to build the sandbox from; only our pages are
         # opened.
         browser = playwright.chromium.launch(
@@ -68,12 +108,24 @@ class Window:
         self.page.press("#id_password", "Enter")
         self.page.wait_for_url(lambda url: "/login/" not in url)
 
-    def overflow(self) -> int:
-        """Pixels by which the page is wider than the window."""
-        wide: int = self.page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    def places(self) -> list[str]:
+        """The addresses in the navigation of the page."""
+        links = self.page.locator("#nav-sidebar a[href^='/admin/']")
+        found: list[str] = links.evaluate_all(
+            "links => [...new Set(links.map(link => link.getAttribute('href')))]"
         )
-        return wide
+        return found
+
+    def too_wide(self) -> list[str]:
+        """What makes the page wider than the window."""
+        found: list[str] = self.page.evaluate(TOO_WIDE)
+        return found
+
+    def basics(self) -> list[str]:
+        """What a reader of screens misses in the page: its language, one first heading, names of
+        what can be filled in or pressed, texts of pictures."""
+        found: list[str] = self.page.evaluate(BASICS)
+        return found
 
     def close(self) -> None:
         self._context.close()

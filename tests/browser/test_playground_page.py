@@ -1,0 +1,108 @@
+"""The playground in a browser: somebody talks with the bot, and sees what it did."""
+
+import base64
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenWindow
+from tests.pictures import BLUE, RED, plain, saved
+from tests.scripted_model import call, says
+
+pytestmark = pytest.mark.slow
+
+#: What a browser does when a picture is pasted.
+PASTE = """(box, content) => {
+    const bytes = Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
+    const data = new DataTransfer();
+    data.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
+    box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+}"""
+
+
+@pytest.fixture
+def page(open_window: OpenWindow) -> Page:
+    """The playground, connected, with a group and private chats in it."""
+    page = open_window().page
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto("/admin/playground/")
+    expect(page.locator("#play-status[data-state=connected]")).to_be_visible()
+    return page
+
+
+def say(page: Page, words: str) -> None:
+    page.fill("#play-text", words)
+    page.press("#play-text", "Enter")
+
+
+def test_playground_shows_the_answer_and_the_tool_call_behind_it(page, model):
+    model.script([call("get_weather", city="北京"), "北京今天晴"])
+    page.click("[data-chat='private:1001']")
+    say(page, "北京天气")
+    expect(page.locator(".play-by-bot")).to_contain_text("北京今天晴")
+    run = page.locator("#play-run[data-active='0']")
+    expect(run.locator("[data-play-state=answered]")).to_be_visible()
+    expect(run.locator("[data-play-tool=get_weather]")).to_contain_text("北京")
+    expect(run.locator(".play-facts")).to_contain_text("22 + 14")
+    page.click("#play-run .play-run h3 a")
+    expect(page).to_have_url(re.compile(r"/agent/run/\d+/change/$"))
+    expect(page.locator("#content")).to_contain_text("get_weather")
+
+
+def test_bot_answers_in_a_group_when_it_is_mentioned(page, model):
+    model.script(["我在"])
+    page.click("[data-chat='group:2001']")
+    say(page, "大家好")
+    expect(page.locator("#play-run [data-play-reason=not_addressed]")).to_be_visible()
+    page.click("#play-mention summary")
+    page.locator("#play-mention [data-mention]").first.click()
+    page.keyboard.type("在吗")
+    page.click("#play-send")
+    expect(page.locator(".play-by-bot")).to_contain_text("我在")
+    assert "在吗" in model.requests[-1].last_text
+
+
+# Each way has its own: what the model said of a picture is not asked again.
+@pytest.mark.parametrize(("way", "colour"), [("picker", RED), ("paste", BLUE)])
+def test_picture_reaches_the_model(page, model, way, colour):
+    picture = saved(plain(colour))
+    model.answer_with(lambda request: says("一张红色的图"))
+    page.click("[data-chat='private:1001']")
+    if way == "picker":
+        file = {"name": "red.png", "mimeType": "image/png", "buffer": picture}
+        page.set_input_files("#play-picture", [file])
+    else:
+        page.locator("#play-text").evaluate(PASTE, base64.b64encode(picture).decode())
+    expect(page.locator("#play-attached li")).to_have_count(1)
+    say(page, "这是什么")
+    expect(page.locator(".play-by-person img")).to_be_visible()
+    expect(page.locator(".play-by-bot")).to_contain_text("一张红色的图")
+    assert "data:image/" in str([request.body for request in model.requests])
+
+
+def test_chosen_failure_is_what_the_bot_meets(page, model):
+    model.script(["说不出来"])
+    page.click("[data-chat='group:2001']")
+    page.click("#play-options summary")
+    page.select_option("#play-failure", "mute")
+    page.click("#play-mention summary")
+    page.locator("#play-mention [data-mention]").first.click()
+    page.click("#play-send")
+    expect(page.locator("#play-banner")).to_be_visible()
+    expect(page.locator("#play-run .play-sent .badge-failed")).to_be_visible()
+    expect(page.locator(".play-by-bot")).to_have_count(0)
+    page.click("#play-unmute")
+    expect(page.locator("#play-banner")).to_be_hidden()
+
+
+def test_playground_is_erased_with_one_button(page, model, live):
+    model.script(["再见"])
+    page.click("[data-chat='private:1001']")
+    say(page, "你好")
+    expect(page.locator("#play-run[data-active='0'] [data-play-run]")).to_be_visible()
+    page.click("#play-erase")
+    expect(page.locator(".play-by-person")).to_have_count(0)
+    expect(page.locator("#play-hint")).not_to_be_empty()
+    chats = "SELECT id FROM agent_chatsession WHERE account LIKE '9000000000000%'"
+    assert live.rows(chats) == []

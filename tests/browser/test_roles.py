@@ -1,0 +1,86 @@
+"""Who owns one chat sees that chat alone, in pages and on the wire, while others talk as well."""
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenWindow
+from tests.browser.dialled import dial
+from tests.browser.window import Window
+from tests.cast import fresh_id
+from tests.live_server import LiveServer
+from tests.security.people import PASSWORD, accounts, run
+
+pytestmark = pytest.mark.slow
+
+GRANT = """
+import json, sys, django
+django.setup()
+from django.contrib.auth.models import User
+from agent.models import ChatGrant
+given = json.load(sys.stdin)
+ChatGrant.objects.create(
+    user=User.objects.get(username=given["name"]), account=given["account"], chat=given["chat"]
+)
+"""
+SECRET = "the surprise party"
+
+
+def listen(page: Page) -> list[str]:
+    """What arrives on WebSockets of ``page`` from now on."""
+    frames: list[str] = []
+    page.on(
+        "websocket",
+        lambda socket: socket.on("framereceived", lambda frame: frames.append(str(frame))),
+    )
+    return frames
+
+
+@pytest.fixture
+def owned(live: LiveServer) -> int:
+    """A group whose owner may sign in, and nothing else was given to."""
+    group = fresh_id()
+    accounts(live, **{f"owner-{group}": "chat_owner"})
+    return group
+
+
+def test_owner_of_a_chat_sees_nothing_of_others(live, owned, open_window: OpenWindow, model):
+    model.answer_with(lambda request: f"answered: {request.last_text[-20:]}")
+    other = fresh_id()
+    with dial(live) as bot:
+        run(
+            live,
+            GRANT,
+            {"name": f"owner-{owned}", "account": bot.account, "chat": f"group:{owned}"},
+        )
+        bot.say_group(owned, 20001, "for everybody")
+        bot.say_group(other, 20002, SECRET)
+        bot.heard(), bot.heard()
+        window = open_window(signed_in=False)
+        page, frames = window.page, listen(window.page)
+        window.sign_in(f"owner-{owned}", PASSWORD)
+        page.goto("/admin/agent/chatsession/")
+        expect(page.locator("#result_list tbody tr")).to_have_count(1)
+        page.click(f"#result_list a:has-text('{owned}')")
+        expect(page.locator(".live-on")).to_be_visible()
+        bot.say_group(other, 20002, f"{SECRET} again")
+        bot.say_group(owned, 20001, "is it live?")
+        expect(page.locator("li.said-by-person").last).to_contain_text("is it live?")
+        expect(page.locator("li.said-by-bot").last).to_contain_text("is it live?")
+        bot.heard(), bot.heard()
+    assert_unaware(window, other, frames)
+
+
+def assert_unaware(window: Window, other: int, frames: list[str]) -> None:
+    """No page that is reached from here, and no frame, has words or ids of the other chat."""
+    (row,) = window.server.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(other))
+    assert frames
+    assert not any(f"session:{row['id']}" in frame for frame in frames)
+    for link in ["", *window.places()]:
+        window.page.goto(link or window.page.url)
+        shown = window.page.content() + json.dumps(frames)
+        assert SECRET not in shown, link
+        assert str(other) not in shown, link
+    window.page.goto(f"/admin/agent/chatsession/{row['id']}/change/")
+    expect(window.page).to_have_url(f"{window.server.url}/admin/")
