@@ -23,19 +23,17 @@ MOST_COUNTED = 10_000
 def begin_erasure(person: Person, author: User) -> ErasureReceipt:
     """A receipt for what is going to be erased; the one that was not finished, where there is
     one."""
-    receipt, _is_new = ErasureReceipt.objects.get_or_create(
+    begun = ErasureReceipt.objects.filter(person_hash=person.hash, finished_at=None)
+    receipt = begun.order_by("pk").first() or ErasureReceipt.objects.create(
         person_hash=person.hash,
-        finished_at=None,
-        defaults={
-            "at": timezone.now(),
-            "author_name": author_name(author),
-            "progress": {
-                "person": person.person_id,
-                "platform": person.platform,
-                "chats": find_chats(person),
-                "phase": 0,
-                "after": 0,
-            },
+        at=timezone.now(),
+        author_name=author_name(author),
+        progress={
+            "person": person.person_id,
+            "platform": person.platform,
+            "chats": find_chats(person),
+            "phase": 0,
+            "after": 0,
         },
     )
     record_act(ActKind.ERASE, None, author, detail=f"#{receipt.pk}")

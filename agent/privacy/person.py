@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -9,7 +10,7 @@ from operator import or_
 from django.conf import settings
 from django.db.models import Q, TextField, Value
 from django.db.models.functions import Cast
-from django.db.models.lookups import Contains
+from django.db.models.lookups import Contains, Regex
 
 from agent.models import ChatSession, Message
 from agent.record.compiled_sql import Field
@@ -43,9 +44,15 @@ def find_chats(person: Person) -> list[int]:
 
 
 def mentions_person(person: Person, *columns: str) -> Q:
-    """Of rows in one of whose JSON ``columns`` the person's id stands. It may be part of another
-    number: what is erased by this are copies, of which rather too many go than too few."""
+    """Of rows in one of whose ``columns``, text or JSON, the person's id stands, and is no part of
+    another number."""
     field: Field = TextField()
+    # JSON writes signs beyond ASCII as such escapes; their digits are none of the number.
+    alone = rf"(^|[^0-9]|\\u[0-9a-f]{{4}}){re.escape(person.person_id)}([^0-9]|$)"
     return reduce(
-        or_, (Q(Contains(Cast(name, field), Value(person.person_id))) for name in columns)
+        or_,
+        (
+            Q(Contains(text, Value(person.person_id))) & Q(Regex(text, Value(alone)))
+            for text in (Cast(name, field) for name in columns)
+        ),
     )

@@ -11,9 +11,11 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_noop
 
+from agent.domain.budgets import SpendKind
 from agent.memory.notes_store import erase_person as erase_notes_of
 from agent.models import (
     Approval,
+    BudgetNotice,
     ChatSession,
     Description,
     Digest,
@@ -29,6 +31,7 @@ from agent.models import (
 )
 from agent.privacy.person import Person, mentions_person
 from agent.record.expiry import OPEN
+from tools.models.change import delete_changes
 
 #: Rows that one transaction looks at.
 BATCH = 200
@@ -58,7 +61,13 @@ def erase_requests(person: Person, chats: Sequence[int], after: int) -> ErasureB
     found = Step.objects.filter(held | _private(person, "run__session__"), pk__in=pks)
     going = list(found.exclude(run__state=Run.State.RUNNING).values_list("pk", flat=True))
     Step.objects.filter(pk__in=going).update(
-        request=[], sent=None, response=None, response_rest=None, finish_reason=ERASED
+        request=[],
+        sent=None,
+        response=None,
+        response_rest=None,
+        attempts=None,
+        error="",
+        finish_reason=ERASED,
     )
     return ErasureBatch({"requests": len(going)}, more)
 
@@ -66,13 +75,17 @@ def erase_requests(person: Person, chats: Sequence[int], after: int) -> ErasureB
 def erase_calls(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
     """Empty the arguments and results of tool calls that held something of the person."""
     pks, more = _next(ToolCall.objects.filter(_of_runs_in(chats)), after)
-    held = mentions_person(person, "arguments", "structured_content")
-    said = Q(result__contains=person.person_id) | Q(full_result__contains=person.person_id)
+    held = mentions_person(person, "arguments", "structured_content", "result", "full_result")
     asked = Q(requested_by=person.person_id) | _private(person, "run__session__")
-    found = ToolCall.objects.filter(held | said | asked, pk__in=pks)
+    found = ToolCall.objects.filter(held | asked, pk__in=pks)
     going = list(found.exclude(run__state=Run.State.RUNNING).values_list("pk", flat=True))
     ToolCall.objects.filter(pk__in=going).update(
-        arguments={}, structured_content=None, result=ERASED, full_result="", error=""
+        arguments={},
+        structured_content=None,
+        result=ERASED,
+        full_result="",
+        error="",
+        progress="",
     )
     Approval.objects.filter(call__in=going).update(arguments={}, changed_arguments=None)
     return ErasureBatch({"tool_calls": len(going)}, more)
@@ -84,7 +97,7 @@ def erase_quotes(person: Person, chats: Sequence[int], after: int) -> ErasureBat
     others = Message.objects.filter(session__in=chats).exclude(sender_id=person.person_id)
     pks, more = _next(others, after)
     rows = Message.objects.filter(pk__in=pks)
-    quoting = rows.filter(context_text__contains=person.person_id)
+    quoting = rows.filter(mentions_person(person, "context_text"))
     count = quoting.update(context_text="")
     naming = list(rows.filter(mentions_person(person, "header")).only("header"))
     for row in naming:
@@ -120,15 +133,31 @@ def erase_messages(person: Person, chats: Sequence[int], after: int) -> ErasureB
     return ErasureBatch({"messages": len(going), "runs": len(runs), **counts}, more, files)
 
 
+def erase_lone_runs(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
+    """Delete the runs in the private chats with the person that no message asked for."""
+    pks, more = _next(Run.objects.filter(_private(person, "session__"), message=None), after)
+    runs = Run.objects.filter(pk__in=pks).exclude(state=Run.State.RUNNING)
+    going = list(runs.values_list("pk", flat=True))
+    counts, files = _erase_media(set(), going)
+    Run.objects.filter(pk__in=going).only("pk").delete()
+    return ErasureBatch({"runs": len(going), **counts}, more, files)
+
+
 def erase_remains(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
-    """Delete the person's notes, sums and counts, and private chats that hold nothing any more."""
+    """Delete the person's notes, sums and counts, and private chats that hold nothing any more,
+    with what histories keep of these."""
     notes = erase_notes_of(person.platform, person.person_id)
-    ends = f"/{person.person_id}"
-    sums, _ = SpendSum.objects.filter(kind="person", subject__endswith=ends).delete()
-    Tally.objects.filter(subject__endswith=ends).delete()
+    ends = Q(subject__endswith=f"/{person.person_id}")
+    in_private = Q(subject__endswith=f":private:{person.person_id}")
+    own = Q(ends, kind=SpendKind.PERSON) | Q(in_private, kind=SpendKind.CHAT)
+    sums, _ = SpendSum.objects.filter(own).delete()
+    BudgetNotice.objects.filter(ends | in_private).delete()
+    Tally.objects.filter(ends).delete()
     private = ChatSession.objects.filter(_private(person, ""), messages=None, runs=None)
     gone = list(private.values_list("pk", flat=True))
-    ChatSession.objects.filter(pk__in=gone).delete()
+    going = ChatSession.objects.filter(pk__in=gone)
+    delete_changes(going)
+    going.delete()
     return ErasureBatch({"notes": notes, "sums": sums, "chats": len(gone)})
 
 
@@ -139,6 +168,7 @@ PHASES: tuple[EraseBatch, ...] = (
     erase_quotes,
     erase_summaries,
     erase_messages,
+    erase_lone_runs,
     erase_remains,
 )
 
@@ -151,8 +181,9 @@ def _next(rows: "QuerySet[Any]", after: int) -> tuple[list[int], int | None]:
 
 def _of_runs_in(chats: Sequence[int]) -> Q:
     """Of what belongs to runs in ``chats``; those that only asked again have no chat
-    themselves."""
-    return Q(run__session__in=chats) | Q(run__trial_of__session__in=chats)
+    themselves, nor have those of agents inside them."""
+    again = Q(run__trial_of__session__in=chats)
+    return Q(run__session__in=chats) | again | Q(run__parent__run__trial_of__session__in=chats)
 
 
 def _private(person: Person, prefix: str) -> Q:

@@ -57,6 +57,6 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("playground/run/", "playground_run", f"{PLAYGROUND}.playground_run"),
     CockpitPage("people/", "people", f"{PEOPLE}.people_page"),
     CockpitPage("people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page"),
-    CockpitPage("people/<str:person_id>/", "person", f"{PEOPLE}.person_page"),
-    CockpitPage("people/<str:person_id>/erase/", "erase_person", f"{PEOPLE}.erase_page"),
+    CockpitPage("people/<path:person_id>/erase/", "erase_person", f"{PEOPLE}.erase_page"),
+    CockpitPage("people/<path:person_id>/", "person", f"{PEOPLE}.person_page"),
 )

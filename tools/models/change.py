@@ -3,6 +3,8 @@
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -20,10 +22,14 @@ def row_subject(row: models.Model) -> str:
 
 
 def delete_changes(rows: "models.QuerySet[Any]") -> None:
-    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing."""
-    subjects = [row_subject(row) for row in rows.order_by().only("pk")]
-    for start in range(0, len(subjects), 500):
-        ToolConfigChange.objects.filter(subject__in=subjects[start : start + 500]).delete()
+    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing; in
+    Django's own history nothing stays of them but their keys."""
+    kept = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(rows.model))
+    found = list(rows.order_by().only("pk"))
+    for start in range(0, len(found), 500):
+        batch = found[start : start + 500]
+        ToolConfigChange.objects.filter(subject__in=map(row_subject, batch)).delete()
+        kept.filter(object_id__in=[str(row.pk) for row in batch]).update(object_repr="-")
 
 
 class ToolConfigChange(models.Model):
