@@ -67,7 +67,8 @@ def _erase_batch(receipt: ErasureReceipt, phases: Sequence[EraseBatch]) -> list[
     """Erase the next batch of ``receipt``, and note it there; the hashes of files to remove."""
     progress = receipt.progress
     person = Person(progress["person"], progress["platform"])
-    batch = phases[progress["phase"]](person, progress["chats"], progress["after"])
+    erase: EraseBatch = phases[progress["phase"]]
+    batch = erase(person, progress["chats"], progress["after"])
     receipt.counts = dict(Counter(receipt.counts) + Counter(batch.counts))
     progress["after"] = batch.after or 0
     if batch.after is None:
