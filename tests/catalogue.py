@@ -42,8 +42,9 @@ def extract_template(
     return extract_python(io.BytesIO(code.encode("utf-8")), keywords, comment_tags, options)
 
 
-def texts_in_use() -> dict[Any, str]:
-    """Every text to translate (singular and plural as a pair) and the file that uses it."""
+def texts_in_use() -> dict[tuple[Any, str | None], str]:
+    """Every text to translate (singular and plural as a pair), with its context, and the file that
+    uses it."""
     method_map = [
         ("**.py", "tests.catalogue:extract_code"),
         ("**.html", "tests.catalogue:extract_template"),
@@ -55,8 +56,8 @@ def texts_in_use() -> dict[Any, str]:
         for hit in extract_from_dir(PROJECT / name, method_map, keywords=keywords)
     )
     return {
-        message: f"{name}/{file}:{line}"
-        for name, (file, line, message, _comments, _context) in found
+        (message, context): f"{name}/{file}:{line}"
+        for name, (file, line, message, _comments, context) in found
     }
 
 

@@ -17,13 +17,16 @@ def translated(message: Message) -> list[str]:
 
 
 def test_texts_are_found_in_code_and_in_templates():
-    assert {"chat session", "Take over"} <= TEXTS.keys()
-    assert ("%(count)s tool offered", "%(count)s tools offered") in TEXTS
+    assert {("chat session", None), ("Take over", None), ("group", "chat")} <= TEXTS.keys()
+    assert (("%(count)s tool offered", "%(count)s tools offered"), None) in TEXTS
 
 
 def test_every_text_is_translated():
     known = catalogue()
-    entries = {text: known.get(text[0] if isinstance(text, tuple) else text) for text in TEXTS}
+    entries = {
+        (text, context): known.get(text[0] if isinstance(text, tuple) else text, context)
+        for text, context in TEXTS
+    }
     wanting = {
         text
         for text, entry in entries.items()
@@ -40,7 +43,7 @@ def test_a_chinesekeeps_the_placeholders_of_its_text():
 
 
 def test_the_catalogue_holds_nothing_that_is_not_used():
-    used = {text[0] if isinstance(text, tuple) else text for text in TEXTS}
+    used = {text[0] if isinstance(text, tuple) else text for text, _context in TEXTS}
     kept = {m.id if isinstance(m.id, str) else m.id[0] for m in catalogue() if m.id}
     assert kept <= used
     assert not catalogue().obsolete
@@ -52,6 +55,6 @@ def test_the_compiled_catalogue_is_that_of_the_source():
 
 def test_english_stays_english_and_a_chinese_browser_is_given_chinese():
     with translation.override("en"):
-        assert translation.gettext("Connected bots") == "Connected bots"
+        assert translation.gettext("chat session") == "chat session"
     with translation.override("zh-hans"):
-        assert translation.gettext("Connected bots") == "已连接的机器人"
+        assert translation.gettext("chat session") == "会话"

@@ -77,7 +77,7 @@ def _erase_batch(receipt: ErasureReceipt, phases: Sequence[EraseBatch]) -> list[
         receipt.kept, receipt.progress = _count_kept(person), {}
         receipt.finished_at = timezone.now()
     receipt.save()
-    return batch.files
+    return list(batch.files)
 
 
 def _count_kept(person: Person) -> dict[str, int]:

@@ -52,7 +52,7 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRe
     if person is None and not may_erase:
         raise Http404
     counted = list(list_chats(person_id, access))
-    chats = ChatSession.objects.in_bulk([cast("int", row["session"]) for row in counted])
+    chats = ChatSession.objects.in_bulk([row["session"] for row in counted])
     notes = find_person_notes("onebot", person_id) if access.is_everything else None
     return _page(
         request,
@@ -62,7 +62,7 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRe
             "title": (person.names[0] if person and person.names else person_id),
             "person": person,
             "person_id": person_id,
-            "chats": [(chats[cast("int", row["session"])], row["count"]) for row in counted],
+            "chats": [(chats[row["session"]], row["count"]) for row in counted],
             "notes": notes.count() if notes is not None else None,
             "may_erase": may_erase,
             "receipts": _receipts(person_id) if may_erase else (),

@@ -311,7 +311,8 @@ def test_the_request_of_a_step_can_be_downloaded_as_it_was_sent(browser: Client)
 
 def test_the_request_of_a_step_is_not_for_those_who_may_not_see_steps(browser: Client):
     step = step_of(run_for(), parameters="{}")
-    User.objects.create_user("low", password="low", is_staff=True)
+    user = User.objects.create_user("low", password="low", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_every_chat"))
     low = Client()
-    low.force_login(User.objects.get(username="low"))
+    low.force_login(user)
     assert low.get(f"/admin/agent/step/{step.pk}/request/").status_code == 403

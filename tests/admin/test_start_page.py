@@ -1,5 +1,6 @@
 """The start page: what checks itself off, what can be entered, and who sees what."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -263,8 +264,17 @@ def test_checks_are_begun_by_post_and_shown_with_what_to_do(
 ):
     found = Finding(FindingLevel.FAIL, "broken <b>", "mend it", "/admin/x/", "raw words")
     asked: list[str] = []
-    local = Check("a", "Local", lambda url: asked.append(url) or iter([found]))
-    outside = Check("b", "Outside", lambda url: asked.append("outside") or iter([]), True)
+
+    def local_findings(url: str) -> Iterator[Finding]:
+        asked.append(url)
+        return iter([found])
+
+    def outside_findings(_url: str) -> Iterator[Finding]:
+        asked.append("outside")
+        return iter([])
+
+    local = Check("a", "Local", local_findings)
+    outside = Check("b", "Outside", outside_findings, True)
     monkeypatch.setattr(start, "CHECKS", (local, outside))
     assert "Local" not in page(browser, START)
     browser.post(f"{START}checks/", headers=HTMX)

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from tests.cast import fresh_id
 from tests.e2e.chat import client, verdict
@@ -24,13 +26,13 @@ def cockpit(live):
 def follow(live, cookie: str, origin: str = "") -> connect:
     return connect(
         f"{live.url.replace('http', 'ws')}/ws/admin/live",
-        origin=origin or live.url,
+        origin=Origin(origin or live.url),
         additional_headers={"Cookie": cookie},
         proxy=None,
     )
 
 
-async def say(socket: ClientConnection, frame: object) -> dict:
+async def say(socket: ClientConnection, frame: object) -> Any:
     await socket.send(json.dumps(frame))
     return json.loads(await asyncio.wait_for(socket.recv(), 10))
 

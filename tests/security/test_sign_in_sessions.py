@@ -1,6 +1,7 @@
 """Where somebody is signed in is listed, and who ends a session signs it out."""
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -20,7 +21,7 @@ EDGE = (
 )
 
 
-def account(name: str = "ann", **fields: object) -> User:
+def account(name: str = "ann", **fields: Any) -> User:
     return User.objects.create_user(name, password=PASSWORD, is_staff=True, **fields)
 
 

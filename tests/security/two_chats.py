@@ -4,6 +4,7 @@ meet."""
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
@@ -81,7 +82,7 @@ def fill(account: str, peer: str, word: str, person: str) -> Owned:
     said(session, f"{word}-failed hello", state="failed", detail=f"{word}-detail", **names)
     Approval.objects.create(
         call=call, session=session, code=f"c{peer}", created_at=now,
-        expires_at=now + timezone.timedelta(hours=1), arguments={"a": f"{word}-asked"},
+        expires_at=now + timedelta(hours=1), arguments={"a": f"{word}-asked"},
     )  # fmt: skip
     trial = Run.objects.create(
         started_at=now, state="finished", origin="test", trial_of=message, author="x",

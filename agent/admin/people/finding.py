@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, Max, Q, QuerySet
 
@@ -64,7 +65,7 @@ def load_person(person_id: str, access: ChatAccess) -> FoundPerson | None:
     return FoundPerson(person_id, list(names)[:MOST_NAMES], rows[0][1], len(rows))
 
 
-def list_chats(person_id: str, access: ChatAccess) -> Iterable[dict[str, object]]:
+def list_chats(person_id: str, access: ChatAccess) -> Iterable[Any]:
     """The chats in which the person wrote: ``session``, ``count`` and ``last``, the key of the last
     message."""
     newest = _messages(person_id, access).values("pk")[:MOST_MESSAGES]

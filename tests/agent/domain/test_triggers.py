@@ -316,7 +316,8 @@ def test_where_an_operator_has_taken_over_only_owners_orders_are_obeyed():
 
 
 def test_operators_hear_a_silenced_chat_and_nobody_who_is_denied_or_a_paused_one():
-    taken, called = {"taken_over_by": "ann"}, said(mentions_bot=True)
+    taken: dict[str, Any] = {"taken_over_by": "ann"}
+    called = said(mentions_bot=True)
     assert verdict(called, Manners(silenced_by="row"), **taken)[1] == "taken_over"
     denied = Manners(denied_people=frozenset({"2"}))
     assert verdict(called, denied, **taken) == ("silent", "blocked")

@@ -57,7 +57,9 @@ def record_of_two_people() -> ChatSession:
     )
     held = [{"role": "user", "content": f'{{"user_id": "{GOING}"}}\n{SECRET}'}]
     for message, words in ((own, SECRET), (other, "会下雨")):
-        step = step_of(answered(message, words).run, request=held, response={"content": words})
+        run = answered(message, words).run
+        assert run is not None
+        step = step_of(run, request=held, response={"content": words})
         call_of(step, arguments={"who": GOING, "what": SECRET}, requested_by=message.sender_id)
     answered(said(private, SECRET, sender_id=GOING, sender_name="木木"), SECRET)
     now = timezone.now()

@@ -18,9 +18,14 @@ def breaks(_url: str) -> Iterator[Finding]:
 
 
 def test_what_is_found_is_kept_and_not_looked_for_again_while_it_is_fresh():
-    now, asked = [0.0], []
+    now, asked = [0.0], list[str]()
     desk = CheckDesk(lambda: now[0])
-    check = Check("a", "A", lambda url: asked.append(url) or findings(fail_finding("bad", "mend")))
+
+    def find(url: str) -> Iterator[Finding]:
+        asked.append(url)
+        return findings(fail_finding("bad", "mend"))
+
+    check = Check("a", "A", find)
     lot = desk.start([check], "http://here", asks_others=False)
     assert lot.done.wait(10)
     assert (lot.worst, [one.text for one in lot.parts[0].findings or ()]) == ("FAIL", ["bad"])

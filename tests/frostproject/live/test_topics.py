@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import User
 
-from agent.models import ChatGrant, Message, OperatorAct
+from agent.models import ChatGrant, Message, OperatorAct, Run
 from frostproject.live.topics import Topic, digest_topic, may_follow, parse_topic
-from tests.admin.record import answered, call_of, chat, logged_in, said, step_of
+from tests.admin.record import call_of, chat, logged_in, run_for, said, step_of
 
 
 def viewer(client):
@@ -40,7 +40,7 @@ def test_a_chat_changes_with_its_messages_and_acts(db):
 
 
 def test_a_run_changes_with_its_steps_and_calls(db):
-    run = answered(said(chat())).run
+    run = run_for(said(chat()))
     topic = Topic("run", run.pk)
     first = digest_topic(topic)
     step = step_of(run)
@@ -54,18 +54,19 @@ def test_what_stands_on_the_first_page_can_be_read(db):
 
 
 def test_who_has_single_chats_follows_those_alone(db):
-    own, other = answered(said(chat())), answered(said(chat("701")))
+    own, other = run_for(said(chat())), run_for(said(chat("701")))
+    assert own.session is not None
     user = viewer(logged_in("chat_owner"))
     ChatGrant.objects.create(user=user, account=own.session.account, chat=own.session.key)
-    assert may_follow(user, Topic("session", own.session_id))
-    assert may_follow(user, Topic("run", own.run_id))
-    assert not may_follow(user, Topic("session", other.session_id))
-    assert not may_follow(user, Topic("run", other.run_id))
+    assert may_follow(user, Topic("session", own.session.pk))
+    assert may_follow(user, Topic("run", own.pk))
+    assert not may_follow(user, Topic("session", other.session_id or 0))
+    assert not may_follow(user, Topic("run", other.pk))
 
 
 def test_a_run_without_a_chat_is_followed_by_those_who_see_every_chat(db):
-    run = answered(said(chat())).run
-    type(run).objects.filter(pk=run.pk).update(session=None)
+    run = run_for(said(chat()))
+    Run.objects.filter(pk=run.pk).update(session=None)
     everybody = viewer(logged_in())
     assert may_follow(everybody, Topic("run", run.pk))
     user = viewer(logged_in("chat_owner"))

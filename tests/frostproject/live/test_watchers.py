@@ -1,6 +1,7 @@
 """What pages follow is looked at while somebody does, and by one task."""
 
 import asyncio
+from typing import Any
 
 from django.db import OperationalError
 
@@ -46,7 +47,7 @@ async def test_followers_hear_of_a_change_once():
 
 
 async def test_many_followers_cost_one_look_and_none_when_the_last_has_gone():
-    source, heard = Source(), []
+    source, heard = Source(), list[Any]()
     watchers = Watchers(source.look, heard.append)
     watchers.follow(CHAT, first := (lambda topic: None))
     watchers.follow(CHAT, second := (lambda topic: None))
