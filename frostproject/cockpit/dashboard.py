@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from agent.domain.budgets import SpendKind
 from agent.domain.states import MessageState, RunState
 from agent.models import UNSETTLED, Message, Run
+from agent.record.chat_manners import find_everywhere
 from frostproject.cockpit.alerts import Viewer, find_viewer, sort_alerts
 from frostproject.cockpit.charts import list_charts
 from frostproject.cockpit.chat_alerts import chat_alerts, find_bots
@@ -63,6 +64,7 @@ def load_overview(request: HttpRequest) -> dict[str, Any]:
     viewer = find_viewer(request.user)
     return {
         **load_state(request),
+        "is_all_silenced": any(row.silenced for row in find_everywhere()),
         **_numbers(viewer),
         **_failures(viewer),
         **_sign_ins(viewer),

@@ -154,7 +154,7 @@ def test_one_click_silences_everything_and_another_ends_it(browser: Client):
     assert answer.headers["Location"] == "/admin/"
     row = Manners.objects.get()
     assert (row.silenced, row.account, row.chats) == (True, "", "")
-    assert "everything is silenced" in page(browser, "/admin/")
+    assert "Let the bot speak again" in page(browser, "/admin/")
     assert "Every chat is silenced" in page(browser, MANNERS)
     browser.post(f"{MANNERS}everything/", {"speak": ""})
     row.refresh_from_db()
