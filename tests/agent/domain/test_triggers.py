@@ -304,12 +304,13 @@ def test_a_message_that_nobody_would_answer_is_not_called_silenced():
 
 
 def test_where_an_operator_has_taken_over_only_owners_orders_are_obeyed():
-    taken, called = {"taken_over_by": "ann"}, said(mentions_bot=True)
+    taken: dict[str, Any] = {"taken_over_by": "ann"}
+    called = said(mentions_bot=True)
     heard = decide_trigger(called, MANNERS, Occasion(now=NOW, taken_over_by="ann"))
     assert (heard.state, heard.reason, heard.detail) == ("silent", "taken_over", "ann")
     assert verdict(said(), **taken) == ("recorded", "not_addressed")
     assert verdict(said("/stop", "private"), is_command=True, **taken)[1] == "taken_over"
-    orders = {"is_owner": True, **taken}
+    orders: dict[str, Any] = {"is_owner": True, **taken}
     assert verdict(said("/stop", "private"), is_command=True, **orders) == ("waiting", "command")
     assert verdict(said("yes"), is_decision=True, **orders) == ("waiting", "decision")
     assert verdict(called, is_owner=True, **taken) == ("silent", "taken_over")
