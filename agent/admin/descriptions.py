@@ -29,7 +29,6 @@ USES = 20
 
 @admin.register(Description)
 class DescriptionAdmin(OwnMediaAdmin, RecordAdmin):
-    list_words = _("What pictures, voice and files of chats say in words, as the model was told.")
     media_field = "description"
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("described_at", "excerpt", "model", "asked")

@@ -29,10 +29,6 @@ class KeptSince(RecordedSince):
 
 @admin.register(KeptFile)
 class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
-    list_words = _(
-        "Copies of pictures, voice and files that people sent, kept for a while so that "
-        "the model can look at them again."
-    )
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("kept_at", "picture", "mime", "weight", "used")
     list_filter = (KeptSince,)

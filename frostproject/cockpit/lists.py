@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 
+from tools.text.visible import escape_direction_chars
+
 CELL = re.compile(r"<td\b")
 #: Scripts of Django's admin that a list or page uses that nobody edits: those of actions.
 ACTION_SCRIPTS = frozenset({"admin/js/actions.js"})
@@ -87,11 +89,13 @@ def name_controls(changes: ChangeList) -> None:
 
 def label_cell(cell: str, label: str) -> SafeString:
     """``cell``, a rendered ``<td>``, with the head of its column as an attribute, which narrow
-    screens show before it. A ``<th>``, which names the row, stays as it is."""
+    screens show before it; a ``<th>``, which names the row, gets none. In neither does a name turn
+    the direction of what stands beside it."""
+    cell = escape_direction_chars(cell)
     attribute = format_html(' data-label="{}"', capfirst(label))
     place = CELL.match(cell)
     at = place.end() if place else 0
-    return mark_safe(f"{cell[:at]}{attribute}{cell[at:]}" if at else cell)  # noqa: S308 - Django made it
+    return mark_safe(f"{cell[:at]}{attribute if at else ''}{cell[at:]}")  # noqa: S308 - Django made it
 
 
 def needed_media(media: Media, *, is_edited: bool, has_actions: bool) -> Media:

@@ -10,6 +10,8 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from frostproject.cockpit.tables import name_table
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -156,7 +158,7 @@ def _entries(user: User, group: Group, models: dict[str, Any]) -> Iterator[Entry
     for place in group.places:
         if isinstance(place, str):
             if model := models.pop(place, None):
-                yield {**model}
+                yield {**model, "name": name_table(model["model"]._meta)}
         elif not place.permission or user.has_perm(place.permission):
             try:
                 address = reverse(place.url_name)

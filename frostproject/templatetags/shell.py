@@ -6,7 +6,8 @@ from django import template
 from django.forms import Media
 from django.utils.safestring import SafeString
 
-from frostproject.cockpit import lists, words
+from frostproject.cockpit import lists, tables, words
+from tools.text.visible import escape_direction_chars
 
 register = template.Library()
 
@@ -50,6 +51,24 @@ def form_media(context: Any) -> Media:
     asked = ("add", "has_change_permission", "has_editable_inline_admin_formsets", "is_popup")
     is_edited = any(context.get(name) for name in asked)
     return lists.needed_media(context["media"], is_edited=is_edited, has_actions=False)
+
+
+@register.filter
+def table_words(options: Any) -> tables.TableWords:
+    """What a table is for."""
+    return tables.find_words(options)
+
+
+@register.filter
+def table_name(options: Any) -> str:
+    """What a table is called."""
+    return tables.name_table(options)
+
+
+@register.filter
+def harmless(value: Any) -> str:
+    """A name that cannot turn the direction of what stands around it."""
+    return escape_direction_chars(str(value))
 
 
 @register.filter

@@ -125,9 +125,6 @@ class RecordChangeList(ChangeList):
 class PageAdmin(ModelAdmin):
     """Pages of one row that show more than its fields."""
 
-    #: A sentence above the list: what its rows are for.
-    list_words: ClassVar[Any] = ""
-
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a
         secret could be guessed."""

@@ -30,6 +30,22 @@
         drawer.open = false; // the conditions in force stand above it, and the rows below
     }
 
+    // A text that scrolls by itself can be reached and scrolled by keyboard.
+    const reach = (root) => {
+        for (const text of root.querySelectorAll("pre.json, .words, .scrolled, .results")) {
+            if (text.scrollHeight > text.clientHeight + 1 || text.scrollWidth > text.clientWidth + 1) {
+                const row = text.closest("details, .form-row, section, .module");
+                const name = row && row.querySelector("summary, label, h2, h3");
+                text.tabIndex = 0;
+                text.setAttribute("role", "region");
+                text.setAttribute("aria-label", (name ? name.textContent : document.title).trim());
+            }
+        }
+    };
+    reach(document);
+    document.addEventListener("htmx:afterSettle", (event) => reach(event.target));
+    document.addEventListener("toggle", (event) => reach(event.target), true);
+
     document.addEventListener("htmx:configRequest", (event) => {
         const token = document.querySelector('meta[name="csrf-token"]');
         if (token && event.detail.verb !== "get") {

@@ -58,10 +58,6 @@ class McpServerAdmin(McpExchangeAdmin):
     """Only users who may run commands can change a row that runs a program, now or before; others
     can view it."""
 
-    list_words = _(
-        "Programs and services that lend the bot tools of their own: for files, searches, "
-        "calendars and much more. What a server offers is listed among the tools."
-    )
     form = McpServerForm
     list_display = ("server", "enabled", "state", "tool_count", "latency", "error")
     list_display_links = ("server",)

@@ -1,0 +1,150 @@
+"""What tables are for, in a sentence above their lists, and how an empty one begins to fill."""
+
+from dataclasses import dataclass
+
+from django.db.models.options import Options
+from django.utils.functional import Promise
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+
+@dataclass(frozen=True, slots=True)
+class TableWords:
+    """``what`` its rows are; where they come from (``begin``), for who sees none yet; what the
+    table is called where its own name would be taken for another's (``name``)."""
+
+    what: str | Promise = ""
+    begin: str | Promise = ""
+    name: str | Promise = ""
+
+
+_NONE = TableWords()
+_WRITTEN = _("The program writes them while it works.")
+
+#: By the label of the model.
+TABLES: dict[str, TableWords] = {
+    "agent.Approval": TableWords(
+        _("Tool calls that an owner has to allow before they are made."),
+        _("A tool asks when “needs approval” is set on its page."),
+    ),
+    "agent.NoteProposal": TableWords(
+        _("Changes to memory notes that a model proposes: nothing happens until you decide."),
+        _("They come when notes are reviewed and some say the same."),
+    ),
+    "agent.ChatSession": TableWords(
+        _("Every group and private chat of your bots; the one that spoke last is first."),
+        _("A chat is here after its first message. Connect a bot on the page “First steps”."),
+    ),
+    "agent.Message": TableWords(
+        _("Everything that was said, and why it was answered or not."),
+        _("Say something in a chat of the bot, or in the playground."),
+    ),
+    "agent.Run": TableWords(
+        _("How each answer came about: model calls, tool calls, and what was sent."),
+        _("A run begins when a message is answered."),
+    ),
+    "onebot.Bot": TableWords(
+        _("The accounts that a OneBot client connects here."),
+        _("An account is here once its client connects; the page “First steps” says how."),
+    ),
+    "tools.ToolConfig": TableWords(
+        _("What the model can do, and who may have it done. Changes apply to the next message."),
+        _("Tools are listed after the first start of the server."),
+    ),
+    "agent.ToolCall": TableWords(
+        _("Every call of a tool, with its arguments and its result."),
+        _("Ask the bot something that it needs a tool for, such as the weather."),
+    ),
+    "tools.HttpTool": TableWords(
+        _("Tools of your own that ask an HTTP address; no program is needed."),
+        _("Add one, or import the OpenAPI description of a service."),
+    ),
+    "tools.McpServer": TableWords(
+        _(
+            "Programs and addresses that give the bot tools: files, search, calendars. Their tools "
+            "are listed under tool settings."
+        ),
+        _("Add one, or import the JSON that its page offers."),
+    ),
+    "tools.Plugin": TableWords(
+        begin=_("Put a plugin's folder into the folder of plugins; it appears here."),
+    ),
+    "tools.Secret": TableWords(
+        _("Keys that HTTP tools and MCP servers use; the model never sees them."),
+        _("Add one, and write {secret:name} where its value belongs."),
+    ),
+    "agent.ModelEndpoint": TableWords(
+        _("The models that answer. The first is asked first, the others when it fails."),
+        _("Until there is one, the built-in demo model answers. Add one with a provider's key."),
+    ),
+    "agent.Persona": TableWords(
+        _("Who the bot is: its prompt, its tools, its limits. Agents work for other personas."),
+        _("Add one."),
+    ),
+    "agent.PersonaChoice": TableWords(
+        _("Which persona answers in which account, chat or to which person."),
+        _("Without any, the default persona answers everywhere."),
+    ),
+    "agent.Budget": TableWords(
+        _("How much may be spent, and what happens when it is used up."),
+        _("Without any, only the limits of the environment count."),
+    ),
+    "agent.SpendSum": TableWords(
+        _("Tokens and cost of each day: in all, and by model, chat, person and tool."),
+        _("The first call of a model begins it."),
+    ),
+    "agent.Note": TableWords(
+        _("What the bot remembers, and who may be told of it."),
+        _("People ask the bot to remember something, or you add a note."),
+    ),
+    "agent.Sticker": TableWords(
+        _("Small pictures that the bot may choose from by their words and send."),
+        _("Upload a picture and say in a few words what it shows."),
+    ),
+    "agent.KeptFile": TableWords(
+        _(
+            "Copies of pictures, voice and files that people sent, kept for a while so that models "
+            "can look again."
+        ),
+        _("They are kept when people send pictures, voice or files."),
+    ),
+    "agent.Description": TableWords(
+        _("What pictures, voice and files of chats say in words, as the model was told."),
+        _("They are written when a model looks at a picture or hears a voice message."),
+    ),
+    "agent.Manners": TableWords(
+        _("How the bot behaves in which chats: when it answers, when it is quiet, how it writes."),
+        _("Without any, the settings of the environment count everywhere."),
+    ),
+    "auth.User": TableWords(
+        _("Who may sign in to this admin. People of chats are under “People”."),
+        name=_("Admin accounts"),
+    ),
+    "auth.Group": TableWords(
+        _("Sets of rights: whoever is in a group has them."), name=_("Groups of rights")
+    ),
+    "tools.ToolConfigChange": TableWords(
+        _("Who changed which setting, and what it was before."),
+        _("A change that is saved on a page of the admin is recorded here."),
+    ),
+    "agent.Step": TableWords(_("Each single call of a model within a run."), _WRITTEN),
+    "agent.Digest": TableWords(
+        _("Summaries of older parts of chats, which stand for them when the model is asked."),
+        _WRITTEN,
+    ),
+    "onebot.ClientEvent": TableWords(
+        _("What clients reported besides messages: people who came and went, requests, bans."),
+        _WRITTEN,
+    ),
+    "tools.PluginValue": TableWords(_("What plugins keep for themselves."), _WRITTEN),
+}
+
+
+def find_words(options: Options) -> TableWords:
+    """The words of a table; none of them where it has none."""
+    return TABLES.get(options.label, _NONE)
+
+
+def name_table(options: Options) -> str:
+    """What the table is called above its list and in the navigation."""
+    return str(capfirst(find_words(options).name or options.verbose_name_plural))

@@ -1,0 +1,44 @@
+"""What lists say of themselves: a word on every table, and how an empty one begins."""
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+
+from frostproject.cockpit.tables import TABLES
+from tests.admin.record import chat, logged_in, page, said
+
+#: A page over a folder, with words of its own.
+OWN_PAGE = {"agent.MediaFile"}
+
+
+def test_every_list_says_what_its_rows_are():
+    listed = {model._meta.label for model in admin.site._registry}
+    assert listed - OWN_PAGE == set(TABLES)
+    assert all(apps.get_model(label) for label in TABLES)
+
+
+def test_an_empty_list_says_how_it_begins_and_offers_the_first_row(db: None):
+    text = page(logged_in(), "/admin/tools/secret/")
+    assert all(
+        words in text for words in ("Nothing here yet.", "write {secret:name}", "Add secret")
+    )
+    assert "Add secret" not in page(logged_in("viewer"), "/admin/agent/run/")
+
+
+def test_a_search_without_a_hit_is_told_apart_from_an_empty_list(db: None):
+    said(chat())
+    text = page(logged_in(), "/admin/agent/message/?q=zzz")
+    assert "No row matches." in text
+    assert "Nothing here yet." not in text
+
+
+@pytest.mark.parametrize("address", ["", "{pk}/change/", "{pk}/history/", "{pk}/delete/"])
+def test_a_name_does_not_turn_the_direction_of_a_page(db: None, address: str):
+    browser = logged_in()
+    persona = apps.get_model("agent.Persona").objects.create(name="nice\u202eeciv")
+    text = page(browser, f"/admin/agent/persona/{address.format(pk=persona.pk)}")
+    assert "nice\\u202eeciv" in text.partition("<form")[0] + text.partition("result_list")[2]
+
+
+def test_accounts_of_the_admin_are_not_called_as_people_of_chats(db: None):
+    assert "<h1>Admin accounts</h1>" in page(logged_in(), "/admin/auth/user/")
