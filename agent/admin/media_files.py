@@ -15,7 +15,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.stickers import HEADERS
 from agent.domain.errors import MediaError
+from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.media.folder_listing import (
     LISTED,
     UPLOAD_BYTES,
@@ -25,11 +27,15 @@ from agent.media.folder_listing import (
     remove_media_file,
     save_media_file,
 )
+from agent.media.media_folder import locate_media_file, open_media_file
 from agent.models import MediaFile
+from agent.stickers.store import LARGEST, TYPES
 from tools.admin.record_pages import ModelAdmin, format_moment
 
 #: Entries on one page.
 FOLDER_PAGE_SIZE = 100
+#: Names of files that are shown as pictures.
+ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp")
 
 
 class FilesInput(forms.ClearableFileInput):
@@ -72,6 +78,7 @@ class MediaFileAdmin(ModelAdmin):
             path("", view(self.folder_view), name="agent_mediafile_changelist"),
             path("add/", view(self.upload_view), name="agent_mediafile_add"),
             path("delete/", view(self.remove_view), name="agent_mediafile_delete"),
+            path("picture/", view(self.picture_view), name="agent_mediafile_picture"),
         ]
 
     def folder_view(self, request: HttpRequest, form: UploadForm | None = None) -> HttpResponse:
@@ -84,16 +91,35 @@ class MediaFileAdmin(ModelAdmin):
         except MediaError as error:
             raise Http404(str(error)) from error
         shown = Paginator(found, FOLDER_PAGE_SIZE).get_page(request.GET.get("p"))
+        rows = [(entry, *_facts(entry), _is_picture(entry)) for entry in shown]
         page = {
             "form": (form or UploadForm()) if self.has_add_permission(request) else None,
             "can_remove": self.has_delete_permission(request),
             "folders": _trail(folder),
-            "rows": [(entry, *_facts(entry)) for entry in shown],
+            "rows": rows,
+            "has_pictures": any(is_picture for *_facts_of_it, is_picture in rows),
             "shown": shown,
             "limit": f"{LISTED:,}" if is_capped else "",
-            "here": urlencode({"folder": folder}),
+            "folder_query": urlencode({"folder": folder}),
         }
         return self._page(request, "folder", page)
+
+    def picture_view(self, request: HttpRequest) -> HttpResponse:
+        """A picture of the folder, to who may see the list."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        target = locate_media_file(request.GET.get("path", ""))
+        try:
+            if target is None:
+                raise MediaError("no such file")
+            with open_media_file(target) as file:
+                content = file.read(LARGEST + 1)
+        except (MediaError, OSError) as error:
+            raise Http404 from error
+        mime = sniff_mime_type(content[:HEAD])
+        if mime not in TYPES or len(content) > LARGEST:
+            raise Http404
+        return HttpResponse(content, content_type=mime, headers=HEADERS)
 
     def upload_view(self, request: HttpRequest) -> HttpResponse:
         """Put the files of the form into the folder; what cannot be put there is named, the rest is
@@ -159,6 +185,12 @@ def _trail(folder: str) -> list[tuple[str, str]]:
     """The folders that lead to ``folder``, each with its name and its path."""
     names = [name for name in folder.split("/") if name]
     return [(name, "/".join(names[: place + 1])) for place, name in enumerate(names)]
+
+
+def _is_picture(entry: FolderEntry) -> bool:
+    """Whether the list shows it, by its name; the picture's view looks at what is in it."""
+    facts = None if entry.is_folder else entry.facts()
+    return facts is not None and facts[0] <= LARGEST and entry.name.lower().endswith(ENDINGS)
 
 
 def _facts(entry: FolderEntry) -> tuple[str, str]:

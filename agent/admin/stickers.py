@@ -114,7 +114,6 @@ class NewStickerForm(StickerForm):
 
 @admin.register(Sticker)
 class StickerAdmin(HistoryAdmin, RecordAdmin):
-    list_words = _("Small pictures that the bot may choose from by their words and send.")
     form = StickerForm
     actions = ("enable", "disable", "delete_selected")  # type: ignore[assignment] # the base has none
     list_display = ("preview", "described", "condition", "used")
@@ -197,6 +196,19 @@ class StickerAdmin(HistoryAdmin, RecordAdmin):
             obj.stamp = sticker_stamp(obj.path)
             obj.words = obj.words or words_from_path(obj.path)
         super().save_model(request, obj, form, change)
+
+    def delete_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The question whether to delete it shows what it is."""
+        sticker = self.get_object(request, object_id)
+        picture = _shown(sticker, SIDE) if sticker else ""
+        return super().delete_view(
+            request, object_id, {**(extra_context or {}), "picture": picture}
+        )
 
     def delete_model(self, request: HttpRequest, obj: Sticker) -> None:
         """The row and the file, which would make a new row otherwise."""

@@ -14,6 +14,7 @@ from agent.admin import media_files as media_page
 from agent.media import folder_listing
 from agent.media.folder_listing import safe_name
 from tests.admin.record import ENGLISH, page
+from tests.pictures import picture
 
 FOLDER = "/admin/agent/mediafile/"
 
@@ -214,3 +215,27 @@ def test_without_a_permission_nothing_is_shown(db: None):
 
 def test_the_front_page_leads_to_the_folder(browser: Client):
     assert FOLDER in page(browser, "/admin/")
+
+
+# --- Pictures -----------------------------------------------------------------------
+
+
+def test_pictures_are_shown_small_beside_their_paths(browser: Client, folder: Path):
+    (folder / "cat.png").write_bytes(picture())
+    (folder / "talk.mp3").write_bytes(b"ID3")
+    assert page(browser, FOLDER).count(f'<img src="{FOLDER}picture/?path=cat.png"') == 1
+    answer = browser.get(f"{FOLDER}picture/?path=cat.png")
+    assert answer.headers["Content-Type"] == "image/png"
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", ["", "../classified", "page.png", "gone.png", "%00"])
+def test_nothing_but_a_picture_of_the_folder_is_given_out(browser: Client, folder: Path, path: str):
+    (folder / "page.png").write_bytes(b"<script>alert(1)</script>")
+    assert browser.get(f"{FOLDER}picture/?path={path}").status_code == 404
+
+
+def test_pictures_are_for_those_who_see_the_folder(db: None, folder: Path):
+    (folder / "cat.png").write_bytes(picture())
+    client = with_permissions("view_message")
+    assert client.get(f"{FOLDER}picture/?path=cat.png").status_code == 403

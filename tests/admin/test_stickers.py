@@ -157,6 +157,8 @@ def test_a_deleted_sticker_takes_its_file_along(browser: Client, folder: Path):
     upload(browser, "a.png")
     upload(browser, "b.png", picture(size=(9, 9)))
     first, second = Sticker.objects.order_by("pk")
+    question = page(browser, f"{LIST}{first.pk}/delete/")
+    assert f"/admin/agent/sticker/{first.pk}/picture/" in question
     assert browser.post(f"{LIST}{first.pk}/delete/", {"post": "yes"}).status_code == 302
     act(browser, "delete_selected", second, post="yes")
     page(browser, LIST)
