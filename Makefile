@@ -16,7 +16,7 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench chaos messages limits shape lock clean
+.PHONY: help install run chat doctor test lint format bench chaos messages limits shape pictures lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -31,6 +31,7 @@ help:
 	@echo "make messages  collect the texts to translate, and compile the translations"
 	@echo "make limits    write the values in docs/limits.md from the code"
 	@echo "make shape     print the size and the structure of the code in figures"
+	@echo "make pictures  take the pictures of the documents, in a browser"
 	@echo "make lock      write the lock files again after requirements*.txt changed"
 	@echo "make clean     remove .venv and caches; data stays"
 
@@ -74,6 +75,10 @@ messages: $(VENV)/.installed-dev
 
 limits: $(VENV)/.installed-dev
 	$(PY) -m tests.limits
+
+# Of a server with an invented story, in the system's Chromium.
+pictures: $(VENV)/.installed-dev
+	$(PY) -m tests.demo.pictures
 
 # What is locked stays as it is where it can; make lock ARGS=--upgrade takes the newest of what the packages bring along.
 # The lines -c and -r are left out, because requirements.txt is bound by what was locked before.

@@ -31,9 +31,13 @@ class Dialled:
     def say_group(self, group: int, user: int, message: Message, **fields: Any) -> Frame:
         return self._done(self.bot.say_group(group, user, message, **fields))
 
+    def next_action(self) -> Frame:
+        """The next action that asks for more than information."""
+        return self._done(self.bot.next_action())
+
     def heard(self) -> str:
         """The words of the next message that the server sends."""
-        return spoken(self._done(self.bot.next_action()))
+        return spoken(self.next_action())
 
     def _done(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)

@@ -1,0 +1,167 @@
+"""A day with a bot on a real server: two groups, a private chat, a tool call that an owner
+approves, a picture, a failure, and an account that went away."""
+
+import base64
+import json
+import re
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from PIL import Image, ImageDraw, ImageOps
+
+from tests.browser.dialled import Dialled, dial
+from tests.demo.rows import MONTH, SETTINGS
+from tests.demo.words import Words
+from tests.e2e.cockpit import Cockpit
+from tests.fake_onebot import Frame, spoken, text
+from tests.live_server import LiveServer
+from tests.pictures import saved
+from tests.scripted_model import Answer, Request, ScriptedModel, call, fails, says
+from tests.security.people import run
+
+ACCOUNT, AWAY = 3287654321, 3299887766
+GROUPS = (724083115, 811223344)
+PEOPLE = (1450001001, 1450001002, 1450001003)
+OWNER = PEOPLE[0]
+TOKEN = "an-invented-token"
+#: What a model takes to answer, in seconds: bars of a timeline are seen.
+THOUGHTS = (0.9, 0.5, 1.3, 0.7)
+
+
+@dataclass
+class Story:
+    server: LiveServer
+    model: ScriptedModel
+    words: Words
+    script: deque[Answer] = field(default_factory=deque)
+
+    def think(self, _request: Request) -> Answer:
+        """The next answer, after a while. Blocks: nobody else asks the model."""
+        time.sleep(THOUGHTS[len(self.script) % len(THOUGHTS)])
+        return self.script.popleft()
+
+    def page(self, query: str, address: str) -> str:
+        """The address of a page, with what ``query`` finds in place of ``{}``."""
+        (row,) = self.server.rows(query)
+        return address.format(*row.values())
+
+
+@contextmanager
+def told(words: Words) -> Iterator[Story]:
+    """A server on which it all has happened, and whose client is still connected."""
+    env = {
+        "LANGUAGE_CODE": words.language,
+        "ONEBOT_ACCESS_TOKEN": TOKEN,
+        "TIME_ZONE": "Asia/Shanghai",
+    }
+    with ScriptedModel() as model, LiveServer(env) as server:
+        server.terminate()
+        run(server, SETTINGS, {**asdict(words), "model": model.url})
+        server.start()
+        story = Story(server, model, words)
+        model.answer_with(story.think)
+        with dial(server, ACCOUNT, TOKEN) as bot:
+            set_up(story, bot)
+            play(story, bot)
+            run(server, MONTH, None)
+            yield story
+
+
+def set_up(story: Story, bot: Dialled) -> None:
+    """The tools, as an operator has changed them, and the owner of the account."""
+    question, answer = story.words.private
+    ask(story, bot, None, PEOPLE[1], question, sized(says(answer)))
+    cockpit = Cockpit(story.server)
+    cockpit.own(ACCOUNT, str(OWNER))
+    cockpit.configure("book_table", requires_approval="always", mock_enabled=1, mock_value="OK")
+    for value in story.words.weather_mocks:
+        cockpit.configure("get_weather", mock_value=value)
+    cockpit.close()
+
+
+def play(story: Story, bot: Dialled) -> None:
+    words, (group, other) = story.words, GROUPS
+    with dial(story.server, AWAY, TOKEN) as away:
+        question, answer = words.away
+        ask(story, away, None, PEOPLE[2], question, sized(says(answer)))
+    for number, said in enumerate(words.chatter):
+        say(story, bot, group, PEOPLE[number], said, mention=False)
+    question, city, answer = words.weather
+    weather = sized(call("get_weather", city=city)), sized(says(answer))
+    ask(story, bot, group, PEOPLE[0], question, *weather)
+    question, answer = words.picture
+    ask(story, bot, group, PEOPLE[1], [lake(), text(question)], *[sized(says(answer))] * 2)
+    book(story, bot, group)
+    story.model.answer_with(lambda _request: fails(402, message="Insufficient Balance"))
+    say(story, bot, other, PEOPLE[1], words.unpaid)
+    wait(story, "SELECT id FROM agent_message WHERE state = 'failed'")
+    story.model.answer_with(story.think)
+
+
+def book(story: Story, bot: Dialled, group: int) -> None:
+    """A table is booked once the owner has approved it."""
+    wish, place, meanwhile, done = story.words.table
+    wanted = call("book_table", place=place, people=6, time="12:00")
+    story.script.extend([sized(wanted), sized(says(meanwhile)), sized(says(done))])
+    say(story, bot, group, PEOPLE[2], wish)
+    asked = [bot.next_action(), bot.next_action()]
+    code = next(found[1] for one in asked if (found := re.search(r"(\d{6})", spoken(one))))
+    say(story, bot, None, OWNER, f"{story.words.approve} {code}")
+    bot.next_action(), bot.next_action()
+    wait(story, f"SELECT id FROM agent_message WHERE direction = 'out' AND text = '{done}'")
+
+
+def ask(
+    story: Story, bot: Dialled, group: int | None, person: int, message: Any, *script: Answer
+) -> None:
+    """Say ``message`` and wait for the answer, which ``script`` ends with."""
+    story.script.extend(script)
+    say(story, bot, group, person, message)
+    bot.next_action()
+
+
+def say(
+    story: Story, bot: Dialled, group: int | None, person: int, message: Any, **options: Any
+) -> Frame:
+    name = story.words.people[PEOPLE.index(person)]
+    sender = {"user_id": person, "nickname": name, "role": "owner" if person == OWNER else "member"}
+    if group is None:
+        return bot.say_private(person, message, sender=sender)
+    title = story.words.groups[GROUPS.index(group)]
+    return bot.say_group(group, person, message, sender=sender, group_name=title, **options)
+
+
+def sized(answer: Answer) -> Answer:
+    """``answer`` with as many tokens as a real one costs."""
+    body = json.loads(answer.body)
+    written = 20 + len(json.dumps(body["choices"][0], ensure_ascii=False)) // 3
+    body["usage"] = {"prompt_tokens": 2140 + 9 * written, "completion_tokens": written}
+    body["usage"]["total_tokens"] = sum(body["usage"].values())
+    return replace(answer, body=json.dumps(body).encode())
+
+
+def lake() -> Frame:
+    """A picture of a sunset over water."""
+    image = Image.linear_gradient("L").resize((480, 320))
+    sky = ImageOps.colorize(image, (58, 90, 150), (250, 190, 110), mid=(225, 130, 110))
+    draw = ImageDraw.Draw(sky)
+    draw.ellipse((205, 140, 275, 210), fill=(255, 226, 150))
+    draw.rectangle((0, 190, 480, 320), fill=(52, 84, 120))
+    for row in range(10):
+        half = 60 - 4 * row
+        draw.rectangle(
+            (240 - half, 200 + 11 * row, 240 + half, 203 + 11 * row), fill=(214, 160, 130)
+        )
+    content = base64.b64encode(saved(sky, "JPEG")).decode()
+    return {"type": "image", "data": {"file": f"base64://{content}"}}
+
+
+def wait(story: Story, query: str, patience: float = 30) -> None:
+    end = time.monotonic() + patience
+    while not story.server.rows(query):
+        assert time.monotonic() < end, f"no row: {query}\n{story.server.log[-2000:]}"
+        time.sleep(0.1)
