@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
@@ -13,11 +14,12 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.subjects import name_subjects
 from agent.domain.budgets import TOKENS, BudgetAction, SpendKind, cost_words
 from agent.models import Budget, BudgetNotice, ModelEndpoint, SpendSum
 from agent.record.budgets import budget_terms, knows_subject, most_spent
 from tools.admin.changes import HistoryAdmin
-from tools.admin.record_pages import RecordAdmin, clamp_text, render_badge
+from tools.admin.record_pages import RecordAdmin, RecordChangeList, clamp_text, render_badge
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Budget]
@@ -112,7 +114,7 @@ class BudgetAdmin(HistoryAdmin):
 
     @admin.display(description=_("Whose spending"))
     def bounded(self, budget: Budget) -> str:
-        whom = budget.subject
+        whom = name_subjects(budget.kind, [budget.subject])[budget.subject]
         if not whom and budget.kind != SpendKind.TOTAL:
             whom = gettext("each one for itself")
         return format_html('{} <div class="quiet">{}</div>', budget.get_kind_display(), whom)
@@ -134,8 +136,21 @@ class BudgetAdmin(HistoryAdmin):
             '{} ({}) <div class="quiet">{}</div>',
             terms.in_words(spent),
             f"{percent}%" if percent < 100 else render_badge("failed", f"{percent}%"),
-            subject,
+            name_subjects(budget.kind, [subject])[subject] if subject else "",
         )
+
+
+class SpendList(RecordChangeList):
+    """Sums with the names of those they are of, asked for once a page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = rows = list(self.result_list)
+        for kind in {row.kind for row in rows}:
+            own = [row for row in rows if row.kind == kind and row.subject]
+            names = name_subjects(kind, {row.subject for row in own})
+            for row in own:
+                row.subject_name = names[row.subject]
 
 
 @admin.register(SpendSum)
@@ -146,6 +161,11 @@ class SpendSumAdmin(RecordAdmin):
     search_help_text: ClassVar = _(
         "A day such as 2026-01-31, or a subject as the list shows it, exactly."
     )
+
+    fields = ("day", "what", "whom", "calls", "tokens", "cost")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SpendList
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(day=term)
@@ -159,14 +179,13 @@ class SpendSumAdmin(RecordAdmin):
     def whom(self, row: SpendSum) -> str:
         if not row.subject:
             return "-"
-        if row.kind == SpendKind.ENDPOINT and row.subject.isdigit():
-            known = ModelEndpoint.objects.filter(pk=row.subject).first()
-            shown = f"{row.subject} · {known}" if known else row.subject
-        else:
-            shown = row.subject
         page = reverse("admin:agent_spendsum_changelist")
+        name = getattr(row, "subject_name", row.subject)
+        written = format_html('<div class="quiet">{}</div>', row.subject)
         return format_html(
-            '<a href="{}?{}">{}</a>', page, urlencode({"q": row.subject}), clamp_text(shown)
+            '<a href="{}?{}">{}</a> {}',
+            *(page, urlencode({"q": row.subject}), clamp_text(name)),
+            written if name != row.subject else "",
         )
 
     @admin.display(description=_("tokens"))

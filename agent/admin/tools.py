@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 
 from agent.admin.tool_use import load_tool_use
 from agent.admin.trial import ToolTrial, explain_obstacle, run_trial
+from agent.run.flow import PROVIDER_NAME
 from tools.admin import ToolConfigAdmin
 from tools.admin.argument_form import ArgumentForm
 from tools.contract import ToolContentItem, is_picture
@@ -30,6 +31,8 @@ class ToolPageAdmin(ToolConfigAdmin):
                 "admin:agent_toolcall_changelist", query={"tool": config.name}
             )
         if self.has_change_permission(request, config):
+            if config.provider_name == PROVIDER_NAME:  # among them are those that act in a chat
+                page["trial_obstacle"] = explain_obstacle(config)
             page["trial_url"] = reverse("admin:tools_toolconfig_trial", args=(config.pk,))
         return page
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
+from agent.admin.subjects import describe_subjects, parse_place
 from agent.domain.budgets import BudgetTerms, SpendKind, cost_words
 from agent.domain.playground import is_playground
 from agent.models import ActivitySum, SpendSum, ToolUse
@@ -16,7 +17,6 @@ from agent.record.activity import TIME_COLUMNS
 from agent.record.budgets import load_budgets
 from agent.record.spendings import current_day
 from frostproject.cockpit.alerts import Viewer
-from frostproject.cockpit.subjects import describe_subjects, parse_place
 
 #: Days that are shown, today among them.
 DAYS = 30

@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from agent.admin.endpoint_state import is_left_over
 from agent.admin.error_words import explain_error
+from agent.admin.subjects import name_subjects
 from agent.domain.budgets import SpendKind
 from agent.models import EndpointStatus, ModelEndpoint, ServerProcess
 from agent.record.budgets import load_budgets, most_spent
@@ -20,7 +21,6 @@ from agent.record.spendings import SumRange, current_day, load_spent
 from agent.runtime import serving
 from frostproject.cockpit.alerts import BAD, Alert, Viewer, link
 from frostproject.cockpit.chat_alerts import moment
-from frostproject.cockpit.subjects import name_subjects
 from frostproject.models import FailedSignIns
 from tools.admin.declaration_review import LOOK_NEEDED
 from tools.mcp.models import McpServerStatus

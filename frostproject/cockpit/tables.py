@@ -1,6 +1,7 @@
 """What tables are for, in a sentence above their lists, and how an empty one begins to fill."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models.options import Options
 from django.utils.functional import Promise
@@ -140,11 +141,11 @@ TABLES: dict[str, TableWords] = {
 }
 
 
-def find_words(options: Options) -> TableWords:
+def find_words(options: "Options[Any]") -> TableWords:
     """The words of a table; none of them where it has none."""
     return TABLES.get(options.label, _NONE)
 
 
-def name_table(options: Options) -> str:
+def name_table(options: "Options[Any]") -> str:
     """What the table is called above its list and in the navigation."""
-    return str(capfirst(find_words(options).name or options.verbose_name_plural))
+    return capfirst(str(find_words(options).name or options.verbose_name_plural))

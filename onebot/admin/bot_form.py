@@ -1,7 +1,7 @@
 """The form of a bot's page: its columns, and how its own access token is made, typed or taken
 away."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.core.validators import MaxLengthValidator, MinLengthValidator, RegexValidator
@@ -50,6 +50,17 @@ class BotForm(ModelForm):
         help_text=_("Sixteen characters or more. It is kept as a hash and cannot be shown again."),
     )
     made_token = ""
+
+    class Meta:
+        model = Bot
+        exclude = ()  # the page names its fields
+        widgets: ClassVar = {
+            name: forms.Textarea(attrs={"rows": 2, "cols": 40})
+            for name in (
+                *("owners", "listed_people", "listed_groups"),
+                *("blocked_people", "blocked_groups"),
+            )
+        }
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data

@@ -22,7 +22,7 @@ from agent.admin.manners import EVERY_ACCOUNT
 from agent.admin.own_chats import OwnPlacesAdmin
 from agent.admin.persona_places import choose_url
 from agent.domain.playground import is_playground
-from agent.models import Manners
+from agent.models import Manners, Message
 from agent.record.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
 from onebot.models import Bot, ClientEvent
@@ -36,14 +36,25 @@ from tools.admin.record_pages import (
     parse_row_number,
     render_badge,
 )
+from tools.models import ToolConfig
+from tools.models.choices import ApprovalMode
 from tools.text.readable import json_block
+
+#: Clients by what their name holds.
+CLIENTS = {
+    "napcat": "NapCat",
+    "llonebot": "LLBot",
+    "llbot": "LLBot",
+    "lagrange": "Lagrange",
+    "go-cqhttp": "go-cqhttp",
+}
 
 
 @admin.register(Bot)
 class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
     account_field = "self_id"
     form = BotForm
-    list_display = ("name", "online", "account_online", "heartbeat", "implementation", "chats")
+    list_display = ("name", "online", "account_state", "heartbeat", "client", "chats")
     list_filter = ("online",)
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "implementation")
@@ -93,7 +104,13 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
         (_("Connection"), {"fields": readonly_fields}),
     )
     token_fields = ("token_change", "token_typed")
-    change_form_template = "admin/change_form.html"
+    change_form_template = "admin/onebot/bot/change_form.html"
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Calls that wait for an owner wait in vain where there is none."""
+        page = super().page_context(request, obj)
+        is_asked = obj and not obj.owners.strip() and not is_playground(obj.self_id)
+        return {**page, "asking_tools": _asking_tools() if is_asked else []}
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Owners are people's decision, and no record."""
@@ -164,8 +181,23 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
 
     @admin.display(description=_("account"), ordering="self_id")
     def name(self, bot: Bot) -> str:
-        mark = render_badge("mock", gettext("playground")) if is_playground(bot.self_id) else ""
-        return format_html("{} {}", bot.self_id, mark)
+        if is_playground(bot.self_id):
+            return format_html("{} {}", bot.self_id, render_badge("mock", gettext("playground")))
+        nickname = find_nickname(bot.self_id)
+        return (
+            format_html('{} <div class="quiet">{}</div>', nickname, bot.self_id)
+            if nickname
+            else bot.self_id
+        )
+
+    @admin.display(description=_("account online"), boolean=True)
+    def account_state(self, bot: Bot) -> bool | None:
+        """What the client last said, while it is there to say it."""
+        return bot.account_online if bot.online else None
+
+    @admin.display(description=_("client"))
+    def client(self, bot: Bot) -> str:
+        return client_words(bot.implementation)
 
     @admin.display(description=_("last heartbeat"))
     def heartbeat(self, bot: Bot) -> str:
@@ -215,6 +247,35 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
             urlencode({"account": bot.self_id}),
             _("add"),
         )
+
+
+def find_nickname(account: str) -> str:
+    """The name that the account last went by in a chat; "" where it was not heard."""
+    own = Message.objects.filter(sender_id=account, session__account=account)
+    names = own.exclude(sender_name="").order_by("-pk").values_list("sender_name", flat=True)
+    return str(names.first() or "")
+
+
+def client_words(implementation: str) -> str:
+    """A client as people call it, from what it says of itself when it dials in."""
+    name, _slash, version = implementation.partition("/")
+    for known, words in CLIENTS.items():
+        if known in name.lower():
+            return f"{words} {version}".strip()
+    if name.lower() in ("", "onebot"):
+        return gettext("a client that does not say its name")
+    return implementation
+
+
+def _asking_tools() -> list[str]:
+    """Tools of which calls wait for an owner."""
+    rows = ToolConfig.objects.filter(enabled=True).exclude(requires_approval=ApprovalMode.NEVER)
+    found = rows.only("name", "requires_approval", "declaration")
+    return [
+        row.name
+        for row in found
+        if row.requires_approval == ApprovalMode.ALWAYS or row.declaration.get("requires_approval")
+    ]
 
 
 @admin.register(ClientEvent)

@@ -296,3 +296,35 @@ def test_who_may_add_tools_and_no_secrets_is_told_which_are_missing(browser: Cli
     HttpTool.objects.update(url="https://old.example/")
     sent(browser, step="make", **choice)
     assert HttpTool.objects.get().url == "https://old.example/"
+
+
+def test_imported_tools_that_change_things_are_marked_and_ask_an_owner(browser: Client):
+    document = {
+        "openapi": "3.0.0",
+        "servers": [{"url": "https://a.example"}],
+        "paths": {"/x": {"get": {}, "delete": {}, "put": {}}},
+    }
+    choice = read(browser, json.dumps(document)) | {"operations": ["GET /x", "DELETE /x"]}
+    shown = sent(browser, step="choose", **choice)
+    assert ">deletes<" in shown
+    assert shown.count("Every call will wait for an owner") == 1
+    sent(browser, step="make", **choice)
+    asked = {
+        row.name: row.requires_approval for row in ToolConfig.objects.filter(name__contains="x")
+    }
+    row = HttpTool.objects.get(method="DELETE")
+    assert asked.pop(row.name) == "always"
+    assert "always" not in asked.values()
+
+
+def test_importing_again_leaves_the_operators_choice(browser: Client):
+    document = {
+        "openapi": "3.0.0",
+        "servers": [{"url": "https://a.example"}],
+        "paths": {"/x": {"delete": {}}},
+    }
+    choice = read(browser, json.dumps(document)) | {"operations": ["DELETE /x"]}
+    sent(browser, step="make", **choice)
+    ToolConfig.objects.update(requires_approval="never")
+    sent(browser, step="make", **choice | {"existing": "replace"})
+    assert set(ToolConfig.objects.values_list("requires_approval", flat=True)) == {"never"}

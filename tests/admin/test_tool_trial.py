@@ -266,3 +266,10 @@ def test_a_value_is_read_as_its_schema_says(part: dict[str, Any], text: str, val
     form = ArgumentForm(schema, {"argument-x y": text})
     assert form.is_valid()
     assert form.arguments() == {"x y": value}
+
+
+def test_a_tool_that_acts_in_a_chat_offers_no_test_run_and_says_why(browser: Client, tools: None):
+    text = page(browser, address("send_message").replace("trial", "change"))
+    assert "This tool acts in a chat" in text
+    assert "/trial/" not in text
+    assert "/trial/" in page(browser, address("measure").replace("trial", "change"))

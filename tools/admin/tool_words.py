@@ -42,7 +42,7 @@ def approval_words(config: ToolConfig) -> str:
     if config.requires_approval == ApprovalMode.NEVER:
         return gettext("never")
     declared = config.declaration.get("requires_approval")
-    if config.requires_approval != ApprovalMode.OWN or declared is True:
+    if config.requires_approval != ApprovalMode.OWN or declared in (True, "all"):
         return gettext("every call")
     return gettext("some calls") if declared else "-"
 

@@ -17,12 +17,16 @@ from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_doc
 from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
 from tools.http_tools.openapi.operations import DocumentOutline, make_unique, propose_tool_name
 from tools.http_tools.openapi.security import SecretWanted
+from tools.http_tools.settings import GRACE_SECONDS, PROVIDER
 from tools.http_tools.validation import ValidationContext, check_hosts, check_http_tool
 from tools.models import HttpTool, Secret, ToolConfig
+from tools.models.choices import ApprovalMode
 from tools.secrets.hosts import SecretHosts
 
 FETCH_SECONDS = 30.0
 REPLACE = "replace"
+#: Methods that replace or delete what is there.
+CHANGING = frozenset({HttpTool.Method.PUT, HttpTool.Method.PATCH, HttpTool.Method.DELETE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,12 @@ class PlannedTool:
     is_there: bool
     is_made: bool
     """Whether it is made: it can be, and no row of its name is to be left as it is."""
+
+    @property
+    def asks_owner(self) -> bool:
+        """Whether its calls wait for an owner from the start: a new one that may change or delete
+        what is there."""
+        return not self.is_there and self.row.method in CHANGING
 
 
 @dataclass(slots=True)
@@ -130,6 +140,8 @@ def save_plan(planned: list[PlannedTool], secrets: Mapping[str, str]) -> ImportR
     for plan in planned:
         if plan.is_made:
             plan.row.save()
+            if plan.asks_owner:
+                _ask_owner(plan.row)
             (outcome.replaced if plan.is_there else outcome.made).append(plan.row)
     return outcome
 
@@ -148,6 +160,18 @@ def _plan(drawn: ToolDraft, existing: HttpTool | None, choice: Mapping[str, Any]
     return PlannedTool(
         drawn, row, problem, existing is not None, is_made=not problem and not is_left
     )
+
+
+def _ask_owner(row: HttpTool) -> None:
+    """Settings for a tool that has none yet, as its first start would make them, but for the
+    approval."""
+    settings_of_tool = {
+        "provider_name": PROVIDER,
+        "declaration": {"provider_type": PROVIDER},
+        "timeout_seconds": row.timeout_seconds + GRACE_SECONDS,
+        "requires_approval": ApprovalMode.ALWAYS,
+    }
+    ToolConfig.objects.get_or_create(name=row.name, defaults=settings_of_tool)
 
 
 def _fetched(url: str) -> bytes:

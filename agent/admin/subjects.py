@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from django.urls import reverse
+
 from agent.domain.budgets import SpendKind
 from agent.models import ChatSession, Message, ModelEndpoint
-from frostproject.cockpit.alerts import link
 from tools.text.visible import escape_invisible_chars
 
 
@@ -50,7 +51,10 @@ def describe_subjects(kind: str, subjects: Iterable[str]) -> dict[str, tuple[str
 def _endpoints(subjects: list[str]) -> dict[str, tuple[str, str]]:
     pks = [int(subject) for subject in subjects if subject.isascii() and subject.isdigit()]
     rows = ModelEndpoint.objects.filter(pk__in=pks).values_list("pk", "name")
-    return {str(pk): (name, link("agent_modelendpoint_change", pk)) for pk, name in rows}
+    return {
+        str(pk): (name, reverse("admin:agent_modelendpoint_change", args=(pk,)))
+        for pk, name in rows
+    }
 
 
 def _chats(subjects: list[str]) -> dict[str, tuple[str, str]]:
@@ -61,7 +65,7 @@ def _chats(subjects: list[str]) -> dict[str, tuple[str, str]]:
     )
     by_place = {Place(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
     return {
-        subject: (row.title or str(row), link("agent_chatsession_change", row.pk))
+        subject: (row.title or str(row), reverse("admin:agent_chatsession_change", args=(row.pk,)))
         for subject, place in places.items()
         if (row := by_place.get(place))
     }

@@ -1,0 +1,49 @@
+"""The list and the page of bots: names, clients, and owners that are missing."""
+
+import pytest
+
+from onebot.admin.bots import client_words
+from onebot.models import Bot
+from tests.admin.record import chat, logged_in, page, said
+from tools.models import ToolConfig
+
+BOTS = "/admin/onebot/bot/"
+
+
+@pytest.mark.parametrize(
+    ("implementation", "words"),
+    [
+        ("NapCat.Onebot/4.8.0", "NapCat 4.8.0"),
+        ("LLOneBot", "LLBot"),
+        ("OneBot/11", "a client that does not say its name"),
+        ("", "a client that does not say its name"),
+        ("Something/2 <b>", "Something/2 <b>"),
+    ],
+)
+def test_a_client_is_named_as_people_call_it(implementation: str, words: str):
+    assert client_words(implementation) == words
+
+
+def test_a_bot_goes_by_the_name_that_it_was_heard_under(db: None):
+    Bot.objects.create(self_id="10001")
+    assert "小霜" not in page(logged_in(), BOTS)
+    said(chat(), sender_id="10001", sender_name="小霜\u202e")
+    said(chat("701", account="10002"), sender_id="10001", sender_name="of another account")
+    text = page(logged_in("viewer"), BOTS)
+    assert "小霜\\u202e" in text
+    assert "of another account" not in text
+
+
+def test_what_a_client_said_of_its_account_does_not_outlive_it(db: None):
+    Bot.objects.create(self_id="10001", online=False, account_online=True)
+    assert "icon-yes" not in page(logged_in(), BOTS)
+
+
+def test_calls_that_wait_for_an_owner_nobody_is_are_told_on_the_bots_page(db: None):
+    bot = Bot.objects.create(self_id="10001")
+    browser, warning = logged_in(), "This bot has no owner"
+    assert warning not in page(browser, f"{BOTS}{bot.pk}/change/")
+    ToolConfig.objects.create(name="transfer", requires_approval="always")
+    assert warning in page(browser, f"{BOTS}{bot.pk}/change/")
+    Bot.objects.update(owners="20001")
+    assert warning not in page(browser, f"{BOTS}{bot.pk}/change/")
