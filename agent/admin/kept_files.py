@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -13,6 +14,7 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.thumbnails import render_thumbnail, thumbnail_response
+from agent.admin.chats.voices import voice_response
 from agent.admin.own_chats import OwnMediaAdmin, own_uses
 from agent.models import KeptFile
 from agent.runtime import wiring
@@ -51,17 +53,26 @@ class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
             wiring.build_file_store().remove(sha256)
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.thumbnail_view)
+        view = self.admin_site.admin_view
         return [
-            path("<int:pk>/thumbnail/", view, name="agent_keptfile_thumbnail"),
+            path("<int:pk>/thumbnail/", view(self.thumbnail_view), name="agent_keptfile_thumbnail"),
+            path("<int:pk>/voice/", view(self.voice_view), name="agent_keptfile_voice"),
             *super().get_urls(),
         ]
 
     def thumbnail_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The small picture, for those who may read messages or copies."""
+        return thumbnail_response(request, self._readable_copy(request, pk))
+
+    def voice_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The sound, for the same people."""
+        return voice_response(self._readable_copy(request, pk))
+
+    def _readable_copy(self, request: HttpRequest, pk: int) -> KeptFile:
         if not (self.has_view_permission(request) or request.user.has_perm("agent.view_message")):
-            return HttpResponse(status=403)
-        return thumbnail_response(request, get_object_or_404(self.get_queryset(request), pk=pk))
+            raise PermissionDenied
+        kept: KeptFile = get_object_or_404(self.get_queryset(request), pk=pk)
+        return kept
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=parse_row_number(term))

@@ -151,3 +151,30 @@ def test_copies_are_listed_and_found_by_their_type(browser: Client, kept: Stored
     assert f"/keptfile/{row.pk}/thumbnail/" not in page(
         browser, "/admin/agent/keptfile/?q=image/gif"
     )
+
+
+def test_voice_is_played_where_a_browser_can(browser: Client, db: None):
+    row = row_of(wiring.build_file_store().put(b"ID3" + bytes(64)))
+    message = said(chat())
+    medium(message, kind="record", kept=row)
+    source = f"/admin/agent/keptfile/{row.pk}/voice/"
+    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    assert f'<audio controls preload="none" src="{source}"' in text
+    answer = browser.get(source)
+    assert (answer["Content-Type"], answer.content[:3]) == ("audio/mpeg", b"ID3")
+    assert "sandbox" in answer["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("content", [b"#!AMR\n" + bytes(9), b"<script>", picture("PNG")])
+def test_what_browsers_do_not_play_is_not_served_as_voice(
+    browser: Client, db: None, content: bytes
+):
+    row = row_of(wiring.build_file_store().put(content))
+    assert browser.get(f"/admin/agent/keptfile/{row.pk}/voice/").status_code == 404
+
+
+def test_voice_of_a_chat_out_of_reach_is_not_served(db: None):
+    row = row_of(wiring.build_file_store().put(b"ID3" + bytes(64)))
+    medium(said(chat()), kind="record", kept=row)
+    owner = logged_in("chat_owner")
+    assert owner.get(f"/admin/agent/keptfile/{row.pk}/voice/").status_code == 404

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
+from agent.admin.chats.voices import HEADERS, PLAYED, render_voice
 from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.domain.media_refs import MediaUnavailable
 from agent.media.image_reader import build_model_image_job
@@ -20,11 +21,6 @@ from agent.runtime import wiring
 SIDE, BYTES = 480, 2**17
 #: Types that thumbnails are made in.
 TYPES = frozenset({"image/jpeg", "image/png"})
-#: The copy of a hash never changes.
-HEADERS = {
-    "Cache-Control": "private, max-age=86400, immutable",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-}
 
 
 class MediaPreviews:
@@ -81,10 +77,12 @@ def thumbnail_of(sha256: str) -> HttpResponse:
 
 
 def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> str:
-    """A copy as a small picture that leads to its page; its ``name`` or type in words where it is
-    no picture."""
+    """A copy as a small picture that leads to its page, or as a player of its sound; its
+    ``name`` or type in words where it is neither."""
     if kept is None:
         return "-"
+    if kept.mime in PLAYED:
+        return render_voice(kept)
     page = reverse("admin:agent_keptfile_change", args=(kept.pk,))
     if not kept.mime.startswith("image/"):
         return format_html('<a href="{}">{}</a>', page, name or kept.mime or _("unknown type"))
