@@ -158,7 +158,7 @@ def _chats(viewer: Viewer) -> Iterator[Alert]:
             "taken_over",
             text % {"count": taken},
             _("Hand them back on their pages when it is done."),
-            link("agent_chatsession_changelist", query="taken_over_at__isnull=False"),
+            link("agent_chatsession_changelist", query="silence=taken_over"),
         )
     recent = mine.order_by("-last_message_at", "-pk").values("pk")[:COUNTED]
     now = timezone.now()

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -12,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agent.domain.budgets import SpendKind
+from agent.domain.playground import ACCOUNT_PATTERN
 from agent.domain.states import MessageState, RunState
 from agent.models import UNSETTLED, Message, Run
 from agent.record.chat_manners import find_everywhere
@@ -81,11 +83,16 @@ def _connections(viewer: Viewer) -> dict[str, Any]:
     return {"sees_bots": viewer.sees_accounts, "bots": bots, "just_now": timezone.now() - JUST_NOW}
 
 
+#: What an operator tries out, or asks again, is nobody's failure.
+_PLAYED = Q(session__account__regex=ACCOUNT_PATTERN)
+
+
 def _queue(viewer: Viewer) -> dict[str, Any]:
     """What waits, and what is worked on: each with a link of its own."""
     if not viewer.may("agent.view_message"):
         return {}
     mine = Message.objects.filter(UNSETTLED, viewer.access.condition("session__")).order_by()
+    mine = mine.exclude(_PLAYED)
     return {
         "sees_messages": True,
         "waiting": _count(mine.filter(state=MessageState.WAITING)),
@@ -134,15 +141,20 @@ def _failures(viewer: Viewer) -> dict[str, Any]:
         newest = failed if viewer.access.is_everything else _newest(failed)
         messages = list(
             newest.filter(viewer.access.condition("session__"))
+            .exclude(_PLAYED)
             .select_related("session")
             .defer("segments", "raw")
             .order_by("-pk")[:FAILURE_LIMIT]
         )
     runs: list[Run] = []
     if viewer.may("agent.view_run"):
-        found = Run.objects.filter(state=RunState.FAILED).order_by("-pk")
+        found = Run.objects.filter(state=RunState.FAILED, trial_of=None).order_by("-pk")
         newest_runs = found if viewer.access.is_everything else _newest(found)
-        mine = newest_runs.filter(viewer.access.run_condition()).defer("notes", "final_text")
+        mine = (
+            newest_runs.filter(viewer.access.run_condition())
+            .exclude(_PLAYED)
+            .defer("notes", "final_text")
+        )
         told = {message.pk for message in messages}
         runs = [run for run in mine.order_by("-pk")[:FAILURE_LIMIT] if run.message_id not in told]
     sees = viewer.may("agent.view_message") or viewer.may("agent.view_run")

@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from agent.domain.playground import playground_account
 from agent.models import Approval, ModelEndpoint
 from frostproject.cockpit import dashboard
 from onebot.models import Bot
@@ -143,3 +144,15 @@ def test_pages_ask_no_other_host_for_anything(browser: Client):
     text = page(browser, "/admin/")
     assert "https://" not in text
     assert 'href="/static/agent/cockpit.css?v=' in text
+
+
+def test_playgrounds_and_trials_are_no_failures(browser: Client):
+    played = said(chat(account=playground_account(7)), state="failed", detail="played")
+    run_for(played, state="failed", error="played too")
+    asked = run_for(said(chat("701")))
+    run_for(asked.message, state="failed", error="asked again", trial_of=asked.message)
+    said(played.session, state="waiting")
+    text = page(browser, "/admin/")
+    assert "played" not in text
+    assert "asked again" not in text
+    assert '<dd class="number"><a href="/admin/agent/message/?state__exact=waiting">0</a>' in text
