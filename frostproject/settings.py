@@ -228,6 +228,7 @@ SILENCED_SYSTEM_CHECKS = [
 LANGUAGE_CODE = env.choice("LANGUAGE_CODE", "zh-hans", ("zh-hans", "en"))
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = ["frostproject.formats"]
 TIME_ZONE = machine.local_time_zone()
 USE_TZ = True
 

@@ -59,7 +59,7 @@ ROOMS = {
         ("apps",),
     ),
     "frostproject": (
-        ("configuration", "models"),
+        ("configuration", "models", "formats"),
         ("settings", "web"),
         ("metrics",),
         ("server",),
