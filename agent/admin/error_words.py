@@ -11,6 +11,8 @@ from django.utils.translation import gettext as _
 from agent.llm.error_words import explain_model_error
 from tools.text.error_words import ErrorWords, explain_network_error
 
+#: What a run is recorded with whose model asked for tools until it had no call left.
+OUT_OF_CALLS = "out of model calls"
 _CLIENT = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -35,6 +37,11 @@ def explain_error(raw: str) -> ErrorWords:
     text = raw.strip()
     if not text:
         return ErrorWords("")
+    if text == OUT_OF_CALLS:
+        return ErrorWords(
+            _("The model used up its calls before it had an answer."),
+            _("Allow the persona more model calls if it needs them."),
+        )
     if (said := _(text)) != text:  # a sentence of the program's own
         return ErrorWords(said)
     known = explain_model_error(text) or _explain_client_error(text) or explain_network_error(text)

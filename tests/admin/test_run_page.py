@@ -9,7 +9,17 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from agent.models import Approval, Run, ToolCall, ToolOffer
-from tests.admin.record import ENGLISH, answered, call_of, chat, page, run_for, said, step_of
+from tests.admin.record import (
+    ENGLISH,
+    answered,
+    call_of,
+    chat,
+    logged_in,
+    page,
+    run_for,
+    said,
+    step_of,
+)
 
 CALLS = [
     {
@@ -316,3 +326,14 @@ def test_the_request_of_a_step_is_not_for_those_who_may_not_see_steps(browser: C
     low = Client()
     low.force_login(user)
     assert low.get(f"/admin/agent/step/{step.pk}/request/").status_code == 403
+
+
+def test_a_running_answer_can_be_cancelled_by_who_may_speak(browser: Client):
+    message = said(chat(), state="running", reason="mention")
+    run = run_for(message, state="running")
+    target = f"/admin/agent/chatsession/{message.session_id}/act/cancel/{message.pk}/"
+    assert target in page(browser, address(run))
+    Run.objects.filter(pk=run.pk).update(state="finished")
+    assert target not in page(browser, address(run))
+    Run.objects.filter(pk=run.pk).update(state="running")
+    assert target not in page(logged_in("viewer"), address(run))

@@ -97,6 +97,8 @@ class Bubble:
     runs: list[Run] = field(default_factory=list)
     previews: MediaPreviews | None = None
     quote: Quote | None = None
+    is_doubtful: bool = False
+    """Whether nobody knows if what it was answered with arrived."""
 
     @property
     def side(self) -> str:
@@ -117,7 +119,12 @@ class Bubble:
 
     @property
     def tone(self) -> str:
-        return _TONES.get(self.message.state, "busy")
+        return "doubt" if self.is_doubtful else _TONES.get(self.message.state, "busy")
+
+    @property
+    def state_words(self) -> str:
+        words = str(self.message.get_state_display())
+        return gettext("answered, nobody knows whether it arrived") if self.is_doubtful else words
 
     @property
     def sign(self) -> str:
@@ -178,6 +185,7 @@ class Bubble:
             *(message.state, message.reason, message.detail, message.run_id, message.message_id),
             *(message.recalled_at, message.settled_at, message.merged_into_id, message.is_resent),
             *((run.pk, run.state) for run in self.runs),
+            *((True,) if self.is_doubtful else ()),
             *(medium.pk for _picture, medium in self.media),
         )
         return f"{zlib.crc32(repr(facts).encode()):x}"
@@ -189,6 +197,9 @@ def load_bubbles(session: ChatSession, messages: Sequence[Message]) -> list[Bubb
     runs = load_message_runs([one for one in messages if one.direction == "in"])
     previews = load_media_previews([one.pk for one in messages])
     quotes = _load_quotes(session, messages, names)
+    doubtful = {
+        one.run_id for one in messages if one.direction == "out" and one.state == State.UNKNOWN
+    }
     return [
         Bubble(
             message,
@@ -196,6 +207,8 @@ def load_bubbles(session: ChatSession, messages: Sequence[Message]) -> list[Bubb
             runs.get(message.pk, []),
             previews.get(message.pk),
             quotes.get(message.quoted_id) or Quote() if message.quoted_id else None,
+            message.state == State.ANSWERED
+            and any(run.pk in doubtful for run in runs.get(message.pk, ())),
         )
         for message in messages
     ]

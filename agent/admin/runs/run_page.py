@@ -21,6 +21,7 @@ from agent.admin.runs.step_facts import describe_step, describe_verdict, load_su
 from agent.admin.runs.turns import parse_transcript
 from agent.admin.runs.waterfall import build_waterfall
 from agent.models import Message, Run, Step, ToolCall
+from agent.record.manners import ONEBOT
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     StateRecordAdmin,
@@ -116,11 +117,14 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         is_unsettled = any(one.state in UNSETTLED_OUT for one in rows.messages)
         return {
+            "title": gettext("Run #%(number)s") % {"number": obj.pk},
+            "subtitle": None,
             "seconds": format_run_duration(obj),
             "sums": load_sums(obj) if "step" in sees else None,
             "notes": [shown_note(drop_surrogates(str(note))) for note in obj.notes],
             "asked": rows.asked,
             "merged": rows.merged,
+            "asked_badge": _asked_badge(rows),
             "told": find_told_call(rows.asked) if "toolcall" in sees else None,
             "made_for": find_parent_call(obj) if "toolcall" in sees else None,
             "steps": steps,
@@ -128,8 +132,26 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             "was_sent": obj.final_text in {m.text for m in rows.messages},
             "waterfall": build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
+            "may_cancel": may_cancel(request, obj),
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
+
+
+def _asked_badge(rows: RunRows) -> str:
+    """The state of what was asked, and "unknown" where nobody knows whether the answer arrived."""
+    if rows.asked is None:
+        return ""
+    is_doubtful = any(one.state == Message.State.UNKNOWN for one in rows.messages)
+    is_answered = rows.asked.state == Message.State.ANSWERED
+    return "unknown" if is_doubtful and is_answered else rows.asked.state
+
+
+def may_cancel(request: HttpRequest, run: Run) -> bool:
+    """Whether ``run`` works on an answer that the reader may stop."""
+    if run.state != Run.State.RUNNING or run.trial_of_id or not (run.session and run.message):
+        return False
+    is_chat = run.session.platform == ONEBOT and run.message.reason != Message.Reason.COMMAND
+    return is_chat and request.user.has_perm("agent.speak_in_chat")
 
 
 def stamp_run(run: Run) -> str:
