@@ -119,7 +119,8 @@ class ChatSession(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.title} ({self.key})" if self.title else self.key
+        place = f"{self.get_kind_display()} {self.peer_id}"
+        return f"{self.title} ({place})" if self.title else place
 
     @property
     def key(self) -> str:

@@ -3,8 +3,17 @@
     "use strict";
 
     const form = document.getElementById("compose");
-    const more = document.querySelector(".acts details.more");
-    if (more && window.matchMedia("(max-width: 767px)").matches) more.open = false;
+    document.addEventListener("click", function (event) {
+        for (const menu of document.querySelectorAll(".acts details.more[open]")) {
+            if (!menu.contains(event.target)) menu.open = false;
+        }
+    });
+    document.addEventListener("keydown", function (event) {
+        const menu = event.key === "Escape" && event.target.closest(".acts details[open]");
+        if (!menu) return;
+        menu.open = false;
+        menu.querySelector("summary").focus();
+    });
     if (!form) return;
     const text = form.elements.text, quote = form.elements.quote, files = form.elements.pictures;
     const line = form.querySelector("[data-quoting]"), words = form.querySelector("[data-quoted]");

@@ -103,6 +103,7 @@
         }
         while (added.length && added[added.length - 1].classList.contains("day")) added.pop();
         list.append(...added);
+        if (added.some((one) => one.dataset.act)) document.getElementById("chat-state")?.dispatchEvent(new Event("chat:acted"));
         welcome(items.filter((one) => one.isConnected));
         return added.filter((one) => one.dataset.message).length;
     }
