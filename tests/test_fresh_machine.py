@@ -389,6 +389,14 @@ def test_every_page_of_the_documents_is_there_in_both_languages_and_the_readmes_
         assert pages - set(re.findall(r"\]\(([^)#]+)", text(readme))) == set()
 
 
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_pictures_of_the_readmes_are_there_and_small(name):
+    shown = re.findall(r'(?:src|srcset)="(docs/pictures/[^"]+)"', text(name))
+    assert len(shown) >= 6
+    assert [one for one in shown if (PROJECT / one).stat().st_size > 150_000] == []
+    assert text(name).count(" alt=") == text(name).count("<img")
+
+
 def test_the_readmes_stay_short():
     assert len(text("README.md").split()) <= 1300
     assert len(re.findall(r"[\u4e00-\u9fff]|[\w./:-]+", text("README.zh-CN.md"))) <= 2600

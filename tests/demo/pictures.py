@@ -31,13 +31,14 @@ def chat(page: Page, story: Story) -> None:
     page.goto(story.page(peer, "/admin/agent/chatsession/{}/change/"))
     expect(page.locator(".live-on")).to_be_visible()
     page.locator("li.said-by-person details.why summary").nth(2).click()
+    page.wait_for_load_state("networkidle")
     shown = page.locator("li.said-by-person").nth(2)
     shown.evaluate("bubble => bubble.scrollIntoView({ block: 'start' })")
     page.evaluate("window.scrollTo(0, 0)")
 
 
 def run(page: Page, story: Story) -> None:
-    call = "SELECT max(run_id) FROM agent_toolcall WHERE tool_name = 'get_weather'"
+    call = "SELECT min(run_id) FROM agent_toolcall WHERE tool_name = 'get_weather'"
     page.goto(story.page(call, "/admin/agent/run/{}/change/"))
 
 

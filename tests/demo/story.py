@@ -3,7 +3,6 @@ approves, a picture, a failure, and an account that went away."""
 
 import base64
 import json
-import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -17,7 +16,8 @@ from tests.browser.dialled import Dialled, dial
 from tests.demo.rows import MONTH, SETTINGS
 from tests.demo.words import Words
 from tests.e2e.cockpit import Cockpit
-from tests.fake_onebot import Frame, spoken, text
+from tests.environment import PATIENCE
+from tests.fake_onebot import Frame, text
 from tests.live_server import LiveServer
 from tests.pictures import saved
 from tests.scripted_model import Answer, Request, ScriptedModel, call, fails, says
@@ -30,6 +30,7 @@ OWNER = PEOPLE[0]
 TOKEN = "an-invented-token"
 #: What a model takes to answer, in seconds: bars of a timeline are seen.
 THOUGHTS = (0.9, 0.5, 1.3, 0.7)
+DELIVERED = "SELECT id FROM agent_message WHERE state = 'delivered' AND text = ?"
 
 
 @dataclass
@@ -72,11 +73,15 @@ def told(words: Words) -> Iterator[Story]:
 
 
 def set_up(story: Story, bot: Dialled) -> None:
-    """The tools, as an operator has changed them, and the owner of the account."""
+    """Two accounts with an owner, one of them gone; the tools, as an operator has changed them."""
     question, answer = story.words.private
-    ask(story, bot, None, PEOPLE[1], question, sized(says(answer)))
+    ask(story, bot, None, PEOPLE[1], question, answer)
+    with dial(story.server, AWAY, TOKEN) as away:
+        question, answer = story.words.away
+        ask(story, away, None, PEOPLE[2], question, answer)
     cockpit = Cockpit(story.server)
-    cockpit.own(ACCOUNT, str(OWNER))
+    for account in (ACCOUNT, AWAY):
+        cockpit.own(account, str(OWNER))
     cockpit.configure("book_table", requires_approval="always", mock_enabled=1, mock_value="OK")
     for value in story.words.weather_mocks:
         cockpit.configure("get_weather", mock_value=value)
@@ -85,43 +90,44 @@ def set_up(story: Story, bot: Dialled) -> None:
 
 def play(story: Story, bot: Dialled) -> None:
     words, (group, other) = story.words, GROUPS
-    with dial(story.server, AWAY, TOKEN) as away:
-        question, answer = words.away
-        ask(story, away, None, PEOPLE[2], question, sized(says(answer)))
-    for number, said in enumerate(words.chatter):
-        say(story, bot, group, PEOPLE[number], said, mention=False)
-    question, city, answer = words.weather
-    weather = sized(call("get_weather", city=city)), sized(says(answer))
-    ask(story, bot, group, PEOPLE[0], question, *weather)
-    question, answer = words.picture
-    ask(story, bot, group, PEOPLE[1], [lake(), text(question)], *[sized(says(answer))] * 2)
-    book(story, bot, group)
     story.model.answer_with(lambda _request: fails(402, message="Insufficient Balance"))
     say(story, bot, other, PEOPLE[1], words.unpaid)
     wait(story, "SELECT id FROM agent_message WHERE state = 'failed'")
     story.model.answer_with(story.think)
+    for number, said in enumerate(words.chatter):
+        say(story, bot, group, PEOPLE[number], said, mention=False)
+    question, city, answer = words.weather
+    ask(story, bot, group, PEOPLE[0], question, answer, call("get_weather", city=city))
+    question, seen, answer = words.picture
+    ask(story, bot, group, PEOPLE[1], [lake(), text(question)], answer, says(seen))
+    book(story, bot, group)
 
 
 def book(story: Story, bot: Dialled, group: int) -> None:
     """A table is booked once the owner has approved it."""
     wish, place, meanwhile, done = story.words.table
     wanted = call("book_table", place=place, people=6, time="12:00")
-    story.script.extend([sized(wanted), sized(says(meanwhile)), sized(says(done))])
-    say(story, bot, group, PEOPLE[2], wish)
-    asked = [bot.next_action(), bot.next_action()]
-    code = next(found[1] for one in asked if (found := re.search(r"(\d{6})", spoken(one))))
-    say(story, bot, None, OWNER, f"{story.words.approve} {code}")
-    bot.next_action(), bot.next_action()
-    wait(story, f"SELECT id FROM agent_message WHERE direction = 'out' AND text = '{done}'")
+    ask(story, bot, group, PEOPLE[2], wish, meanwhile, wanted)
+    (asked,) = story.server.rows("SELECT code FROM agent_approval")
+    approval = f"{story.words.approve} {asked['code']}"
+    story.script.append(sized(says(done)))
+    say(story, bot, None, OWNER, approval)
+    wait(story, DELIVERED, done)
 
 
 def ask(
-    story: Story, bot: Dialled, group: int | None, person: int, message: Any, *script: Answer
+    story: Story,
+    bot: Dialled,
+    group: int | None,
+    person: int,
+    message: Any,
+    answer: str,
+    *before: Answer,
 ) -> None:
-    """Say ``message`` and wait for the answer, which ``script`` ends with."""
-    story.script.extend(script)
+    """Say ``message`` and wait until ``answer`` is sent, which comes after ``before``."""
+    story.script.extend(map(sized, [*before, says(answer)]))
     say(story, bot, group, person, message)
-    bot.next_action()
+    wait(story, DELIVERED, answer)
 
 
 def say(
@@ -160,8 +166,9 @@ def lake() -> Frame:
     return {"type": "image", "data": {"file": f"base64://{content}"}}
 
 
-def wait(story: Story, query: str, patience: float = 30) -> None:
-    end = time.monotonic() + patience
-    while not story.server.rows(query):
-        assert time.monotonic() < end, f"no row: {query}\n{story.server.log[-2000:]}"
-        time.sleep(0.1)
+def wait(story: Story, query: str, *values: str) -> None:
+    """Wait until ``query`` finds a row."""
+    end = time.monotonic() + PATIENCE
+    while not story.server.rows(query, *values):
+        assert time.monotonic() < end, f"no row: {query} {values}\n{story.server.log[-2000:]}"
+        time.sleep(0.05)

@@ -16,8 +16,8 @@ class Words:
     """Said in the first group, to nobody."""
     weather: tuple[str, str, str]
     """The question, the city, the answer."""
-    picture: tuple[str, str]
-    """A question about a picture, the answer."""
+    picture: tuple[str, str, str]
+    """A question about a picture, what is in it, the answer."""
     table: tuple[str, str, str, str]
     """A wish that takes an owner's word, its place, what is said at once, what is said when it is
     done."""
@@ -47,7 +47,11 @@ CHINESE = Words(
         "杭州",
         "周日杭州晴，最高 25 °C，适合骑车。早上有点凉，带件外套。",
     ),
-    picture=("昨天绕湖拍的，能当群头像吗？", "可以，湖面和落日居中，缩小了也认得出来。"),
+    picture=(
+        "昨天绕湖拍的，能当群头像吗？",
+        "湖面上的落日，天空从蓝到橙。",
+        "可以，湖面和落日居中，缩小了也认得出来。",
+    ),
     table=(
         "帮我们订周日中午十二点、六个人的位子",
         "湖边小馆",
@@ -81,6 +85,7 @@ ENGLISH = Words(
     ),
     picture=(
         "Took this at the lake yesterday. Good as the group's picture?",
+        "A sunset over a lake, the sky blue to orange.",
         "Yes. Lake and sunset are in the middle, so it works when it is small, too.",
     ),
     table=(
