@@ -1,7 +1,7 @@
 """What a list says about itself: the conditions in force, and the names of its cells."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,16 @@ def name_controls(changes: ChangeList) -> None:
         for field in form.fields.values():
             if not field.widget.is_hidden:
                 field.widget.attrs.setdefault("aria-label", f"{field.label}: {form.instance}")
+
+
+def name_inline_controls(inlines: Iterable[Any]) -> None:
+    """Give every field of the tables of rows on a row's page the name of its column."""
+    for inline in inlines:
+        rows = [form.fields for form in inline.formset.forms]
+        for fields in (*rows, inline.formset.form.base_fields):  # the last for rows to be added
+            for field in fields.values():
+                if not field.widget.is_hidden and field.label:
+                    field.widget.attrs.setdefault("aria-label", str(field.label))
 
 
 def label_cell(cell: str, label: str) -> SafeString:

@@ -25,6 +25,13 @@ def name_controls(context: Any) -> str:
     return ""
 
 
+@register.simple_tag(takes_context=True)
+def name_inline_controls(context: Any) -> str:
+    """Before a row's page is shown: name the fields of its tables of other rows."""
+    lists.name_inline_controls(context.get("inline_admin_formsets") or ())
+    return ""
+
+
 @register.simple_tag
 def labelled(row: list[str], headers: list[dict[str, Any]]) -> list[SafeString]:
     """The cells of a row, each with the head of its column."""

@@ -1,5 +1,7 @@
 """What lists say of themselves: a word on every table, and how an empty one begins."""
 
+import re
+
 import pytest
 from django.apps import apps
 from django.contrib import admin
@@ -42,3 +44,13 @@ def test_a_name_does_not_turn_the_direction_of_a_page(db: None, address: str):
 
 def test_accounts_of_the_admin_are_not_called_as_people_of_chats(db: None):
     assert "<h1>Admin accounts</h1>" in page(logged_in(), "/admin/auth/user/")
+
+
+def test_fields_of_rows_on_a_page_are_named_for_those_who_do_not_see_the_column(db: None):
+    persona = apps.get_model("agent.Persona").objects.create(name="p")
+    text = page(logged_in(), f"/admin/agent/persona/{persona.pk}/change/")
+    fields = re.findall(
+        r'<(?:input|select)[^>]*id="id_places-(?:\d+|__prefix__)-account"[^>]*>', text
+    )
+    assert fields
+    assert all('aria-label="Account"' in field for field in fields)
