@@ -144,6 +144,10 @@ class Witness:
         assert len({row["text"] for row in rows}) == len(rows), rows
         return {row["text"]: row["state"] for row in rows}
 
+    def counted(self) -> list[dict[str, int]]:
+        """What the sums say of the account, and what its rows say, at one moment."""
+        return self.server.rows(SUMMED, *[str(self.account)] * 4)
+
     def runs(self) -> list[tuple[str, str]]:
         """The message and the state of each run."""
         query = (
@@ -161,6 +165,22 @@ MESSAGES = (
 )
 INCOMING = f"{MESSAGES} AND direction = 'in'"
 OUTGOING = f"{MESSAGES} AND direction = 'out'"
+OWN = "WHERE session_id IN (SELECT id FROM agent_chatsession WHERE account = ?)"
+SUMMED = f"""
+    SELECT sum(received) AS received, sum(answered) AS answered, sum(failed) AS failed,
+           sum(sent) AS sent, sum(unsent) AS unsent, sum(unknown) AS unknown, sum(runs) AS runs,
+           sum(tool_calls) AS calls, sum(failed_calls) AS failed_calls
+    FROM agent_activitysum {OWN} AND hour = -1
+    UNION ALL
+    SELECT m.*, r.*, c.* FROM
+        (SELECT sum(direction = 'in'), sum(direction = 'in' AND state = 'answered'),
+                sum(direction = 'in' AND state = 'failed'), sum(state = 'delivered'),
+                sum(direction = 'out' AND state = 'failed'), sum(state = 'unknown')
+         FROM agent_message {OWN}) m,
+        (SELECT sum(finished_at IS NOT NULL) FROM agent_run {OWN}) r,
+        (SELECT count(*), coalesce(sum(c.state IN ('failed', 'unknown')), 0)
+         FROM agent_toolcall c JOIN agent_run run ON run.id = run_id {OWN}) c
+"""
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +267,7 @@ def check_five(witness: Witness, story: Story, unknown: list[str]) -> None:
         words: "unknown" if words in unknown else "delivered" for words in answers + announcements
     }
     assert [row["state"] for row in witness.incoming()] == ["answered"] * 5
+    check_the_sums(witness)
     assert sorted(witness.runs()) == [(words, "finished") for words in QUESTIONS]
 
 
@@ -338,6 +359,14 @@ def check_the_end(witness: Witness, words: list[str]) -> None:
     assert set(heard) <= set(states)
     assert max(heard.values()) == 1
     assert all(heard[said] for said, state in states.items() if state == "delivered")
+    check_the_sums(witness)
+
+
+def check_the_sums(witness: Witness) -> None:
+    """They say what the rows say: what was begun again is counted once."""
+    sums, rows = witness.counted()
+    assert sums == rows
+    assert sums["received"] >= len(witness.told)
 
 
 # --- The other command ------------------------------------------------------------
