@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.chat import BUBBLE_CHARACTERS, SEGMENT_CHARACTERS, load_message_runs
 from agent.admin.chats.pictures import picture_address, render_picture
-from agent.admin.chats.reasons import names_source, reason_words
+from agent.admin.chats.reasons import label_of, names_source, reason_words
 from agent.admin.chats.segments import Piece, plain_words, render_segments
 from agent.admin.chats.thumbnails import MediaPreviews, load_media_previews
 from agent.models import ChatSession, Message, MessageMedia, Run
@@ -129,6 +129,10 @@ class Bubble:
     @property
     def sign(self) -> str:
         return _SIGNS[self.tone]
+
+    @cached_property
+    def state_words(self) -> str:
+        return label_of(State, self.message.state)
 
     @cached_property
     def why(self) -> str:

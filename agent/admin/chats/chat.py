@@ -99,7 +99,10 @@ def load_message_runs(messages: list[Message]) -> dict[int, list[Run]]:
     """The runs made for each of ``messages``, by its id, oldest first, without those of agents
     inside. One query."""
     behind: dict[int, list[Run]] = {}
-    runs = Run.objects.filter(message__in=[m.pk for m in messages], parent=None).order_by("pk")
-    for run in runs.only("message_id", "state", "error"):
-        behind.setdefault(run.message_id or 0, []).append(run)
+    runs = Run.objects.filter(message__in=[m.pk for m in messages]).order_by()
+    found = runs.only("message_id", "parent_id", "state", "error")
+    # Without an order, or a condition on the parent: either leads SQLite to walk through all runs.
+    for run in sorted(found, key=lambda run: run.pk):
+        if run.parent_id is None:
+            behind.setdefault(run.message_id or 0, []).append(run)
     return behind

@@ -1,11 +1,12 @@
 """People, found by id or by a name under which they wrote, within reach of who asks."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from agent.access import ChatAccess
 from agent.models import Message
@@ -13,6 +14,8 @@ from tools.admin.filters import window_floor
 
 #: People that one search lists, and newest messages of one person that are looked at.
 MOST_PEOPLE, MOST_MESSAGES = 50, 5_000
+#: Newest messages of all people that one search reads.
+MOST_READ = 10_000
 #: Names and chats of a person that are shown.
 MOST_NAMES, MOST_CHATS = 10, 50
 
@@ -31,6 +34,20 @@ class FoundPerson:
 def find_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     """Those whose id is ``term``, or in whose name it stands, among the newest messages; without a
     term those who wrote last."""
+    people = _newest_people(term, access)
+    newest = Message.objects.only("sender_id", "sender_name", "created_at").in_bulk(
+        [last for last, _count in people]
+    )
+    listed = [_listed(newest[last], count) for last, count in people]
+    if term and term not in {one.person_id for one in listed}:
+        old = load_person(term, access)  # who wrote long ago
+        return [old, *listed] if old else listed
+    return listed
+
+
+def _newest_people(term: str, access: ChatAccess) -> list[tuple[int, int]]:
+    """The last message of each, and how many were looked at. Counted here: grouped by people,
+    SQLite would walk through the messages of all times."""
     rows = Message.objects.filter(
         access.condition("session__"),
         direction=Message.Direction.IN,
@@ -38,16 +55,11 @@ def find_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     ).exclude(sender_id="")
     if term:
         rows = rows.filter(Q(sender_id=term) | Q(sender_name__icontains=term))
-    found = rows.order_by().values("sender_id").annotate(last=Max("pk"), count=Count("pk"))
-    people = list(found.order_by("-last")[:MOST_PEOPLE])
-    newest = Message.objects.only("sender_id", "sender_name", "created_at").in_bulk(
-        [row["last"] for row in people]
-    )
-    listed = [_listed(newest[row["last"]], row["count"]) for row in people]
-    if term and term not in {one.person_id for one in listed}:
-        old = load_person(term, access)  # who wrote long ago
-        return [old, *listed] if old else listed
-    return listed
+    found: dict[str, tuple[int, int]] = {}
+    for pk, person in rows.order_by("-pk").values_list("pk", "sender_id")[:MOST_READ]:
+        last, count = found.get(person, (pk, 0))
+        found[person] = last, count + 1
+    return list(found.values())[:MOST_PEOPLE]
 
 
 def _listed(newest: Message, count: int) -> FoundPerson:
@@ -66,12 +78,11 @@ def load_person(person_id: str, access: ChatAccess) -> FoundPerson | None:
 
 
 def list_chats(person_id: str, access: ChatAccess) -> Iterable[Any]:
-    """The chats in which the person wrote: ``session``, ``count`` and ``last``, the key of the last
-    message."""
-    newest = _messages(person_id, access).values("pk")[:MOST_MESSAGES]
-    rows = Message.objects.filter(pk__in=newest).order_by()
-    counted = rows.values("session").annotate(count=Count("pk"), last=Max("pk"))
-    return counted.order_by("-last")[:MOST_CHATS]
+    """The chats in which the person wrote, the newest first: ``session`` and ``count``, among the
+    newest messages."""
+    newest = _messages(person_id, access).values_list("session_id", flat=True)
+    counts = Counter(newest[:MOST_MESSAGES])  # which knows the order in which it met them
+    return [{"session": pk, "count": count} for pk, count in counts.items()][:MOST_CHATS]
 
 
 def _messages(person_id: str, access: ChatAccess) -> "QuerySet[Message]":
