@@ -31,8 +31,10 @@ from tools.admin.record_pages import (
     record_link,
 )
 from tools.refusals import CallVerdict
-from tools.text.readable import arguments_text, drop_surrogates
+from tools.text.readable import TEXT_LIMIT, arguments_text, drop_surrogates
 
+#: Characters of requests that one page shows: of many steps less of each text.
+SHOWN_CHARACTERS = 400_000
 UNSETTLED_OUT = (Message.State.PENDING, Message.State.SENT)
 
 
@@ -177,7 +179,8 @@ def format_run_duration(run: Run) -> str:
 def _shown_steps(rows: RunRows, whole: int) -> list[dict[str, Any]]:
     """Each step with its calls inside, and inside each call the messages it sent and what else
     there is on record of it; the step ``whole`` with its whole request."""
-    reader = ContextReader(rows.offers, whole)
+    limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
+    reader = ContextReader(rows.offers, whole, limit)
     return [
         {
             "step": step,

@@ -10,7 +10,7 @@ from agent.admin.runs.step_facts import read_definitions
 from agent.admin.runs.turns import TranscriptMessage, parse_transcript
 from agent.models import Step, ToolOffer
 from agent.record.requests import rebuild_request
-from tools.text.readable import drop_surrogates, format_readable
+from tools.text.readable import TEXT_LIMIT, drop_surrogates, format_readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,11 @@ class SentContext:
 @dataclass(slots=True)
 class ContextReader:
     """Reads the requests of a run's steps, in their order; ``whole`` is the number of the step that
-    is shown with all its messages."""
+    is shown with all its messages. Of each text of the others ``limit`` characters are shown."""
 
     offers: Mapping[int, ToolOffer] = field(default_factory=dict)
     whole: int = 0
+    limit: int = TEXT_LIMIT
     _seen: dict[int, int] = field(default_factory=dict)
     _count: int = 0
     _characters: int = 0
@@ -58,7 +59,7 @@ class ContextReader:
 
     def read(self, step: Step) -> SentContext:
         """The request of ``step``, which comes after those that were read before."""
-        new = parse_transcript(step.request)
+        new = parse_transcript(step.request, self.limit)
         count, characters, tokens = self._counted(step, new)
         sent = len(json.loads(step.sent)) if step.sent is not None else count
         shown = self._read_whole(step) or new

@@ -6,7 +6,13 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agent.llm.tokens import MESSAGE, PICTURE, estimate_text_tokens
-from tools.text.readable import arguments_text, drop_surrogates, format_readable, shorten_text
+from tools.text.readable import (
+    TEXT_LIMIT,
+    arguments_text,
+    drop_surrogates,
+    format_readable,
+    shorten_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +39,22 @@ class TranscriptMessage:
         return names.get(self.role, self.role)
 
 
-def parse_transcript(messages: Any) -> list[TranscriptMessage]:
-    """Chat-completion messages one by one; anything else as one turn of JSON."""
+def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[TranscriptMessage]:
+    """Chat-completion messages one by one, of each text at most ``limit`` characters; anything
+    else as one turn of JSON."""
     if not isinstance(messages, list):
         messages = [messages]
-    return [parse_transcript_message(message) for message in messages]
+    return [parse_transcript_message(message, limit) for message in messages]
 
 
-def parse_transcript_message(message: Any) -> TranscriptMessage:
+def parse_transcript_message(message: Any, limit: int = TEXT_LIMIT) -> TranscriptMessage:
     if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
-        return TranscriptMessage("", format_readable(message))
+        return TranscriptMessage("", format_readable(message, limit=limit))
     characters, tokens = _measure(message)
     calls = message.get("tool_calls")
     return TranscriptMessage(
         role=drop_surrogates(str(message.get("role") or "assistant")),
-        text=_content(message.get("content")),
+        text=_content(message.get("content"), limit),
         calls=[_call(call) for call in calls] if isinstance(calls, list) else [],
         characters=characters,
         tokens=tokens,
@@ -69,19 +76,19 @@ def _measure(message: dict[str, Any]) -> tuple[int, int]:
     return sum(map(len, words)), round(tokens)
 
 
-def _content(content: Any) -> str:
+def _content(content: Any, limit: int) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
-        return drop_surrogates(shorten_text(content))
+        return drop_surrogates(shorten_text(content, limit))
     if isinstance(content, list):
-        return "\n".join(_part(part) for part in content)
-    return format_readable(content)
+        return "\n".join(_part(part, limit) for part in content)
+    return format_readable(content, limit=limit)
 
 
-def _part(part: Any) -> str:
+def _part(part: Any, limit: int) -> str:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return drop_surrogates(shorten_text(part["text"]))
+        return drop_surrogates(shorten_text(part["text"], limit))
     return format_readable(part, limit=200)
 
 
