@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import Usage, cores, usage
 
@@ -114,13 +115,20 @@ class Installation:
 
     def tool_costs(self, count: int) -> dict[str, float]:
         """What ``count`` tools cost the registry by itself, see :mod:`benchmarks.own_tools`."""
-        command = [sys.executable, "-c", _SETUP.format("own_tools"), str(count), "--cost"]
+        return self._measured("own_tools", str(count), "--cost", seconds=60)
+
+    def page_costs(self) -> dict[str, Any]:
+        """What the operator's pages cost by themselves, see :mod:`benchmarks.page_costs`."""
+        return self._measured("page_costs", seconds=900)
+
+    def _measured(self, module: str, *words: str, seconds: float) -> dict[str, Any]:
+        """What a module measures in a process of its own."""
         output = subprocess.run(
-            command,
+            [sys.executable, "-c", _SETUP.format(module), *words],
             cwd=ROOT,
             env=self.environment(),
             stdout=subprocess.PIPE,
-            timeout=60,
+            timeout=seconds,
             check=True,
         ).stdout
         return dict(json.loads(output))

@@ -2,7 +2,8 @@
 
 ``history FIRST COUNT LENGTH``: chats FIRST to FIRST + COUNT, each with LENGTH
 messages of history. ``record CHATS MESSAGES``: a large record as years of use
-leave it, a fifth of it in the first chat. ``offer COUNT``: nothing but that COUNT of
+leave it, a fifth of it in the first chat. ``cockpit``: what the operator's pages show beside
+such a record, see :mod:`benchmarks.cockpit_past`. ``offer COUNT``: nothing but that COUNT of
 the benchmark's own tools are enabled, and the others not. ``outside COUNT``: the same of
 its MCP servers, and the server that runs has followed.
 
@@ -20,7 +21,7 @@ from django.db import connection, models, transaction
 from django.utils import timezone
 
 from agent.models import ChatSession, Message, Run, Step, ToolCall
-from benchmarks import outside_tools
+from benchmarks import cockpit_past, outside_tools
 from benchmarks.chats import CONNECTIONS, FIRST_ACCOUNT, Chat, chats
 from onebot.models import Bot
 from tools.models import ToolConfig
@@ -255,6 +256,7 @@ def main() -> None:
     kinds = {
         "history": seed_history,
         "record": seed_record,
+        "cockpit": cockpit_past.seed_cockpit,
         "offer": offer,
         "outside": outside_tools.switch,
     }
