@@ -1,5 +1,5 @@
-"""Processes that add to the same sums at once, on PostgreSQL: each waits for the other, none for ever,
-and nothing is counted twice or not at all."""
+"""Processes that add to the same sums at once, on PostgreSQL: none waits for ever, and nothing is
+counted twice or not at all."""
 
 import asyncio
 import random
