@@ -1,7 +1,9 @@
 """What the operator's pages cost the server: milliseconds and queries, asked in one process.
 
 Runs in a child process with Django set up, on a folder that :mod:`benchmarks.seeding` has filled.
-Prints ``{"pages": {user: {page: [ms, queries, kilobytes]}}, "broken": {page: status}}``.
+Prints ``{"pages": {user: {page: [ms, CPU ms, queries, kilobytes]}}, "broken": {page: status}}``.
+On a busy
+machine CPU alone means anything.
 """
 
 import asyncio
@@ -89,22 +91,24 @@ def pages(user: Any) -> Iterator[str]:
 
 
 def cost(client: Client, page: str) -> tuple[int, list[float]]:
-    """Status, and milliseconds, queries and kilobytes."""
+    """Status, and milliseconds, those of CPU, queries and kilobytes."""
     times: list[float] = []
+    cpu: list[float] = []
     answer: Any = None
     while len(times) < 1 + ROUNDS and (not times or times[0] < HOPELESS):
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         answer = _ask(client, page)
         if answer.streaming:  # the first bytes are what the reader waits for
             asyncio.run(_first_part(answer.streaming_content))
         times.append(1000 * (time.perf_counter() - began))
+        cpu.append(1000 * (time.thread_time() - cpu_began))
         answer.close()
     with CaptureQueriesContext(connection) as queries:
         again = _ask(client, page)
         size = 0 if again.streaming else len(again.content)
         again.close()
-    median = statistics.median(times[1:] or times)
-    return answer.status_code, [round(median, 1), len(queries), round(size / 1024, 1)]
+    medians = [round(statistics.median(some[1:] or some), 1) for some in (times, cpu)]
+    return answer.status_code, [*medians, len(queries), round(size / 1024, 1)]
 
 
 async def _first_part(parts: AsyncGenerator[bytes, None]) -> None:

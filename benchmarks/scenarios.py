@@ -373,7 +373,7 @@ async def admin(rig: Rig) -> Outcome:
     costs = [cost for pages in alone["pages"].values() for cost in pages.values()]
     figures = {
         "slowest_cockpit_page_ms": max(milliseconds for milliseconds, *_ in costs),
-        "most_queries": max(queries for _, queries, *_ in costs),
+        "most_queries": max(queries for _, _, queries, _ in costs),
         "slowest_page_ms": max(times.values()),
         "big_chat_ms": times[BIG_CHAT],
         "pages": len(times),
