@@ -2,8 +2,7 @@
 
 Runs in a child process with Django set up, on a folder that :mod:`benchmarks.seeding` has filled.
 Prints ``{"pages": {user: {page: [ms, CPU ms, queries, kilobytes]}}, "broken": {page: status}}``.
-On a busy
-machine CPU alone means anything.
+On a busy machine CPU alone means anything.
 """
 
 import asyncio
