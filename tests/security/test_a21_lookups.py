@@ -73,7 +73,7 @@ def test_the_filters_of_the_lists_go_on_working(live: LiveServer):
     for place in (
         "tools/toolconfig/?enabled__exact=1&visibility__exact=always",
         "tools/httptool/?enabled__exact=1",
-        "tools/toolconfig/?provider_name=x",
+        "tools/toolconfig/?provider=x",
         "tools/secret/?q=a",
     ):
         assert browser.get(f"{live.url}/admin/{place}", timeout=20).status_code == 200
