@@ -16,7 +16,7 @@ function chatItem(chat) {
   if (isCurrent) chat.unread = 0;
   const unread = chat.unread ? el("span", { class: "badge badge-waiting" }, String(chat.unread)) : null;
   const label = el("span", { class: "play-name" }, chatTitle(chat));
-  const open = el("button", { type: "button", class: "play-chat", "data-chat": chat.key, "aria-current": isCurrent ? "true" : null, onclick: () => openChat(chat.key) }, label, unread, el("span", { class: "quiet play-last" }, lastWords(chat) || chat.key));
+  const open = el("button", { type: "button", class: "play-chat", "data-chat": chat.key, "aria-current": isCurrent ? "true" : null, onclick: () => openChat(chat.key) }, label, unread, el("span", { class: "quiet play-last" }, lastWords(chat) || (chat.kind === "group" ? say("groupChat", { count: chat.members.length + 1 }) : say("privateChat"))));
   const edit = button("⋯", () => editChat(chat), { "aria-label": say("edit", { name: chatTitle(chat) }) });
   return el("li", {}, open, edit);
 }
