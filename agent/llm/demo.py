@@ -12,6 +12,8 @@ from typing import Any
 from agent.llm.base import LLMRequest, LLMResponse, ToolCallRequest
 from agent.llm.messages import content_text, strip_frame
 
+#: Characters of a message that are read: patterns take the square of them.
+READ_CHARS = 200
 HAN = re.compile(r"[\u3400-\u9fff]")
 TOOL_NAMES = {"city": "get_weather", "game": "get_game_version"}
 PATTERNS = [
@@ -71,7 +73,7 @@ class DemoModel:
             return _say(AFTER_TOOL[_language(_question(request))].format(result=results[-1]))
         text = _question(request)
         call = _wanted_call(text, {definition["name"] for definition in request.tools})
-        return _call(*call) if call else _say(ABOUT[_language(text)].format(text=text[:200]))
+        return _call(*call) if call else _say(ABOUT[_language(text)].format(text=text))
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -80,7 +82,7 @@ class DemoModel:
 def _question(request: LLMRequest) -> str:
     content = next((m["content"] for m in reversed(request.messages) if m["role"] == "user"), "")
     words, _, _ = strip_frame(content_text(content)).partition("\n⟦")  # fences stand behind them
-    return words.strip()
+    return words.strip()[:READ_CHARS]
 
 
 def _language(text: str) -> str:

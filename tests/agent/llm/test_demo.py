@@ -1,6 +1,8 @@
 """The built-in model: offline, deterministic, plain about being a demo, and able to show a tool
 call."""
 
+import time
+
 import pytest
 
 from agent.llm.base import LLMRequest
@@ -64,3 +66,9 @@ async def test_a_tool_result_is_passed_on(text, word):
 
 async def test_it_answers_the_same_every_time():
     assert await answer("weather in Paris") == await answer("weather in Paris")
+
+
+async def test_a_long_message_holds_up_nobody():
+    began = time.monotonic()
+    await answer("A" * 30_000)
+    assert time.monotonic() - began < 1
