@@ -172,7 +172,9 @@ def test_long_words_are_several_messages_and_pictures_are_in_the_last(browser: C
         ({"text": "x", "token": "short"}, "The form was not complete"),
         ({"text": "x", "quote": "999999"}, "cannot be quoted"),
         ({"text": "x", "quote": "' OR 1"}, "cannot be quoted"),
+        ({"text": "x", "quote": "9" * 5000}, "cannot be quoted"),
         ({"text": "x", "mention": "all"}, "cannot be mentioned"),
+        ({"text": "x", "mention": "0"}, "cannot be mentioned"),
         ({"pictures": SimpleUploadedFile("a.png", b"<svg onload=alert(1)>")}, "is no picture"),
     ],
 )

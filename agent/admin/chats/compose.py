@@ -28,6 +28,7 @@ from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering
 from agent.stickers.store import LARGEST, TYPES
+from tools.admin.record_pages import parse_row_number
 from tools.text.storable import make_storable
 
 State = Message.State
@@ -40,7 +41,8 @@ MOST_PICTURES, MOST_BYTES = 9, LARGEST
 MOST_WAITING = 20
 TOKEN_CHARS = 32
 _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_CHARS}}}", re.ASCII)
-_ID = re.compile(r"\d{1,20}", re.ASCII)
+#: No leading zero: clients read "0" as everyone.
+_ID = re.compile(r"[1-9]\d{0,18}", re.ASCII)
 
 
 class Written(NamedTuple):
@@ -150,7 +152,7 @@ def _find_quoted(call: ActCall) -> str:
     pk = call.posted("quote")
     if not pk:
         return ""
-    rows = Message.objects.filter(session=call.session, pk=pk if pk.isdecimal() else 0)
+    rows = Message.objects.filter(session=call.session, pk=parse_row_number(pk))
     found: str | None = rows.values_list("message_id", flat=True).first()
     if not found:
         raise ActRefused(gettext("This message cannot be quoted: the client gave it no id."))
