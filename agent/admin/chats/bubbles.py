@@ -122,17 +122,13 @@ class Bubble:
         return "doubt" if self.is_doubtful else _TONES.get(self.message.state, "busy")
 
     @property
-    def state_words(self) -> str:
-        words = str(self.message.get_state_display())
-        return gettext("answered, nobody knows whether it arrived") if self.is_doubtful else words
-
-    @property
     def sign(self) -> str:
         return _SIGNS[self.tone]
 
     @cached_property
     def state_words(self) -> str:
-        return label_of(State, self.message.state)
+        words = label_of(State, self.message.state)
+        return gettext("answered, nobody knows whether it arrived") if self.is_doubtful else words
 
     @cached_property
     def why(self) -> str:
