@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -175,7 +176,7 @@ class MediaFileAdmin(ModelAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": self.opts.verbose_name_plural,
+            "title": capfirst(self.opts.verbose_name_plural),
             **page,
         }
         return TemplateResponse(request, f"admin/agent/mediafile/{name}.html", context)
