@@ -81,7 +81,8 @@ class JsonFormatter(RedactingFormatter):
         if run := run_of(record):
             line["run"] = run
         if record.exc_info:
-            line["error"] = redact_secrets(logging.Formatter.formatException(self, record.exc_info))
+            trace = logging.Formatter.formatException(self, record.exc_info)
+            line["error"] = redact_secrets(escape_invisible(trace))
         return json.dumps(line, ensure_ascii=False)
 
 

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from agent.domain.playground import is_playground
 from agent.models import (
+    Budget,
     ChatSession,
     Description,
     KeptFile,
@@ -97,6 +98,7 @@ def _erase_settings(account: str) -> None:
     notes.delete()
     PersonaChoice.objects.filter(account=account).delete()
     Manners.objects.filter(account=account).delete()
+    Budget.objects.filter(subject__startswith=f"onebot:{account}").delete()
     Tally.objects.filter(subject__startswith=f"onebot:{account}").delete()
     ClientEvent.objects.filter(self_id=account).delete()
     Bot.objects.filter(self_id=account, online=False).delete()
