@@ -2,10 +2,11 @@
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class ModelRole(TextChoices):
-    CHAT = "chat", _("chat")
+    CHAT = "chat", pgettext_lazy("role of a model", "chat")
     VISION = "vision", _("vision")
     TIMING = "timing", _("timing gate")
     MEMORY = "memory", _("summaries and notes")
