@@ -19,7 +19,7 @@ from agent.models import (
 )
 from agent.privacy.person import Person
 from onebot.models import ClientEvent
-from tests.admin.record import answered, call_of, chat, logged_in, run_for, said, step_of
+from tests.admin.record import call_of, chat, logged_in, run_for, said, step_of
 from tools.models import ToolConfigChange
 
 GOING, NAME, SECRET = "71000001", "木木", "我住在长安街1号"
@@ -77,7 +77,7 @@ def test_what_tools_and_models_reported_goes_with_what_they_were_given():
     group = chat("900")
     said(group, SECRET, sender_id=GOING, sender_name=NAME, state="answered")
     other = said(group, "hi", sender_id=OTHER, state="answered")
-    run = answered(other, "hello").run
+    run = run_for(other, final_text="hello")
     step = step_of(run, request=[{"content": GOING}], error=SECRET, attempts=[{"error": SECRET}])
     call_of(step, arguments={"who": GOING}, progress=SECRET)
     trial = run_for(trial_of=other)
@@ -102,7 +102,7 @@ def test_steps_that_hold_the_number_as_a_part_of_another_stay():
     client = logged_in()
     group = chat("900")
     said(group, "x", sender_id="1", state="answered")
-    step = step_of(answered(said(group, "hi", sender_id=OTHER)).run, request=[{"content": "21"}])
+    step = step_of(run_for(said(group, "hi", sender_id=OTHER)), request=[{"content": "21"}])
     erase(client, "1")
     assert Step.objects.get(pk=step.pk).request
 
