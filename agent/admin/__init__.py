@@ -1,5 +1,6 @@
 """The read-only pages of the record, and the pages of the tools and their use."""
 
+from agent.admin.acts import OperatorActAdmin
 from agent.admin.approvals import ApprovalAdmin
 from agent.admin.budgets import BudgetAdmin, SpendSumAdmin
 from agent.admin.chats.messages import MessageAdmin
@@ -32,6 +33,7 @@ __all__ = [
     "MessageAdmin",
     "NoteAdmin",
     "NoteProposalAdmin",
+    "OperatorActAdmin",
     "PersonaAdmin",
     "PlaceAdmin",
     "RunAdmin",

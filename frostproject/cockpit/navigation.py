@@ -107,7 +107,6 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.Digest",
             "onebot.ClientEvent",
             "tools.PluginValue",
-            "agent.ErasureReceipt",
             Place("admin:log", _("Log"), "agent.view_log"),
         ),
     ),

@@ -40,6 +40,10 @@ TABLES: dict[str, TableWords] = {
         _("Everything that was said, and why it was answered or not."),
         _("Say something in a chat of the bot, or in the playground."),
     ),
+    "agent.OperatorAct": TableWords(
+        _("What operators did in chats: who, when, and in which chat."),
+        _("Open a chat and take it over, answer by hand, or silence it."),
+    ),
     "agent.Run": TableWords(
         _("How each answer came about: model calls, tool calls, and what was sent."),
         _("A run begins when a message is answered."),
