@@ -25,7 +25,7 @@ from agent.access import find_access
 from agent.models import ChatSession, Message, Run
 from benchmarks.cockpit_past import OWNERS
 from benchmarks.process import ADMIN, HOST
-from frostproject.cockpit.navigation import NAVIGATION, Place
+from frostproject.cockpit.navigation import NAVIGATION, NavigationPlace
 
 ROUNDS = 5
 #: Nobody waits for a page that takes longer, in milliseconds: it is asked once.
@@ -39,7 +39,7 @@ def navigation() -> Iterator[str]:
     for group in NAVIGATION:
         for place in group.places:
             try:
-                if isinstance(place, Place):
+                if isinstance(place, NavigationPlace):
                     yield reverse(place.url_name)
                 else:
                     name = place.lower().replace(".", "_")

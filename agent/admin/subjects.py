@@ -10,7 +10,7 @@ from agent.models import ChatSession, Message, ModelEndpoint
 from tools.text.visible import escape_invisible_chars
 
 
-class Place(NamedTuple):
+class SubjectPlace(NamedTuple):
     """``platform:account:kind:peer`` in its parts."""
 
     platform: str
@@ -23,10 +23,10 @@ class Place(NamedTuple):
         return f"{self.kind}:{self.peer_id}"
 
 
-def parse_place(subject: str) -> Place | None:
+def parse_place(subject: str) -> SubjectPlace | None:
     """The chat that ``subject`` names; None where it names none."""
     parts = subject.split(":", 3)
-    return Place(*parts) if len(parts) == len(Place._fields) else None
+    return SubjectPlace(*parts) if len(parts) == len(SubjectPlace._fields) else None
 
 
 def name_subjects(kind: str, subjects: Iterable[str]) -> dict[str, str]:
@@ -63,7 +63,7 @@ def _chats(subjects: list[str]) -> dict[str, tuple[str, str]]:
         account__in={place.account for place in places.values()},
         peer_id__in={place.peer_id for place in places.values()},
     )
-    by_place = {Place(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
+    by_place = {SubjectPlace(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
     return {
         subject: (row.title or str(row), reverse("admin:agent_chatsession_change", args=(row.pk,)))
         for subject, place in places.items()

@@ -14,7 +14,7 @@ PERIOD = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolFigures:
     """Calls within :data:`PERIOD`. Durations in ms are those of calls that reached the tool, None
     without any."""
 
@@ -27,7 +27,7 @@ class ToolUse:
     limit: int = CALL_LIMIT
 
 
-def load_tool_use(tool_name: str) -> ToolUse:
+def load_tool_use(tool_name: str) -> ToolFigures:
     """One query of :data:`CALL_LIMIT` rows at most; the period is cut here, so that no old row is
     walked over for it."""
     newest = ToolCall.objects.filter(tool_name=tool_name).order_by("-pk")
@@ -37,7 +37,7 @@ def load_tool_use(tool_name: str) -> ToolUse:
     durations = sorted(
         duration for _, mocked, duration in recent if duration is not None and not mocked
     )
-    return ToolUse(
+    return ToolFigures(
         calls=len(recent),
         failures=sum(state == ToolCall.State.FAILED for state, _, _ in recent),
         mocked=sum(mocked for _, mocked, _ in recent),

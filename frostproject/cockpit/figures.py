@@ -75,11 +75,11 @@ class Spender:
     url: str
     today: Period
     period: Period
-    budgets: list["BudgetUse"] = field(default_factory=list)
+    budgets: list["BudgetShare"] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetUse:
+class BudgetShare:
     """How much of a budget is used."""
 
     terms: BudgetTerms
@@ -235,4 +235,4 @@ def _add_budgets(kind: SpendKind, spenders: Mapping[str, Spender]) -> None:
         for subject in mine:
             used = spent.get(subject, Period("", {}))
             amount = used.tokens if terms.unit == "tokens" else used.costs.get(terms.unit, 0)
-            spenders[subject].budgets.append(BudgetUse(terms, amount))
+            spenders[subject].budgets.append(BudgetShare(terms, amount))

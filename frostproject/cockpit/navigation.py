@@ -14,7 +14,7 @@ from frostproject.cockpit.tables import name_table
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavigationPlace:
     """A page that is not a table's: the name of its address, what it is called, and the permission
     that it takes ("" for none)."""
 
@@ -25,11 +25,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Places of one kind of work: a :class:`Place`, or a model as ``app.Model``."""
+    """Places of one kind of work: a :class:`NavigationPlace`, or a model as ``app.Model``."""
 
     key: str
     label: str | Promise
-    places: tuple[Place | str, ...]
+    places: tuple[NavigationPlace | str, ...]
 
 
 #: What people do, most often first. A place whose address does not exist is left out, and so is
@@ -39,11 +39,11 @@ NAVIGATION: tuple[Group, ...] = (
         "today",
         _("Today"),
         (
-            Place("admin:index", _("Overview")),
-            Place("admin:start", _("First steps"), "onebot.change_bot"),
+            NavigationPlace("admin:index", _("Overview")),
+            NavigationPlace("admin:start", _("First steps"), "onebot.change_bot"),
             "agent.Approval",
             "agent.NoteProposal",
-            Place("admin:playground", _("Playground"), "agent.use_playground"),
+            NavigationPlace("admin:playground", _("Playground"), "agent.use_playground"),
         ),
     ),
     Group(
@@ -53,7 +53,7 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.ChatSession",
             "agent.Message",
             "agent.Run",
-            Place("admin:people", _("People"), "agent.view_message"),
+            NavigationPlace("admin:people", _("People"), "agent.view_message"),
             "onebot.Bot",
         ),
     ),
@@ -92,8 +92,8 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.Manners",
             "auth.User",
             "auth.Group",
-            Place("admin:sign_in_sessions", _("Sign-in sessions")),
-            Place("admin:second_factor", _("Second factor")),
+            NavigationPlace("admin:sign_in_sessions", _("Sign-in sessions")),
+            NavigationPlace("admin:second_factor", _("Second factor")),
         ),
     ),
     Group(
@@ -107,7 +107,7 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.Digest",
             "onebot.ClientEvent",
             "tools.PluginValue",
-            Place("admin:log", _("Log"), "agent.view_log"),
+            NavigationPlace("admin:log", _("Log"), "agent.view_log"),
         ),
     ),
 )

@@ -26,7 +26,7 @@ from frostproject.cockpit.start_clients import (
 )
 from frostproject.cockpit.start_forms import owners_form, persona_form, save_step
 from frostproject.cockpit.start_model import ModelTry, describe_providers, try_model
-from frostproject.cockpit.start_steps import Step, find_steps, may_set_up
+from frostproject.cockpit.start_steps import SetupStep, find_steps, may_set_up
 from frostproject.configuration.machine import own_hosts
 from frostproject.doctor.checks import CHECKS, own_url
 from frostproject.doctor.exposure import is_loopback
@@ -129,7 +129,7 @@ def _page(
     return render(request, "admin/start/page.html", context)
 
 
-def _add_forms(request: HttpRequest, steps: list[Step]) -> None:
+def _add_forms(request: HttpRequest, steps: list[SetupStep]) -> None:
     for step in steps:
         if step.name == "persona" and (row := step.facts["persona"]):
             step.facts["form"] = persona_form(row, request, step.facts["prompt"])

@@ -23,7 +23,7 @@ DOCKER_HOST = "host.docker.internal"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ClientPlace:
     """Where a client can run, seen from here."""
 
     name: str
@@ -31,9 +31,9 @@ class Place:
 
 
 PLACES = (
-    Place("here", gettext_lazy("On the same machine")),
-    Place("docker", gettext_lazy("In Docker on the same machine")),
-    Place("elsewhere", gettext_lazy("On another machine")),
+    ClientPlace("here", gettext_lazy("On the same machine")),
+    ClientPlace("docker", gettext_lazy("In Docker on the same machine")),
+    ClientPlace("elsewhere", gettext_lazy("On another machine")),
 )
 
 

@@ -45,7 +45,7 @@ class StepState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Step:
+class SetupStep:
     """One step; ``facts`` are what its template shows besides."""
 
     name: str
@@ -78,7 +78,7 @@ def real_bots() -> list[Bot]:
     return [row for row in rows if not is_playground(row.self_id)][:MOST_BOTS]
 
 
-def find_steps(user: Any, *, is_refused: bool = False) -> list[Step]:
+def find_steps(user: Any, *, is_refused: bool = False) -> list[SetupStep]:
     """The steps that ``user`` may see, in order; ``is_refused`` as for :func:`client_step`."""
     bots = real_bots() if user.has_perm("onebot.view_bot") else []
     steps = []
@@ -95,12 +95,12 @@ def find_steps(user: Any, *, is_refused: bool = False) -> list[Step]:
     return steps
 
 
-def model_step() -> Step:
+def model_step() -> SetupStep:
     """The endpoint that is asked first for chats."""
     title = _("A model")
     endpoints = load_endpoint_table().resolve(ModelRole.CHAT)
     if not endpoints:
-        return Step("model", title, StepState.TODO)
+        return SetupStep("model", title, StepState.TODO)
     first: Endpoint = endpoints[0]
     facts = {"endpoint": first, "name": first.name or first.model, "others": len(endpoints) - 1}
     if first.pk:
@@ -108,11 +108,11 @@ def model_step() -> Step:
     status = EndpointStatus.objects.filter(pk=first.pk).first() if first.pk else None
     facts["was_asked"] = status is not None and bool(status.answered_at or status.error_at)
     if status is not None and has_failed(status):
-        return Step("model", title, StepState.WRONG, facts, explain_error(status.error))
-    return Step("model", title, StepState.DONE, facts)
+        return SetupStep("model", title, StepState.WRONG, facts, explain_error(status.error))
+    return SetupStep("model", title, StepState.DONE, facts)
 
 
-def client_step(bots: list[Bot], *, is_refused: bool = False) -> Step:
+def client_step(bots: list[Bot], *, is_refused: bool = False) -> SetupStep:
     """Whether a client is connected; ``bots`` are all that ever were, ``is_refused`` whether one
     was turned away of late."""
     shown = [
@@ -127,33 +127,35 @@ def client_step(bots: list[Bot], *, is_refused: bool = False) -> Step:
     state = StepState.DONE if online else StepState.WRONG if bots or is_refused else StepState.TODO
     if online and all(one["is_offline"] for one in online):
         state = StepState.WRONG
-    return Step("client", _("A OneBot client"), state, {"bots": shown, "online": online})
+    return SetupStep("client", _("A OneBot client"), state, {"bots": shown, "online": online})
 
 
-def persona_step() -> Step:
+def persona_step() -> SetupStep:
     """The persona that answers where no other was chosen."""
     row = Persona.objects.filter(is_default=True).first()
     is_own = bool((row and row.prompt.strip()) or settings.SYSTEM_PROMPT != PLAIN_PROMPT)
     facts = {"persona": row, "prompt": (row and row.prompt) or settings.SYSTEM_PROMPT}
-    return Step("persona", _("A persona"), StepState.DONE if is_own else StepState.TODO, facts)
+    return SetupStep("persona", _("A persona"), StepState.DONE if is_own else StepState.TODO, facts)
 
 
-def owners_step(bots: list[Bot]) -> Step:
+def owners_step(bots: list[Bot]) -> SetupStep:
     """The people that each account belongs to."""
     lacking = [bot for bot in bots if not bot.owner_ids]
     is_done = bool(bots) and not lacking
     facts = {"bots": bots, "lacking": len(lacking)}
-    return Step("owners", _("Its owners"), StepState.DONE if is_done else StepState.TODO, facts)
+    return SetupStep(
+        "owners", _("Its owners"), StepState.DONE if is_done else StepState.TODO, facts
+    )
 
 
-def try_step(bots: list[Bot]) -> Step:
+def try_step(bots: list[Bot]) -> SetupStep:
     """Whether a message of a client was answered, and if the last one failed, why."""
     facts: dict[str, Any] = {"account": next((bot.self_id for bot in bots if bot.online), "")}
     answered, failed = (_newest(state) for state in (MessageState.ANSWERED, MessageState.FAILED))
     facts |= {"answered": answered, "failed": failed, "now": timezone.now()}
     if failed and (answered is None or failed.pk > answered.pk):
-        return Step("try", _("Try it"), StepState.WRONG, facts, explain_error(failed.detail))
-    return Step("try", _("Try it"), StepState.DONE if answered else StepState.TODO, facts)
+        return SetupStep("try", _("Try it"), StepState.WRONG, facts, explain_error(failed.detail))
+    return SetupStep("try", _("Try it"), StepState.DONE if answered else StepState.TODO, facts)
 
 
 def _newest(state: MessageState) -> Message | None:
