@@ -173,7 +173,7 @@ def test_a_viewer_looks_and_does_nothing():
 def test_keys_cannot_be_guessed_by_searching(place: str):
     address(url="https://93.184.216.34/mcp?key=secret")
     response = viewer().get(SERVERS + place)
-    assert response.status_code == 400 or "0 MCP servers" in response.content.decode()
+    assert response.status_code == 400 or "No row matches" in response.content.decode()
 
 
 @pytest.mark.parametrize("name", ["transport", "command", "arguments", "sealed_environment"])

@@ -62,7 +62,9 @@ def test_a_call_without_an_end_on_record_is_a_mark_and_says_so(browser: Client):
 
 def test_an_approval_of_the_next_day_does_not_flatten_the_run(db: None):
     run = timed_run()
-    call = call_of(step_of(run), "pay", state="pending")
+    step = step_of(run)
+    type(step).objects.filter(pk=step.pk).update(created_at=after(4))
+    call = call_of(step, "pay", state="pending")
     times: dict[str, Any] = {
         "created_at": after(5),
         "decided_at": after(90_000),

@@ -26,8 +26,10 @@ HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture(autouse=True)
-def _fresh(settings: Any) -> Any:
+def _fresh(settings: Any, db: None) -> Any:
+    """Nothing is set up, also after a test that emptied the database."""
     settings.UPSTREAM_ENDPOINT = ""
+    Persona.objects.get_or_create(is_default=True, defaults={"name": "default"})
     refused_clients.forget()
     yield
     refused_clients.forget()

@@ -1,13 +1,9 @@
 """Who changed what in a tool's settings, and the way back, on the tool's page."""
 
-import importlib
 import re
-from types import SimpleNamespace
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 
 from tests.admin.record import logged_in, page, tool_form
@@ -129,8 +125,6 @@ def test_a_change_of_another_tool_is_not_taken_back_here(browser: Client, weathe
 
 
 def test_a_viewer_reads_the_changes_and_takes_none_back(browser: Client, weather: ToolConfig):
-    groups = importlib.import_module("agent.migrations.0002_groups")
-    groups.make_groups(apps, SimpleNamespace(connection=connection))
     change, viewer = save(browser, weather, timeout_seconds=5), logged_in("viewer")
     text = page(viewer, address(weather))
     assert 'class="change"' in text

@@ -1,17 +1,13 @@
 """A tool run by hand from its page, with arguments from a form made of its schema."""
 
 import asyncio
-import importlib
 import threading
 from collections.abc import Iterator
 from enum import StrEnum
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
@@ -230,8 +226,6 @@ def test_a_run_is_in_the_history_of_the_tool(browser: Client, tools: None):
 
 
 def test_a_viewer_runs_nothing(browser: Client, tools: None):
-    groups = importlib.import_module("agent.migrations.0002_groups")
-    groups.make_groups(apps, SimpleNamespace(connection=connection))
     viewer, operator = logged_in("viewer"), logged_in("operator")
     assert viewer.get(address("measure")).status_code == 403
     assert viewer.post(address("measure"), {}).status_code == 403
