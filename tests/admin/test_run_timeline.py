@@ -12,7 +12,7 @@ from agent.models import Approval, Run
 from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
 
 ALL = frozenset({"step", "toolcall", "message", "approval"})
-BEGAN = timezone.now() - timedelta(minutes=1)
+BEGAN = timezone.now() - timedelta(minutes=30)
 
 
 def after(seconds: float) -> Any:
@@ -65,6 +65,7 @@ def test_an_approval_of_the_next_day_does_not_flatten_the_run(db: None):
     step = step_of(run)
     type(step).objects.filter(pk=step.pk).update(created_at=after(4))
     call = call_of(step, "pay", state="pending")
+    type(call).objects.filter(pk=call.pk).update(created_at=after(5))
     times: dict[str, Any] = {
         "created_at": after(5),
         "decided_at": after(90_000),
