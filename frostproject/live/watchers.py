@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 
 from django.db import DatabaseError, InterfaceError
 
@@ -19,6 +19,8 @@ LOOK_SECONDS = 1.0
 LONGEST_LOOK = 5.0
 #: Pauses are at least so many times as long as the look before took.
 RESTING_SHARE = 10
+#: Looks of one process in a second, at most: where more is followed, each is looked at less often.
+MOST_LOOKS = 40
 
 Look = Callable[[Topic], Awaitable[object]]
 Follower = Callable[[Topic], None]
@@ -48,7 +50,7 @@ class Watchers:
         if topic not in self._watchers:
             if not self._watchers:
                 self._listen(True)
-            self._watchers[topic] = _Watcher(topic, self._look)
+            self._watchers[topic] = _Watcher(topic, self._look, self._watchers)
         self._watchers[topic].followers.add(follower)
 
     def unfollow(self, topic: Topic, follower: Follower) -> None:
@@ -71,9 +73,15 @@ class Watchers:
             watcher.nudged.set()
 
 
+def shortest_rest(topic: Topic, took: float, watched: int) -> float:
+    """Seconds until ``topic`` is looked at again at the earliest, after a look that took so many,
+    where so many topics are ``watched``."""
+    return max(topic.seconds, RESTING_SHARE * took, watched / MOST_LOOKS)
+
+
 class _Watcher:
-    def __init__(self, topic: Topic, look: Look) -> None:
-        self.topic, self._look = topic, look
+    def __init__(self, topic: Topic, look: Look, all_watched: Sized) -> None:
+        self.topic, self._look, self._all_watched = topic, look, all_watched
         self.followers: set[Follower] = set()
         self.nudged = asyncio.Event()
         self.task = asyncio.create_task(self._watch(), name=f"live-{topic}")
@@ -98,7 +106,7 @@ class _Watcher:
 
     async def _rest(self, took: float) -> None:
         """Until something may have changed, but not too short."""
-        shortest = max(self.topic.seconds, RESTING_SHARE * took)
+        shortest = shortest_rest(self.topic, took, len(self._all_watched))
         await asyncio.sleep(shortest)
         if (rest := LOOK_SECONDS - shortest) > 0:
             try:

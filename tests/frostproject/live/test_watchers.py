@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from frostproject.live import watchers as module
 from frostproject.live.topics import Topic
-from frostproject.live.watchers import Watchers
+from frostproject.live.watchers import MOST_LOOKS, Watchers, shortest_rest
 
 CHAT = Topic("session", 1)
 
@@ -80,3 +80,10 @@ async def test_an_outage_is_survived_and_what_changed_meanwhile_is_told(monkeypa
     source.fails = False
     assert await asyncio.wait_for(told.get(), 5) == CHAT
     watchers.unfollow(CHAT, told.put_nowait)
+
+
+def test_many_topics_are_looked_at_no_more_often_together_than_a_process_can_bear():
+    assert shortest_rest(CHAT, 0.001, 1) == CHAT.seconds
+    for watched in (100, 240, 4_000):
+        assert watched / shortest_rest(CHAT, 0.001, watched) <= MOST_LOOKS
+    assert shortest_rest(CHAT, 2.0, 1) > 2.0
