@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
@@ -82,6 +83,8 @@ class AuthenticatorApp(ThrottledDevice, TimestampMixin, Device):  # type: ignore
     )
 
     class Meta:
+        verbose_name = _("authenticator app")
+        verbose_name_plural = _("authenticator apps")
         constraints = (
             models.UniqueConstraint(
                 fields=("user",), condition=Q(confirmed=True), name="one_app_of_an_account"

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, TimestampMixin
 
 from frostproject.models.authenticator_app import ThrottledDevice
@@ -20,6 +21,8 @@ class RecoveryCodes(ThrottledDevice, TimestampMixin, Device):  # type: ignore[mi
     user: "models.ForeignKey[User, User]"
 
     class Meta:
+        verbose_name = _("set of recovery codes")
+        verbose_name_plural = _("sets of recovery codes")
         constraints = (
             models.UniqueConstraint(fields=("user",), name="one_set_of_codes_of_an_account"),
         )
@@ -42,6 +45,8 @@ class RecoveryCode(models.Model):
     digest = models.CharField(max_length=64)
 
     class Meta:
+        verbose_name = _("recovery code")
+        verbose_name_plural = _("recovery codes")
         constraints = (
             models.UniqueConstraint(fields=("device", "digest"), name="recovery_code_once"),
         )

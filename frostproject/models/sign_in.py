@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class FailedSignIns(models.Model):
@@ -12,6 +13,10 @@ class FailedSignIns(models.Model):
     count = models.PositiveIntegerField(default=0)
     last_at = models.DateTimeField(null=True)
     last_address = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name = _("failed sign-ins")
+        verbose_name_plural = _("failed sign-ins")
 
     def __str__(self) -> str:
         return f"{self.hour:%Y-%m-%d %H}: {self.count}"
@@ -33,6 +38,10 @@ class SignInRecord(models.Model):
     )
     failed_at = models.DateTimeField(null=True)
     failed_address = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name = _("record of sign-ins")
+        verbose_name_plural = _("records of sign-ins")
 
     def __str__(self) -> str:
         return f"sign-ins of account {self.user_id}"

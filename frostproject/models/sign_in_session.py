@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class SignInSession(models.Model):
@@ -23,6 +24,10 @@ class SignInSession(models.Model):
     signed_in_at = models.DateTimeField()
     last_seen_at = models.DateTimeField(help_text="To some minutes.")
     expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = _("sign-in session")
+        verbose_name_plural = _("sign-in sessions")
 
     def __str__(self) -> str:
         return f"session {self.pk} of account {self.user_id}"
