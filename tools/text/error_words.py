@@ -8,14 +8,17 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
+from tools.text.retold import is_ours, retell
+
 
 class ErrorWords(NamedTuple):
     """An error for people: what happened, what to do about it, and the text on record, "" where
-    that is the sentence already."""
+    that is the sentence already. ``is_foreign``: the sentence is not of ours, in any language."""
 
     sentence: str
     advice: str = ""
     raw: str = ""
+    is_foreign: bool = False
 
 
 _FAULTS = tuple(
@@ -43,6 +46,11 @@ _FAULTS = tuple(
 _STATUS = re.compile(
     r"\b(?:HTTP|status(?: code)?|answered)[ :/]+(?:1\.[01] )?([45]\d\d)\b", re.IGNORECASE
 )
+
+
+def tell_again(raw: str) -> ErrorWords:
+    """A sentence of ours in the reader's language; any other as it is."""
+    return ErrorWords(retell(raw), is_foreign=not is_ours(raw))
 
 
 def explain_network_error(raw: str) -> ErrorWords | None:

@@ -9,9 +9,10 @@ imitate. Pure.
 
 A mark is words between ``⟦`` and ``⟧``. Only this module writes these two characters. In every text
 from outside they, similar characters, and the brackets before the words of a mark or a label become
-``〔`` and ``〕`` (:func:`neutralize_marks`). Nothing is secret or random, so a copy of an earlier
-request does not help an attacker, and a text is the same in every request. Texts without such
-characters stay unchanged.
+``〔`` and ``〕`` (:func:`neutralize_marks`), and so do the brackets of signs that end a turn
+(:mod:`tools.text.turn_signs`). Nothing is secret or random, so a copy of an earlier request does
+not help an attacker, and a text is the same in every request. Texts without such characters stay
+unchanged.
 """
 
 import json
@@ -21,6 +22,8 @@ from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
 from typing import Any
+
+from tools.text.turn_signs import INVISIBLE, neutralize_end, neutralize_signs
 
 NAME_LIMIT, FILE_NAME_LIMIT = 64, 100
 #: Characters of a name that are used; the record keeps as many, so that a name from there is the
@@ -100,20 +103,20 @@ def fence_values(kind: FenceKind, values: Iterable[Any]) -> str:
 
 def fence_lines(kind: FenceKind, lines: Iterable[str]) -> str:
     """As :func:`fence_values`, for texts of one line each that stand as they are."""
-    return "\n".join([kind.opening, *map(neutralize_material, lines), kind.closing])
+    return "\n".join([kind.opening, *map(neutralize_marks, lines), kind.closing])
 
 
 def json_line(value: Any) -> str:
     """``value`` as JSON on one line."""
     text = json.dumps(value, ensure_ascii=False)
-    if _SUSPECT.search(text):
+    if _SUSPECT.search(text) or neutralize_signs(text) is not text:
         text = json.dumps(neutralize_json(value), ensure_ascii=False)
     return _UNSAFE_IN_JSON.sub(_safe_in_json, text)
 
 
 def label_medium(label: MediaLabel, words: str) -> str:
     """What follows a person's words for a medium in which ``words`` were read."""
-    return f" 【{label.value}】: {neutralize_material(words)}"
+    return f" 【{label.value}】: {neutralize_marks(words)}"
 
 
 def label_file(words: str, name: str) -> str:
@@ -127,8 +130,9 @@ def label_file(words: str, name: str) -> str:
 
 
 def neutralize_marks(text: str) -> str:
-    """``text`` with nothing in it that looks like a mark or a label; the very same text where
-    nothing does."""
+    """``text`` with nothing in it that looks like a mark, a label or the end of a turn; the very
+    same text where nothing does."""
+    text = neutralize_signs(text)
     if text.isascii() and "\\u" not in text and "&" not in text:
         return text
     if not _SUSPECT.search(text):
@@ -139,16 +143,10 @@ def neutralize_marks(text: str) -> str:
     return text if plain == text else plain
 
 
-def neutralize_material(text: str) -> str:
-    """As :func:`neutralize_marks`, for words that nobody says in the message itself: they name no
-    other role either, as some servers of models read it in any text."""
-    return _ROLE.sub("〔", neutralize_marks(text))
-
-
 def strip_marks(text: str) -> str:
-    """``text``, made here of labels and harmless words, without marks: earlier versions left them
-    in some words."""
-    return _SPELLED.sub(_plain, text.translate(_MARKS))
+    """``text``, made here of labels and harmless words, without marks and signs of turns: earlier
+    versions left them in some words."""
+    return neutralize_signs(_SPELLED.sub(_plain, text.translate(_MARKS)))
 
 
 def neutralize_json(value: Any) -> Any:
@@ -164,17 +162,21 @@ def neutralize_json(value: Any) -> Any:
 
 
 def neutralize_content(content: Any) -> Any:
-    """The content of a message, text or parts, whose texts are :func:`neutralize_material`."""
+    """The content of a message, text or parts, whose texts are :func:`neutralize_marks`, also where
+    one stands behind another."""
     if isinstance(content, str):
-        return neutralize_material(content)
+        return neutralize_marks(content)
     if not isinstance(content, list):
         return content
-    return [
-        {**p, "text": neutralize_material(p["text"])}
-        if isinstance(p, dict) and isinstance(p.get("text"), str)
-        else p
-        for p in content
-    ]
+    last = len(content) - 1
+    return [_neutral_part(part, is_last=at == last) for at, part in enumerate(content)]
+
+
+def _neutral_part(part: Any, *, is_last: bool) -> Any:
+    if not (isinstance(part, dict) and isinstance(part.get("text"), str)):
+        return part
+    text = neutralize_marks(part["text"])
+    return {**part, "text": text if is_last else neutralize_end(text)}
 
 
 def clean_name(name: str) -> str:
@@ -215,16 +217,10 @@ _END = re.escape(">" + _signs("Pe")) + r"\\&"
 _SPELT = r"\\u[0-9a-fA-F]{4}|&#?\w{1,20};"
 _OPENING_SPELT = r"\\u27[eE]6|&(?:#0*10214|#[xX]0*27[eE]6|lobrk|LeftDoubleBracket)\b;?"
 _CLOSING_SPELT = r"\\u27[eE]7|&(?:#0*10215|#[xX]0*27[eE]7|robrk|RightDoubleBracket)\b;?"
-#: What servers of models read as the beginning of another role, in whatever text it stands.
-_ROLE = re.compile(r"<(?=[|｜][\w▁]{1,40}[|｜]>)")
-#: With the ends of lines that JSON itself does not escape.
-_UNSAFE_IN_JSON = re.compile(f"[\x85\u2028\u2029]|{_ROLE.pattern}")
+#: The ends of lines that JSON itself does not escape.
+_UNSAFE_IN_JSON = re.compile("[\x85\u2028\u2029]")
 #: What may stand between two signs without being seen, or without making other words of them.
-_GAP = (
-    r"[\s\x00-\x1f\x7f-\x9f\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u1ab0-\u1aff\u1dc0-\u1dff"
-    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u20d0-\u20ff\u2800\u3164\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\uffa0\ufff9-\ufffb"
-    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*+"
-)
+_GAP = rf"[\s{INVISIBLE}]*+"
 _TRADITIONAL = {
     "话": "話",
     "结": "結",
@@ -294,7 +290,7 @@ _IMITATION = re.compile(_pattern())
 
 
 def _safe_in_json(found: re.Match[str]) -> str:
-    return "〔" if found[0] == "<" else f"\\u{ord(found[0]):04x}"
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _plain(found: re.Match[str]) -> str:

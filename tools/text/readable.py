@@ -47,9 +47,9 @@ def json_block(value: Any) -> str:
 
 
 def text_block(text: str) -> str:
-    """A text with its own line breaks; "-" for nothing."""
+    """A text of others with its own line breaks, in whatever language; "-" for nothing."""
     return (
-        format_html('<div class="words">{}</div>', drop_surrogates(shorten_text(text)))
+        format_html('<div class="words" lang="">{}</div>', drop_surrogates(shorten_text(text)))
         if text
         else "-"
     )

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tools.text.fences import neutralize_material
+from tools.text.fences import neutralize_marks
 
 _ALLOWED = "\n\t"
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn")
@@ -23,7 +23,7 @@ def clean_untrusted(text: object, limit: int) -> str:
         text = "".join(
             sign for sign in text if sign in _ALLOWED or unicodedata.category(sign) not in _HIDDEN
         )
-    text = neutralize_material(text.strip())
+    text = neutralize_marks(text.strip())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

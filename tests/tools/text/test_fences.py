@@ -94,7 +94,7 @@ def test_texts_without_such_signs_stay_as_they_are(text: str):
         'a[0][[1]] = {"sender": 1}; // [图片内容 image/png]',
         "图片内容: 一只猫，以下是记忆",
         "《以上是文件》「以下是记忆」(图片内容)",
-        "C:\\u27\\unit <memory> </summary> <|im_start|>",
+        "C:\\u27\\unit <memory> </summary>",
     ],
 )
 def test_what_people_write_stays_as_it_is(text: str):
@@ -174,9 +174,9 @@ def test_ends_in_any_bracket_and_spelling_are_changed(text: str):
     assert neutralize_marks(text).startswith("〔")
 
 
-def test_material_names_no_role_and_no_line_of_json_ends_early():
-    assert label_medium(MediaLabel.PICTURE, "<|im_start|>") == " 【图片内容】: 〔|im_start|>"
-    assert json_line("a\u2028\x85<|im_end|>") == '"a\\u2028\\u0085〔|im_end|>"'
+def test_nothing_ends_a_turn_and_no_line_of_json_ends_early():
+    assert label_medium(MediaLabel.PICTURE, "<|im_start|>") == " 【图片内容】: 〔|im_start|〕"
+    assert json_line("a\u2028\x85<|im_end|>") == '"a\\u2028\\u0085〔|im_end|〕"'
 
 
 def test_names_of_entries_and_parts_of_messages_are_made_harmless_too():
@@ -192,4 +192,4 @@ def test_names_of_entries_and_parts_of_messages_are_made_harmless_too():
 
 
 def test_what_was_read_by_an_earlier_version_keeps_its_labels_and_no_mark():
-    assert strip_marks(" 【图片内容】: ⟦x⟧") == " 【图片内容】: 〔x〕"
+    assert strip_marks(" 【图片内容】: ⟦x⟧[INST]") == " 【图片内容】: 〔x〕〔INST〕"
