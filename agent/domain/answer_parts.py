@@ -8,11 +8,12 @@ character. Only what is longer than a message by itself is cut, a code block int
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agent.domain.manners import MOST_PART_CHARS
+from agent.domain.types import MessagePart
 
 #: The part of a message that has to be full before it ends at something better than a word.
 FULL_ENOUGH = 0.4
@@ -59,6 +60,31 @@ def split_answer(text: str, limit: int) -> list[str]:
     if len(text) <= limit:
         return [text] if text else []
     return [part for part in _Splitter(text, limit).parts() if part.strip()]
+
+
+def split_message(parts: Sequence[MessagePart], limit: int) -> list[list[MessagePart]]:
+    """``parts`` as messages of at most ``limit`` characters of text each, in order; what is no text
+    stays beside the words that it stood beside. One message where they fit."""
+    if sum(len(part.text) for part in parts) <= limit:
+        return [list(parts)]
+    messages: list[list[MessagePart]] = [[]]
+    room = limit
+    for part in parts:
+        pieces = [part] if len(part.text) <= room else _split_text(part, limit)
+        for place, piece in enumerate(pieces):
+            if place or len(piece.text) > room:
+                messages.append([])
+                room = limit
+            messages[-1].append(piece)
+            room -= len(piece.text)
+    return messages
+
+
+def _split_text(part: MessagePart, limit: int) -> list[MessagePart]:
+    """The text of ``part`` in pieces; a space that parts it from what stands before it is kept."""
+    lead = " " if part.text.startswith(" ") else ""
+    first, *others = split_answer(part.text, limit - len(lead)) or [""]
+    return [replace(part, text=text) for text in (lead + first, *others)]
 
 
 @dataclass(slots=True)

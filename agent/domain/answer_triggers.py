@@ -162,8 +162,8 @@ def _find_silence(
     message: IncomingMessage, manners: Manners, occasion: Occasion
 ) -> TriggerDecision | None:
     """What the manners of the chat say against an answer."""
-    if manners.silenced_by:
-        return TriggerDecision(State.SILENT, Reason.SILENCED, manners.silenced_by)
+    if silenced_by := manners.find_silence(occasion.now):
+        return TriggerDecision(State.SILENT, Reason.SILENCED, silenced_by)
     if occasion.is_owner:
         return None
     moment = timezone.localtime(occasion.now).time()

@@ -1,4 +1,5 @@
-"""The question to an owner in the chat before a call is made. Pure.
+"""The question to an owner in the chat before a call is made. Pure but for the settings: where no
+``language`` is given, it is LANGUAGE_CODE.
 
 Names and values come from the model, and so from anyone who talks to it: a value is one line of
 JSON in which invisible characters are escaped, and nothing in it reads like the word that approves.
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.domain.approval_replies import VERBS
+from agent.domain.errors import pick_sentence
 from tools.text.visible import escape_invisible_chars
 
 #: Arguments that are shown; characters of a name, and of a value: of its beginning and its end
@@ -18,6 +20,41 @@ ARGUMENTS, NAME_CHARS, VALUE_CHARS, HEAD_CHARS, TAIL_CHARS = 12, 64, 200, 120, 6
 _BROKEN_ESCAPE = re.compile(r"\\[A-Za-z0-9]{0,9}\Z")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _IMITATION = re.compile(rf"(?:{'|'.join(VERBS)})(?=[^\d\n]{{0,12}}\d)", re.IGNORECASE)
+
+#: The question in Chinese and in English, line by line.
+QUESTION = (
+    "需要机器人主人批准（编号 {code}）：调用工具 {tool}",
+    "This needs a word of the bot's owner (number {code}): a call of the tool {tool}",
+)
+COUNT = ("参数（{count} 个）：", "Arguments ({count}):")
+MORE_ARGUMENTS = (
+    "…（还有 {count} 个参数没有显示）",
+    "… (arguments that are not shown: {count})",
+)
+LEFT_OUT = (
+    "…（共 {count} 字，中间没有显示）…",
+    "… ({count} characters; the middle is not shown) …",
+)
+NOT_SHOWN = (
+    "参数没有全部显示，不能在会话中批准：请主人在管理后台查看全部参数后处理，"
+    "也可回复「拒绝 {code}」。",
+    "Not all of the arguments are shown, so this cannot be approved in a chat: owners see all of "
+    "them in the admin and decide there, or reply “refuse {code}”.",
+)
+DECIDE = (
+    "主人可回复「批准 {code}」或「拒绝 {code}」，"
+    "也可引用这条消息只回复「批准」或「拒绝」，或在管理后台处理。",
+    "Owners can reply “approve {code}” or “refuse {code}”, quote this message with only “approve” "
+    "or “refuse”, or decide in the admin.",
+)
+FROM_GROUP = (
+    "来自群聊{title}（{peer}），提出者{name}（{sender}）",
+    "From the group{title} ({peer}), asked for by{name} ({sender})",
+)
+FROM_PRIVATE = (
+    "来自私聊，提出者{name}（{sender}）",
+    "From a private chat, asked for by{name} ({sender})",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,52 +65,54 @@ class ArgumentLines:
     is_cut: bool
 
 
-def format_argument_lines(arguments: dict[str, Any]) -> ArgumentLines:
+def format_argument_lines(arguments: dict[str, Any], language: str = "") -> ArgumentLines:
     """``arguments``, each by its name on a line of its own."""
     lines, is_cut = list[str](), len(arguments) > ARGUMENTS
     for name, value in list(arguments.items())[:ARGUMENTS]:
         title, is_name_cut = _shortened(
-            name if _PLAIN_NAME.fullmatch(name) else _json(name), NAME_CHARS
+            name if _PLAIN_NAME.fullmatch(name) else _json(name), NAME_CHARS, language
         )
         text, is_value_cut = _shortened(
-            _json(value), VALUE_CHARS, len(value) if isinstance(value, str) else None
+            _json(value), VALUE_CHARS, language, len(value) if isinstance(value, str) else None
         )
         is_cut |= is_name_cut or is_value_cut
         lines.append(f"· {title} = {text}")
     if len(arguments) > ARGUMENTS:
-        lines.append(f"…（还有 {len(arguments) - ARGUMENTS} 个参数没有显示）")
+        more = pick_sentence(MORE_ARGUMENTS, "", language)
+        lines.append(more.format(count=len(arguments) - ARGUMENTS))
     return ArgumentLines(tuple(lines), is_cut)
 
 
 def build_approval_question(
-    tool_name: str, arguments: dict[str, Any], code: str, origin: str = ""
+    tool_name: str, arguments: dict[str, Any], code: str, origin: str = "", language: str = ""
 ) -> str:
     """The question about one call. What was cut is not to be approved where it cannot be read.
     ``origin`` is told where it is asked elsewhere."""
-    seen = format_argument_lines(arguments)
+    seen = format_argument_lines(arguments, language)
+    question = pick_sentence(QUESTION, "", language).format(code=code, tool=tool_name)
+    decide = pick_sentence(NOT_SHOWN if seen.is_cut else DECIDE, "", language)
     return "\n".join(
         [
-            f"需要机器人主人批准（编号 {code}）：调用工具 {tool_name}",
+            question,
             *([origin] if origin else []),
-            f"参数（{len(arguments)} 个）：",
+            pick_sentence(COUNT, "", language).format(count=len(arguments)),
             *seen.lines,
-            "参数没有全部显示，不能在会话中批准：请主人在管理后台查看全部参数后处理，"
-            f"也可回复「拒绝 {code}」。"
-            if seen.is_cut
-            else f"主人可回复「批准 {code}」或「拒绝 {code}」，"
-            "也可引用这条消息只回复「批准」或「拒绝」，或在管理后台处理。",
+            decide.format(code=code),
         ]
     )
 
 
 def describe_origin(kind: str, peer: str, title: str, sender: str, sender_name: str) -> str:
-    """Where a call was asked for, and by whom. Titles and names are anyone's words."""
-    place = f"群聊{_name(title)}（{peer}）" if kind == "group" else "私聊"
-    return f"来自{place}，提出者{_name(sender_name)}（{sender}）"
+    """Where a call was asked for, and by whom, in LANGUAGE_CODE. Titles and names are anyone's
+    words."""
+    texts = FROM_GROUP if kind == "group" else FROM_PRIVATE
+    return pick_sentence(texts, "").format(
+        title=_name(title), peer=peer, name=_name(sender_name), sender=sender
+    )
 
 
 def _name(text: str) -> str:
-    return f" {_shortened(_json(text), NAME_CHARS)[0]}" if text else ""
+    return f" {_shortened(_json(text), NAME_CHARS, '')[0]}" if text else ""
 
 
 def _json(value: Any) -> str:
@@ -83,7 +122,7 @@ def _json(value: Any) -> str:
         return "…" * (VALUE_CHARS + 1)  # deeper than can be written: more than can be shown
 
 
-def _shortened(text: str, limit: int, length: int | None = None) -> tuple[str, bool]:
+def _shortened(text: str, limit: int, language: str, length: int | None = None) -> tuple[str, bool]:
     """``text`` made visible, on at most about ``limit`` characters, and whether anything is left
     out."""
     seen = _spelled(text[: limit + 1])
@@ -93,7 +132,8 @@ def _shortened(text: str, limit: int, length: int | None = None) -> tuple[str, b
         _BROKEN_ESCAPE.sub("", seen[:HEAD_CHARS]),
         _spelled(text[-TAIL_CHARS:])[-TAIL_CHARS:],
     )
-    return f'{head}"…（共 {length or len(text)} 字，中间没有显示）…"{tail}', True
+    left_out = pick_sentence(LEFT_OUT, "", language).format(count=length or len(text))
+    return f'{head}"{left_out}"{tail}', True
 
 
 def _spelled(text: str) -> str:

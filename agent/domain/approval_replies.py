@@ -8,7 +8,8 @@
 
 The last form approves the call with other arguments, all of them. A text that only resembles these
 is parsed too, with an error, so that its sender learns of the mistake. Without a number it is one
-only in a message that quotes the question. Full-width digits are digits.
+only in a message that quotes the question. Full-width digits are digits, and what ends a sentence
+ends such a word too.
 """
 
 import re
@@ -23,6 +24,7 @@ CODE_DIGITS = 6
 _YES = ("批准", "同意", "approve")
 _NO = ("拒绝", "驳回", "refuse", "reject")
 VERBS = (*_YES, *_NO)
+_END = "。．.！!~～ "
 _DIGIT = "[0-9０-９]"
 _PLAIN_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 _PATTERN = re.compile(
@@ -55,7 +57,7 @@ def parse_approval_reply(text: str) -> ApprovalReply | None:
         ApprovalReply(match["yes"] is not None, (match["code"] or "").translate(_PLAIN_DIGITS)),
         text[match.end() :].strip(),
     )
-    if not rest:
+    if not rest.strip(_END):
         return word
     return (
         _with_arguments(word, rest)

@@ -1,9 +1,11 @@
 """Budgets: how much may be spent on whom, and what happens then. Pure."""
 
 import math
+import re
 from typing import NamedTuple
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.endpoint import TokenPrices
@@ -27,17 +29,77 @@ class BudgetPeriod(TextChoices):
 
 
 class BudgetAction(TextChoices):
-    """What happens when a budget is used up."""
+    """What happens when too little of a budget is left for a call."""
 
     CHEAPER = "cheaper", _("another endpoint answers")
     OWNERS = "owners", _("only owners are answered")
     SENTENCE = "sentence", _("a polite sentence is said, once per chat and day")
 
 
+#: The budget that every installation begins with.
+FIRST_BUDGET = "each person, a day"
+
+
+def name_budget(name: str) -> str:
+    """A budget's name as it is shown: that of the first one in the reader's words."""
+    return gettext("each person, a day") if name == FIRST_BUDGET else name
+
+
 TOKENS = "tokens"
 """The unit of a budget that is not in a currency."""
 NANO = 10**9
 """Sums of money are whole numbers of billionths, so that adding them up stays exact."""
+RESERVE = 10
+"""A budget may be exceeded by one in so many parts to tell the outcomes of earlier calls."""
+TAKEN = "which calls under way may take"
+_SHORT = re.compile(
+    r"the budget “([^\n]*)” has (?:nothing left|([^ ]+(?: tokens)?) left, "
+    rf"(?:{TAKEN}|and a call may take ([^ ]+(?: tokens)?)))$",
+    re.MULTILINE,
+)
+#: As it was written before what is left stood there, whatever was left.
+_SPENT = re.compile(r"the budget “([^\n]*)” is used up$", re.MULTILINE)
+#: Signs of money. Of those that several currencies share, the others say whose they are.
+SIGNS = {
+    "CNY": "¥",
+    "USD": "$",
+    "EUR": "€",
+    "GBP": "£",
+    "JPY": "JP¥",
+    "KRW": "₩",
+    "HKD": "HK$",
+    "TWD": "NT$",
+    "SGD": "S$",
+}
+
+
+class Shortage(NamedTuple):
+    """Why a budget did not allow a call, its amounts in words."""
+
+    left: str = ""
+    """"" where nothing is left."""
+    needed: str = ""
+    """What the call may take; "" where it fits, and calls under way may take what is left."""
+
+    def on_record(self, name: str) -> str:
+        """What the record and the log say of the budget ``name``; see :func:`parse_shortage`."""
+        if not self.left:
+            return f"the budget “{name}” has nothing left"
+        taken = f"and a call may take {self.needed}" if self.needed else TAKEN
+        return f"the budget “{name}” has {self.left} left, {taken}"
+
+    @property
+    def words(self) -> str:
+        """The same for people, without the budget's name; no whole sentence."""
+        if not self.left:
+            return gettext("nothing is left")
+        if not self.needed:
+            return gettext("%(left)s left, which calls under way may take") % self._asdict()
+        return gettext("%(left)s left, and a call may take %(needed)s") % self._asdict()
+
+
+#: That nothing is left.
+NO_REST = Shortage()
 
 
 class BudgetTerms(NamedTuple):
@@ -55,6 +117,10 @@ class BudgetTerms(NamedTuple):
     cheaper: int | None = None
     """The key of the endpoint that answers then."""
 
+    @property
+    def label(self) -> str:
+        return name_budget(self.name)
+
     def period_start(self, day: str) -> str:
         """The first day of the period that ``day`` (``2026-01-31``) is in."""
         return period_start(self.period, day)
@@ -71,15 +137,43 @@ class BudgetTerms(NamedTuple):
     def used_percent(self, spent: int) -> int:
         return spent * 100 // self.limit if self.limit else 100
 
+    @property
+    def reserve(self) -> int:
+        """What the outcomes of earlier calls may use beyond the limit."""
+        return self.limit // RESERVE
+
+    def shortage(self, spent: int, needed: int) -> Shortage:
+        """Why a call that may take ``needed`` is not allowed; 0: calls under way are in its way."""
+        left = self.limit - spent
+        if left <= 0:
+            return NO_REST
+        return Shortage(self.in_words(left), self.in_words(needed) if needed else "")
+
     def in_words(self, amount: int) -> str:
         """``amount`` as people read it."""
         return f"{amount:,} {TOKENS}" if self.unit == TOKENS else cost_words(amount, self.unit)
 
 
 def cost_words(nano: int, currency: str) -> str:
-    """An amount of money as people read it: two digits, more where it is small."""
-    digits = 2 if nano >= NANO or not nano else 4 if nano >= NANO // 10**3 else 6
-    return f"{nano / NANO:,.{digits}f} {currency}".strip()
+    """An amount of money as people read it, in one word: with its sign and two digits, up to four
+    below 1; what is less than these can show is said to be so."""
+    amount, least = nano / NANO, ""
+    if 0 < amount < 0.0001:
+        amount, least = 0.0001, "<"
+    written = f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
+    if amount < 1 and written.endswith("0"):
+        written = written.rstrip("0").ljust(len("0.00"), "0")
+    sign = SIGNS.get(currency, "")
+    behind = f"\u00a0{currency}" if currency and not sign else ""
+    return f"{least}{sign}{written}{behind}"
+
+
+def parse_shortage(raw: str) -> tuple[str, Shortage | None] | None:
+    """The budget that is named in ``raw``, a text on record, and why it did not allow a call: None
+    where that is not on record. None for any other text."""
+    if found := _SHORT.search(raw):
+        return found[1], Shortage(found[2] or "", found[3] or "")
+    return (found[1], None) if (found := _SPENT.search(raw)) else None
 
 
 def period_start(period: BudgetPeriod, day: str) -> str:

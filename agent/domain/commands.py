@@ -14,7 +14,7 @@ stands in a quoted or forwarded message is not part of these words.
 import re
 import unicodedata
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 
 #: The quote that stands before the words of a message, and the mentions that clients add to it.
 _BEFORE = re.compile(r"\[回复:[^\]]*\]\s*(?:\[@[^\]]*\]\s*)*")
@@ -23,28 +23,40 @@ _DIGITS = {ord("０") + digit: str(digit) for digit in range(10)}
 MOST_ARGUMENTS = 500
 
 
-class CommandName(Enum):
-    """Each with its name in Chinese, whether it is for owners alone, and whether anything may stand
-    behind it: ``/why not?`` is a question and no command."""
+class CommandAudience(Enum):
+    """Who may give a command. Managers: the bot's owners; in a group its owner and administrators
+    too, in a private chat everybody."""
 
-    HELP = "help", "帮助", False, False
-    RESET = "reset", "重置", False, False
-    STOP = "stop", "停止", False, False
-    STATUS = "status", "状态", False, False
-    WHY = "why", "为什么", False, False
-    ON = "on", "开启", True, False
-    OFF = "off", "关闭", True, True
-    ALLOW = "allow", "允许", True, True
-    DENY = "deny", "禁止", True, True
-    PERSONA = "persona", "人设", True, True
-    MODEL = "model", "模型", True, True
-    BUDGET = "budget", "预算", True, True
+    EVERYBODY = auto()
+    MANAGERS = auto()
+    OWNERS = auto()
+
+
+_ALL, _MANAGERS, _OWNERS = CommandAudience
+
+
+class CommandName(Enum):
+    """Each with its name in Chinese, who may give it, and whether anything may stand behind it:
+    ``/why not?`` is a question and no command."""
+
+    HELP = "help", "帮助", _ALL, False
+    RESET = "reset", "重置", _MANAGERS, False
+    STOP = "stop", "停止", _ALL, False
+    STATUS = "status", "状态", _ALL, False
+    WHY = "why", "为什么", _ALL, False
+    ON = "on", "开启", _OWNERS, False
+    OFF = "off", "关闭", _OWNERS, True
+    ALLOW = "allow", "允许", _OWNERS, True
+    DENY = "deny", "禁止", _OWNERS, True
+    PERSONA = "persona", "人设", _OWNERS, True
+    MODEL = "model", "模型", _OWNERS, True
+    BUDGET = "budget", "预算", _OWNERS, True
 
     def __init__(
-        self, english: str, chinese: str, is_for_owners: bool, takes_arguments: bool
+        self, english: str, chinese: str, audience: CommandAudience, takes_arguments: bool
     ) -> None:
         self.english, self.chinese = english, chinese
-        self.is_for_owners, self.takes_arguments = is_for_owners, takes_arguments
+        self.audience, self.takes_arguments = audience, takes_arguments
 
 
 _NAMES = {word: name for name in CommandName for word in (name.english, name.chinese)}

@@ -3,7 +3,7 @@
 AgentError
 ├── LLMError          the model could not be asked, or answered nonsense, too much or nothing
 │   ├── LLMTimeout    ... within LLM_TIMEOUT
-│   └── BudgetSpent   it was not asked: a budget is used up
+│   └── BudgetSpent   it was not asked: a budget does not allow it
 └── RunTimeout        the whole run took longer than RUN_TIMEOUT
 
 :class:`ClaimLost` is no failure of a run: another process continues it.
@@ -19,7 +19,13 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext as _
 
+from agent.domain.budgets import NO_REST, Shortage
+
+#: Stands between the errors of endpoints that were asked one after the other.
+THEN = "\nthen: "
 HAN = re.compile(r"[\u3400-\u9fff]")
+#: What the program writes for a segment that is no text, such as ``[图片]`` and ``[文件:a.txt]``.
+PLACEHOLDER = re.compile(r"\[(?:[\u3400-\u9fff]{2,5}(?::[^\]]*)?|(?:json|xml):[^\]]*|@[^\]]*)\]")
 
 
 class AgentError(Exception):
@@ -46,9 +52,15 @@ class LLMError(AgentError):
     sent: "Any" = None
     """What the last of them was sent (:class:`agent.llm.base.SentRequest`), where it was sent."""
 
+    def __str__(self) -> str:
+        """Where several endpoints were asked, the causes of all, the first one's first."""
+        if len(self.attempts) > 1:
+            return THEN.join(attempt.reason for attempt in self.attempts)
+        return super().__str__()
+
 
 class BudgetSpent(LLMError):  # noqa: N818 - the word says what happened
-    """The model was not asked: the budget ``name`` is used up.
+    """The model was not asked: too little of the budget ``name`` is left, as ``shortage`` says.
 
     ``action`` is what its row says (:class:`agent.domain.budgets.BudgetAction`), ``cheaper`` the
     key of the endpoint that answers instead, where it is that.
@@ -56,11 +68,14 @@ class BudgetSpent(LLMError):  # noqa: N818 - the word says what happened
 
     is_free = True
 
-    def __init__(self, name: str, action: str, cheaper: int | None = None) -> None:
-        super().__init__(f"the budget “{name}” is used up")
+    def __init__(
+        self, name: str, action: str, cheaper: int | None = None, shortage: Shortage = NO_REST
+    ) -> None:
+        super().__init__(shortage.on_record(name))
         self.name = name
         self.action = action
         self.cheaper = cheaper
+        self.shortage = shortage
 
 
 class LLMTimeout(LLMError):  # noqa: N818 - the word says what happened
@@ -78,8 +93,16 @@ class ClaimLost(Exception):  # noqa: N818 - the word says what happened
 
 def choose_language(words: str, language: str = "") -> str:
     """The language of a fixed sentence in a chat: ``language`` where the persona has one, else
-    Chinese if ``words`` hold Chinese, else LANGUAGE_CODE."""
-    return language or ("zh-hans" if HAN.search(words) else settings.LANGUAGE_CODE)
+    Chinese if ``words`` hold Chinese, else LANGUAGE_CODE. What the program writes for pictures and
+    such, in Chinese, is nobody's words."""
+    typed = PLACEHOLDER.sub("", words)
+    return language or ("zh-hans" if HAN.search(typed) else settings.LANGUAGE_CODE)
+
+
+def pick_sentence(texts: tuple[str, str], words: str, language: str = "") -> str:
+    """Of ``texts``, in Chinese and in English, that in the language of :func:`choose_language`."""
+    chinese, english = texts
+    return chinese if choose_language(words, language).startswith("zh") else english
 
 
 def build_apology(words: str, language: str = "") -> str:

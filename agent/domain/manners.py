@@ -8,7 +8,7 @@ program's own values stand here.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import time
+from datetime import datetime, time
 from typing import NamedTuple
 
 from django.conf import settings
@@ -76,7 +76,10 @@ class Manners:
     command_prefix: str = "/"
     """"" for no commands."""
     silenced_by: str = ""
-    """The name of a row that silences the chat; "" for none."""
+    """The name of the row that silences the chat longest, also when that is over
+    (:meth:`find_silence`); "" for none."""
+    silenced_until: datetime | None = None
+    """When that ends by itself."""
     mention: bool | None = None
     """Whether answers in groups begin with an at of the sender; None: as the persona says."""
     quote: bool | None = None
@@ -103,6 +106,11 @@ class Manners:
     """The key of the endpoint that is asked first for chat; None: as the persona says."""
     said_by: Mapping[str, str] = field(default_factory=dict)
     """The name of the row that says a field, by the field's name."""
+
+    def find_silence(self, now: datetime) -> str:
+        """The name of a row that silences the chat at ``now``; "" for none."""
+        is_over = self.silenced_until is not None and self.silenced_until <= now
+        return "" if is_over else self.silenced_by
 
 
 def environment_manners() -> Manners:

@@ -50,7 +50,7 @@ class MessageReason(TextChoices):
     PERSON_LIMIT = "person_limit", _("this person was answered as often as is allowed")
     CHAT_LIMIT = "chat_limit", _("this chat was answered as often as is allowed")
     TOKEN_LIMIT = "token_limit", _("the tokens of the day are used up")
-    BUDGET = "budget", _("a budget is used up")
+    BUDGET = "budget", _("a budget did not allow it")
     LOOP = "loop", _("too many exchanges in a row, as between two bots")
     SILENCED = "silenced", _("this chat is silenced")
     QUIET_HOURS = "quiet_hours", _("said in quiet hours")

@@ -5,7 +5,7 @@ implements :class:`Outbox`; nothing here knows frames, segments or sockets.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -116,6 +116,13 @@ class AccountSettings:
     sends_per_minute: int | None = None
     """Messages sent a minute in all chats, 0 without a limit; None: as CHAT_ANSWERS_PER_MINUTE
     says."""
+    believes_senders: bool = True
+    """Whether ids and roles give rights; not in a playground, where they are made up, unless its
+    user has those rights himself."""
+
+    def without_rights(self) -> "AccountSettings":
+        """The same for senders who may be nobody special."""
+        return replace(self, owners=frozenset(), believes_senders=False)
 
     def includes(self, audience: MediaAudience, sender_id: str) -> bool:
         """Whether what is done for ``audience`` is done for this sender."""
@@ -190,6 +197,10 @@ class Outbox(Protocol):
 
     def reload(self) -> None:
         """Read again what the operator decided of the accounts. Runs in the database thread."""
+        ...
+
+    def reload_pauses(self) -> None:
+        """Read again in which chats an account cannot speak. Runs in the database thread."""
         ...
 
     def is_connected(self, chat: ChatAddress) -> bool:
@@ -276,9 +287,21 @@ class MediaSource(Protocol):
         cannot."""
         ...
 
+    async def fetch_member_name(self, chat: ChatAddress, user_id: str) -> str:
+        """What somebody is called in a group, by the client; "" where it does not say. Never
+        raises."""
+        ...
+
     async def fetch_message(self, chat: ChatAddress, message_id: str) -> "ForwardedMessage | None":
         """A message that the client still knows and says to be of ``chat``; None otherwise. Never
         raises."""
+        ...
+
+    async def fetch_quoted_message(
+        self, chat: ChatAddress, message_id: str
+    ) -> "ForwardedMessage | None":
+        """The same for one that a message heard in ``chat`` quotes: since the client gave its id
+        there, it is of ``chat`` unless the client says otherwise. Never raises."""
         ...
 
     async def fetch_forwarded_messages(

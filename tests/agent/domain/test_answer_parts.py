@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.domain.answer_parts import split_answer
+from agent.domain.answer_parts import split_answer, split_message
+from agent.domain.types import MessagePart
 
 FAMILY = "👨\u200d👩\u200d👧"
 ADDRESS = "https://example.com/a/" + "b" * 70
@@ -105,3 +106,26 @@ def test_a_hundred_thousand_characters_of_any_kind_are_split(text):
     parts = split_answer(text, 100)
     assert all(len(part) <= 100 for part in parts)
     assert bare("".join(parts)) == bare(text)
+
+
+def test_what_is_no_text_stays_beside_the_words_it_stood_beside():
+    quote, mention = MessagePart("quote", message_id="5"), MessagePart("mention_user")
+    picture = MessagePart("image", url="https://a.example/a.png")
+    words = MessagePart("plain", text=" 一句。" * 30)
+    messages = split_message([quote, mention, words, picture], 50)
+    assert messages[0][:2] == [quote, mention]
+    assert messages[0][2].text.startswith(" 一句。")
+    assert messages[-1][-1] == picture
+    texts = [part.text for parts in messages for part in parts]
+    assert max(sum(len(part.text) for part in parts) for parts in messages) <= 50
+    assert "".join(texts).replace(" ", "") == words.text.replace(" ", "")
+
+
+def test_a_message_that_fits_is_left_alone():
+    parts = [MessagePart("plain", text=" a "), MessagePart("image", path="b")]
+    assert split_message(parts, 3) == [parts]
+
+
+def test_a_short_text_behind_a_long_one_stands_in_the_last_message():
+    parts = [MessagePart("plain", text="一句。" * 20), MessagePart("plain", text="完")]
+    assert [part.text for part in split_message(parts, 50)[-1]] == ["一句。" * 4, "完"]

@@ -18,6 +18,9 @@ from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
         ("批准４８２９１３", ApprovalReply(True, "482913")),
         ("[回复:-77] 批准", ApprovalReply(True, "")),
         ("拒绝", ApprovalReply(False, "")),
+        ("[回复:-77] 批准。", ApprovalReply(True, "")),
+        ("拒绝！！", ApprovalReply(False, "")),
+        ("Approve 482913.", ApprovalReply(True, "482913")),
         ('批准 482913 {"amount": 5}', ApprovalReply(True, "482913", {"amount": 5})),
     ],
 )
@@ -29,6 +32,8 @@ def test_a_word_is_read(text, word):
     "text",
     [
         "批准了吗",
+        "批准？",
+        "批准。好吗",
         "批准 48291",
         "批准 4829131",
         "我批准 482913",
