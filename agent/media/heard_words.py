@@ -36,6 +36,7 @@ NODES, OPENED = 100, 8
 FRAME_CHARS = 60
 
 MORE = "另有 {count} 条消息没有显示"
+NOT_QUOTED = "客户端没有给出被引用的消息"
 NOT_GIVEN = "客户端没有给出转发的内容"
 TOO_SLOW = "其余的消息没有及时取得"
 
@@ -94,8 +95,11 @@ class HeardWords:
     async def find_recorded(self, session_pk: int, message_id: str) -> FoundMessage | None:
         return await self._record.submit(find_quoted, (session_pk, message_id))
 
-    async def ask_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
-        return await self._source.fetch_message(chat, message_id)
+    async def ask_message(
+        self, chat: ChatAddress, message_id: str, is_heard: bool
+    ) -> ForwardedMessage | None:
+        fetch = self._source.fetch_quoted_message if is_heard else self._source.fetch_message
+        return await fetch(chat, message_id)
 
     def has_only_media(self, segments: Sequence[dict[str, Any]]) -> bool:
         """Whether nothing was said but pictures, voice, videos and files."""
@@ -158,10 +162,14 @@ class _Quotes:
         self._room = room
         self._seconds = QUOTE_SECONDS
 
-    async def find(self, message_id: str, level: int = 1) -> dict[str, Any] | None:
-        """The message as a value of its fence, with what it quotes itself; None where neither the
-        record nor the client knows it, where it was shown before, and where it is nothing but
-        media, which are read with those of the message that quotes it."""
+    async def find(
+        self, message_id: str, level: int = 1, *, is_heard: bool = True
+    ) -> dict[str, Any] | None:
+        """The message as a value of its fence, with what it quotes itself; None where it was shown
+        before, and where it is nothing but media, which are read with those of the message that
+        quotes it. Where neither the record nor the client knows it, the value says so; None where
+        another quote quotes it. ``is_heard``: somebody quoted it in this chat, rather than the bot,
+        whose model may name any message."""
         if level > LEVELS or message_id in self._room.seen:
             return None
         self._room.seen.add(message_id)
@@ -175,13 +183,14 @@ class _Quotes:
                 return blank_value(value)
             text = said.text
         else:
-            asked = await self._ask(message_id)
+            asked = await self._ask(message_id, is_heard)
             if asked is None:
-                return None
+                return {"message_id": message_id, "note": NOT_QUOTED} if level == 1 else None
             value = self._value(message_id, asked.sender_id, asked.sender_name, asked.happened_at)
             text, quoted_id, segments = asked.text, asked.quoted_id, asked.segments
         value["text"] = self._room.take_quote(text)
-        inner = await self.find(quoted_id, level + 1) if quoted_id else None
+        is_heard = found is not None and "from_bot" not in value
+        inner = await self.find(quoted_id, level + 1, is_heard=is_heard) if quoted_id else None
         if inner:
             value["quotes"] = inner
         if inside := await self._words.open_forwards(self._chat, segments, self._room):
@@ -190,13 +199,13 @@ class _Quotes:
             return None
         return value
 
-    async def _ask(self, message_id: str) -> ForwardedMessage | None:
+    async def _ask(self, message_id: str, is_heard: bool) -> ForwardedMessage | None:
         """The message, as the client gives it while there is time for quotes."""
         loop = asyncio.get_running_loop()
         began, asked = loop.time(), None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._seconds):
-                asked = await self._words.ask_message(self._chat, message_id)
+                asked = await self._words.ask_message(self._chat, message_id, is_heard)
         self._seconds = max(0.0, self._seconds - (loop.time() - began))
         return asked
 

@@ -175,7 +175,7 @@ def link_description(items: Sequence[tuple[int, DescriptionKey]]) -> list[None]:
 @dataclass(frozen=True, slots=True)
 class HeardText:
     """What was read in the media of a message of ``chat``, and the fenced words of what it quotes
-    and forwards; "" for nothing."""
+    and forwards; "" for nothing. ``header``: with names that were found since, None as it is."""
 
     message_pk: int
     session_pk: int
@@ -183,6 +183,7 @@ class HeardText:
     media_text: str = ""
     context_text: str = ""
     quoted_id: str = ""
+    header: dict[str, Any] | None = None
 
 
 def save_heard_texts(items: Sequence[HeardText]) -> list[HeardText]:
@@ -190,8 +191,12 @@ def save_heard_texts(items: Sequence[HeardText]) -> list[HeardText]:
     history. What is kept is returned: without what messages said that were recalled meanwhile."""
     kept = [_without_recalled(heard) for heard in items]
     for heard in kept:
-        texts = {"media_text": heard.media_text, "context_text": heard.context_text}
-        new = {name: text for name, text in texts.items() if text}
+        told: dict[str, Any] = {
+            "media_text": heard.media_text,
+            "context_text": heard.context_text,
+            "header": heard.header,
+        }
+        new = {name: value for name, value in told.items() if value}
         Message.objects.filter(pk=heard.message_pk).update(**new)
     return kept
 

@@ -5,18 +5,20 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
 from agent.domain.types import IncomingMessage, MediaSource
+from agent.media import heard_words
 from agent.media import media_store as store
 from agent.media.daily_budget import DailyQuotas
 from agent.media.downloads import DownloadAllowance
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.heard_words import HeardWords
+from agent.media.mentioned_names import find_unnamed, name_mentions
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage
 from tools.error_boundary import log_errors
@@ -58,15 +60,18 @@ class MediaText:
     """Content hashes of the pictures that the chat model is shown itself."""
     context: str = ""
     """The fenced words of what it quotes and forwards; "" for nothing."""
+    header: dict[str, Any] | None = None
+    """Its header with the names of people whom the record does not know; None where it stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedMessage:
-    """What was fetched for one message: its media, and the fenced words of what it quotes and
-    forwards."""
+    """What was fetched for one message: its media, the fenced words of what it quotes and forwards,
+    and its header where the client named somebody in it."""
 
     media: list[FetchedMedia] = field(default_factory=list)
     context: str = ""
+    header: dict[str, Any] | None = None
 
 
 def note_missing_media(note: str, found: Sequence[FetchedMedia]) -> list[str]:
@@ -129,7 +134,8 @@ class MediaPipeline:
         """Begin to fetch the media of a message; None when it has none. Returns at once."""
         message = pending.message
         has_forward = self._source.has_forward(message.segments)
-        if not (message.media or message.quoted_id or has_forward):
+        has_more = message.media or message.quoted_id or has_forward
+        if not (has_more or find_unnamed(message)):
             return None
         work = self._fetch_all(pending, has_forward=has_forward, resumed=resumed)
         task = asyncio.get_running_loop().create_task(work, name=f"media of {pending.pk}")
@@ -153,10 +159,12 @@ class MediaPipeline:
             *(self._read(reader, pending, fetched.media) for reader in self._readers)
         )
         text, context = "".join(reading.text for reading in readings), fetched.context
-        if text or context != pending.message.context_text:
+        header = fetched.header
+        if text or header or context != pending.message.context_text:
             message = pending.message
+            chat, quoted_id = message.chat, message.quoted_id
             heard = store.HeardText(
-                pending.pk, pending.session_pk, message.chat, text, context, message.quoted_id
+                pending.pk, pending.session_pk, chat, text, context, quoted_id, header
             )
             kept = await self._record.submit(store.save_heard_texts, heard)
             text, context = kept.media_text, kept.context_text
@@ -165,6 +173,7 @@ class MediaPipeline:
             tuple(note for reading in readings for note in reading.notes),
             tuple(picture for reading in readings for picture in reading.pictures),
             context,
+            header,
         )
 
     async def describe_resumed(self, pending: PendingMessage) -> MediaText:
@@ -200,10 +209,12 @@ class MediaPipeline:
     ) -> FetchedMessage:
         """Fetch what the readers need, and the words that are not on record yet, in parallel."""
         media = self._fetch_media(pending, has_forward=has_forward, resumed=resumed)
+        names = name_mentions(self._source, pending.message)
         known = pending.message.context_text
         if known or not (pending.message.quoted_id or has_forward):
-            return FetchedMessage(await media, known)
-        return FetchedMessage(*await asyncio.gather(media, self._words.find(pending)))
+            found, header = await asyncio.gather(media, names)
+            return FetchedMessage(found, known, header)
+        return FetchedMessage(*await asyncio.gather(media, self._words.find(pending), names))
 
     async def _fetch_media(
         self, pending: PendingMessage, *, has_forward: bool, resumed: bool
@@ -265,7 +276,11 @@ class MediaPipeline:
             store.load_segments, (pending.session_pk, message.quoted_id)
         )
         if segments is None:
-            return await self._source.fetch_quoted_media(message.chat, message.quoted_id)
+            with contextlib.suppress(TimeoutError):
+                # The words of the quote are in the same answer, and are waited for no longer.
+                async with asyncio.timeout(heard_words.QUOTE_SECONDS):
+                    return await self._source.fetch_quoted_media(message.chat, message.quoted_id)
+            return []
         refs = self._source.parse_refs(segments, message.quoted_id, "quoted")
         if self._source.has_forward(segments):
             refs += await self._source.fetch_forwarded_media(message.chat, segments)

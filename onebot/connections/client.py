@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any
 
-from agent.run.message_sender import new_echo
+from agent.run.echoes import new_echo
 from onebot.connections.calls import PendingActions
 from onebot.connections.connections import Connections
 from onebot.connections.relay import Relay

@@ -36,10 +36,15 @@ PROXY_HEADERS = frozenset(
             "x-remote-addr",
             "x-originating-ip",
             "x-proxyuser-ip",
+            "x-bluecoat-via",
+            "proxy-connection",
         ),
     }
 )
-PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-")
+PROXY_PREFIXES = (
+    *("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-"),
+    *("ngrok-", "x-azure-"),
+)
 MAX_ID_DIGITS = 32
 #: Tokens of one handshake that are checked; each is hashed once for each account that has its own
 #: token.
@@ -236,11 +241,18 @@ def is_trusted_loopback(handshake: Handshake) -> bool:
 
     A local socket is none: what listens before this server dials it, and need add no header.
     """
-    if any(name in PROXY_HEADERS or name.startswith(PROXY_PREFIXES) for name in handshake.headers):
+    if any(map(_is_of_proxy, handshake.headers)):
         return False
     return _is_loopback(handshake.peer.partition("%")[0]) and _is_loopback_host(
         handshake.headers.get("host", "")
     )
+
+
+def _is_of_proxy(header: str) -> bool:
+    """Whether a proxy writes this header; underscores count as hyphens, as many programs read
+    them."""
+    name = header.replace("_", "-")
+    return name in PROXY_HEADERS or name.startswith(PROXY_PREFIXES)
 
 
 def _is_loopback_host(host: str) -> bool:

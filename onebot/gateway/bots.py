@@ -92,6 +92,13 @@ def connected_change(
     return BotChange(self_id, values)
 
 
+def introduced_change(self_id: str, nickname: str, client_name: str, process: str) -> BotChange:
+    """What the client in ``process`` said when it was asked who it is. An account keeps its name
+    where nobody says another; the name of an earlier client is forgotten."""
+    known = {"nickname": nickname} if nickname else {}
+    return BotChange(self_id, {"client_name": client_name, **known}, only_process=process)
+
+
 def offline_values() -> dict[str, Any]:
     return {
         "online": False,

@@ -104,9 +104,11 @@ class OneBotDelivery:
 
     def reload(self) -> None:
         self._accounts, self._by_url = bots.load_accounts()
-        self._pauses = load_pauses()
         if self._on_reloaded is not None:
             self._on_reloaded()
+
+    def reload_pauses(self) -> None:
+        self._pauses = load_pauses()
 
     def is_connected(self, chat: ChatAddress) -> bool:
         return self._client.is_connected(chat.account)

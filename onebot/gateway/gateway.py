@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from agent.domain.playground import is_playground
+from agent.domain.types import IncomingMessage
+from agent.record import early_ids
 from agent.record.chat_record import MessageRecall
 from agent.record.replies import LateSendResult, correct_send_results
 from agent.runtime.record_retention import RetentionRule
@@ -28,6 +31,8 @@ from onebot.connections.relay import AccountLocation, Relay
 from onebot.gateway import bots
 from onebot.gateway.adapter import recalled_chat, to_incoming
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
+from onebot.gateway.group_names import GroupNames
+from onebot.gateway.introductions import Introductions
 from onebot.gateway.media import OneBotMedia
 from onebot.gateway.pauses import PauseWatch
 from onebot.protocol.actions import ActionResponse
@@ -70,6 +75,8 @@ class Gateway:
         self._media = OneBotMedia(self._client)
         self.runtime = Runtime(self._delivery, self._media, [events], bots.list_group)
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
+        self._introductions = Introductions(self._client, self._save_introduction)
+        self._names = GroupNames(self._client, self.runtime.record)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -106,6 +113,8 @@ class Gateway:
         if socket.takes_actions:
             self.runtime.account_connected(self_id)
             self._pauses.connected(self_id)
+            self._introductions.connected(self_id)
+            self._names.connected(self_id)
         logger.info(
             "Account %s connected (%s, %s)",
             self_id,
@@ -140,9 +149,9 @@ class Gateway:
         match event:
             case MessageEvent():
                 await self.runtime.room()
-                self.runtime.receive_message(
-                    to_incoming(event, self_id, from_other_bot=self._is_other_bot(event, self_id))
-                )
+                is_bot = self._is_other_bot(event, self_id)
+                message = to_incoming(event, self_id, from_other_bot=is_bot)
+                self.runtime.receive_message(self._with_title(message))
             case HeartbeatEvent():
                 await self.runtime.room()
                 self._save_bot(bots.heartbeat_change(self_id, account_online=event.online))
@@ -150,6 +159,7 @@ class Gateway:
                 event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES
             ):
                 await self.runtime.room()
+                event = replace(event, self_id=event.self_id or self_id)
                 self._keep(
                     self.runtime.record.submit(bots.save_client_events, (event, timezone.now()))
                 )
@@ -160,11 +170,18 @@ class Gateway:
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is
         far behind."""
+        if response.echo and response.message_id:
+            early_ids.remember(self_id, response.message_id, response.echo)
         if self._pending.resolve(self_id, response) or response.echo is None:
             return
         await self.runtime.room()
         late = LateSendResult(self_id, response.echo, to_delivery(response))
         self._keep(self.runtime.record.submit(correct_send_results, late))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether what clients report cannot be put on record now."""
+        return self._start is not None and self.runtime.record.outage is not None
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing more, and let runs finish within ``seconds``, while the sockets are still
@@ -181,6 +198,8 @@ class Gateway:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         await self._pauses.close()
+        await self._introductions.close()
+        await self._names.close()
         await self.runtime.close()
         await self._media.close()
         await self._delivery.close()
@@ -248,6 +267,15 @@ class Gateway:
             return False
         return user_id in self.connections.accounts or user_id in self._relay.accounts
 
+    def _with_title(self, message: IncomingMessage) -> IncomingMessage:
+        """``message`` with the name of its group where its client left that out and has told it
+        since."""
+        if message.chat.kind != "group" or message.chat_title:
+            return message
+        self._names.ask(message.chat)
+        title = self._names.find(message.chat)
+        return replace(message, chat_title=title) if title else message
+
     def _follow_account(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("bot_offline", "bot_online"):
             self._save_bot(
@@ -272,6 +300,10 @@ class Gateway:
 
     async def _load_channels(self) -> dict[str, str]:
         return await self.runtime.record.submit(bots.load_account_channels, None)
+
+    def _save_introduction(self, self_id: str, nickname: str, client_name: str) -> None:
+        process = self.runtime.process_id
+        self._save_bot(bots.introduced_change(self_id, nickname, client_name, process))
 
     def _save_bot(self, change: bots.BotChange) -> None:
         self._keep(self.runtime.record.submit(bots.save_bot_changes, change))

@@ -16,11 +16,12 @@ from typing import Any
 
 from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, IncomingMessage
-from agent.run.message_sender import new_echo
+from agent.run.echoes import new_echo
 from onebot.connections.client import OneBotClient
-from onebot.gateway.shared_answers import SharedAnswers
+from onebot.gateway.shared_answers import MEMBER_SECONDS, MOST_MEMBERS, SharedAnswers
 from onebot.protocol.errors import OneBotError
 from onebot.protocol.forwards import (
+    NAME_LIMIT,
     belongs_to_chat,
     find_forwards,
     is_of_another_chat,
@@ -37,7 +38,9 @@ from onebot.protocol.media_refs import (
     parse_media_refs,
 )
 from onebot.protocol.segments import Segment, parse_told, quoted_id, spoken_text
+from onebot.protocol.values import value_text
 from tools.log_limit import LogLimit
+from tools.text.storable import make_storable
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -56,10 +59,12 @@ class OneBotMedia:
     def __init__(self, client: OneBotClient) -> None:
         self._client = client
         self._shared = SharedAnswers()
+        self._members = SharedAnswers(MOST_MEMBERS, MEMBER_SECONDS)
 
     async def close(self) -> None:
         """Stop what is still being asked."""
         await self._shared.close()
+        await self._members.close()
 
     def parse_refs(
         self, segments: Sequence[Segment], message_id: str = "", origin: MediaOrigin = "message"
@@ -132,13 +137,23 @@ class OneBotMedia:
         )
         return converted if converted and (converted.url or converted.data) else None
 
+    async def fetch_member_name(self, chat: ChatAddress, user_id: str) -> str:
+        ask = partial(self._ask_member, chat, user_id)
+        member = await self._members.get((chat.account, chat.peer_id, user_id), ask)
+        names = (value_text(member.get(name)).strip() for name in ("card", "nickname"))
+        return next(filter(None, names), "")[:NAME_LIMIT]
+
     async def fetch_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
         answer = await self._ask_message(chat, message_id)
-        return (
-            parse_told_message(answer, chat.account)
-            if isinstance(answer, dict) and belongs_to_chat(chat, answer)
-            else None
-        )
+        is_here = isinstance(answer, dict) and belongs_to_chat(chat, answer)
+        return parse_told_message(answer, chat.account) if is_here else None
+
+    async def fetch_quoted_message(
+        self, chat: ChatAddress, message_id: str
+    ) -> ForwardedMessage | None:
+        answer = await self._ask_message(chat, message_id)
+        is_here = isinstance(answer, dict) and not is_of_another_chat(chat, answer)
+        return parse_told_message(answer, chat.account) if is_here else None
 
     async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[Segment]
@@ -157,6 +172,14 @@ class OneBotMedia:
         """The answer to ``get_msg``, asked once for the media of a message and for its words."""
         ask = partial(self._ask, chat, "get_msg", message_id=_number(message_id))
         return await self._shared.get((chat.account, "get_msg", message_id), ask)
+
+    async def _ask_member(self, chat: ChatAddress, user_id: str) -> dict[str, Any]:
+        params = {"group_id": _number(chat.peer_id), "user_id": _number(user_id)}
+        response = await self._client.call_optional(
+            chat.account, "get_group_member_info", params, ASK_SECONDS
+        )
+        data = response.data if response is not None and response.is_success else None
+        return make_storable(data) if isinstance(data, dict) else {}
 
     async def _ask_forward(self, chat: ChatAddress, forward_id: str) -> Any:
         """The answer to ``get_forward_msg``, asked once likewise. Clients differ in the name of the
@@ -182,7 +205,7 @@ class OneBotMedia:
 
 def _told_segments(chat: ChatAddress, answer: Any) -> list[Segment]:
     """What a message holds, by the answer to ``get_msg``; nothing of one that is said to be of
-    another chat, whose pictures are nobody's business here."""
+    another chat."""
     is_here = isinstance(answer, dict) and not is_of_another_chat(chat, answer)
     return parse_told(answer.get("message")) if is_here else []
 

@@ -112,6 +112,20 @@ def parse_event(frame: dict[str, Any]) -> Event:
     return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
 
 
+def find_no_id(frame: dict[str, Any]) -> str:
+    """The name of the first field that says who speaks where in a message, and holds a value that
+    no id has, as a fraction; "" for none, and for what is no message."""
+    if frame.get("post_type") not in ("message", "message_sent"):
+        return ""
+    given = ((name, frame.get(name)) for name in ("self_id", "user_id", "group_id"))
+    return next((name for name, value in given if value is not None and not _is_id(value)), "")
+
+
+def _is_id(value: object) -> bool:
+    """Whether ``value`` can be an id, or is the text of none."""
+    return bool(parse_id(value)) or (isinstance(value, str) and not value.strip())
+
+
 def parse_time(value: object) -> datetime | None:
     """Seconds or milliseconds since 1970 as a time in UTC; None outside 2001 to 2099."""
     if isinstance(value, str):

@@ -44,28 +44,32 @@ def parse_forwarded_messages(value: object, account: str) -> ForwardContent:
 
 
 def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
-    """Whether the answer to ``get_msg`` says that the message is of ``chat``. The standard's says
-    nothing of groups."""
-    if answer.get("message_type") != chat.kind:
+    """Whether the answer to ``get_msg`` says that the message is of ``chat``. One that says nothing
+    of it does not, as the standard's of groups."""
+    if answer.get("message_type") != chat.kind or is_of_another_chat(chat, answer):
         return False
     sender = _object(answer.get("sender"))
     peers = (
         [answer.get("group_id")]
         if chat.kind == "group"
-        else [answer.get("user_id"), sender.get("user_id")]
+        else [answer.get("user_id"), sender.get("user_id"), answer.get("target_id")]
     )
     return chat.peer_id in map(parse_id, peers)
 
 
 def is_of_another_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
-    """Whether the answer to ``get_msg`` says that the message is of another chat than ``chat``."""
+    """Whether the answer to ``get_msg`` says that the message is of another chat than ``chat``. The
+    standard's says nothing of groups, and whom the account's own words in private were for only
+    some say (``target_id``)."""
     if answer.get("message_type") not in (chat.kind, None):
         return True
+    group_id = parse_id(answer.get("group_id"))
     if chat.kind == "group":
-        return parse_id(answer.get("group_id")) not in ("", "0", chat.peer_id)
+        return group_id not in ("", "0", chat.peer_id)
     sender = _object(answer.get("sender"))
     people = {parse_id(answer.get("user_id")), parse_id(sender.get("user_id"))}
-    return people.isdisjoint({chat.peer_id, chat.account}) and people != {""}
+    people.add(parse_id(answer.get("target_id")))
+    return group_id not in ("", "0") or not people <= {"", "0", chat.peer_id, chat.account}
 
 
 def parse_told_message(node: dict[str, Any], account: str) -> ForwardedMessage:

@@ -13,7 +13,7 @@ from typing import Any
 from onebot.protocol import raw_frames
 from onebot.protocol.actions import ActionResponse, parse_response
 from onebot.protocol.cq import MAX_SEGMENTS
-from onebot.protocol.events import Event, MessageEvent, OtherEvent, parse_event
+from onebot.protocol.events import Event, MessageEvent, OtherEvent, find_no_id, parse_event
 from onebot.protocol.large_frames import FrameLimitExceeded, StoreFile, cut_large_values
 from onebot.protocol.values import plain_number, to_plain_json
 from tools.text.storable import make_storable
@@ -92,6 +92,8 @@ def shrink_frame(data: str | bytes, keep: StoreFile) -> bytes | MalformedFrame:
 def _classify(frame: dict[str, Any]) -> Event | ActionResponse | str:
     """What ``frame`` is, or the reason why it is nothing."""
     if "post_type" in frame:
+        if no_id := find_no_id(frame):
+            return f"a message whose {no_id} is no id"
         event = parse_event(frame)
         too_many = isinstance(event, MessageEvent) and len(event.segments) > MAX_SEGMENTS
         return f"more than {MAX_SEGMENTS} segments" if too_many else event

@@ -2,7 +2,8 @@
 
 import pytest
 
-from onebot.admin.bots import client_words
+from agent.domain.playground import playground_account
+from onebot.admin.names import client_words
 from onebot.models import Bot
 from tests.admin.record import chat, logged_in, page, said
 from tools.models import ToolConfig
@@ -11,17 +12,30 @@ BOTS = "/admin/onebot/bot/"
 
 
 @pytest.mark.parametrize(
-    ("implementation", "words"),
+    ("said", "dialled", "words"),
     [
-        ("NapCat.Onebot/4.8.0", "NapCat 4.8.0"),
-        ("LLOneBot", "LLBot"),
-        ("OneBot/11", "a client that does not say its name"),
-        ("", "a client that does not say its name"),
-        ("Something/2 <b>", "Something/2 <b>"),
+        ("NapCat.Onebot/4.8.0", "OneBot/11", "NapCat 4.8.0"),
+        ("LLOneBot", "LLOneBot/7.1.0", "LLBot"),
+        ("", "Lagrange.OneBot/1.0", "Lagrange.OneBot 1.0"),
+        ("", "CQHttp/4.15.0", "go-cqhttp 4.15.0"),
+        ("", "OneBot/11", "a client that does not say its name"),
+        ("", "", "a client that does not say its name"),
+        ("Something/2 <b>", "", "Something/2 <b>"),
+        ("A\u202eB", "", "A\\u202eB"),
+        ("x" * 200, "", "x" * 60),
     ],
 )
-def test_a_client_is_named_as_people_call_it(implementation: str, words: str):
-    assert client_words(implementation) == words
+def test_a_client_is_named_as_people_call_it(said: str, dialled: str, words: str):
+    assert client_words(Bot(client_name=said, implementation=dialled)) == words
+
+
+def test_account_and_client_are_called_the_same_on_every_page(db: None):
+    Bot.objects.create(self_id="10001", nickname="小霜", client_name="NapCat.Onebot/4.8.0")
+    browser = logged_in()
+    for place in ("/admin/", "/admin/start/", BOTS):
+        text = page(browser, place)
+        assert "小霜" in text, place
+        assert "NapCat 4.8.0" in text, place
 
 
 def test_a_bot_goes_by_the_name_that_it_was_heard_under(db: None):
@@ -47,3 +61,10 @@ def test_calls_that_wait_for_an_owner_nobody_is_are_told_on_the_bots_page(db: No
     assert warning in page(browser, f"{BOTS}{bot.pk}/change/")
     Bot.objects.update(owners="20001")
     assert warning not in page(browser, f"{BOTS}{bot.pk}/change/")
+
+
+def test_a_playground_that_is_closed_is_no_broken_bot(db: None):
+    Bot.objects.create(self_id=playground_account(7), online=False)
+    text = page(logged_in(), BOTS)
+    assert "playground" in text
+    assert "icon-no" not in text

@@ -51,8 +51,16 @@ class Client:
     ) -> list[MediaRef]:
         return []
 
+    async def fetch_member_name(self, chat: ChatAddress, user_id: str) -> str:
+        return ""
+
     async def fetch_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
         return None
+
+    async def fetch_quoted_message(
+        self, chat: ChatAddress, message_id: str
+    ) -> ForwardedMessage | None:
+        return await self.fetch_message(chat, message_id)
 
     async def fetch_forwarded_messages(
         self, chat: ChatAddress, segments: Sequence[dict[str, Any]]

@@ -5,10 +5,20 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, IncomingMessage
+import pytest
+
+from agent.domain.media_refs import MediaKind, MediaOrigin, MediaRef, MediaUnavailable
+from agent.domain.types import (
+    AccountSettings,
+    ChatAddress,
+    ForwardContent,
+    ForwardedMessage,
+    IncomingMessage,
+    MediaSource,
+)
 from agent.media import heard_words
 from agent.media.file_store import FileStore
 from agent.media.heard_words import NODES, HeardWords
@@ -19,16 +29,19 @@ from agent.media.media_store import (
     record_media,
     save_heard_texts,
 )
-from agent.media.pipeline import MediaPipeline
+from agent.media.pipeline import MediaPipeline, MediaText
 from agent.models import Message
 from agent.record.chat_record import MessageRecall, record_recalls
 from agent.record.quoted_words import RECALLED
 from agent.record.record import Record
 from agent.record.recovery import PendingMessage
-from tests.agent.media.perceiving import Client
+from tests.agent.media.perceiving import Client, perceive
+from tests.agent.opening import ScriptedSource
+from tests.agent.opening import text as words
 from tests.agent.talk import GROUP, arrival, message
 from tools.text.fences import FenceKind
 
+NOT_GIVEN = [{"message_id": "5", "note": heard_words.NOT_QUOTED}]
 FORWARD = [{"type": "forward", "data": {"id": "7412345678901234567"}}]
 
 
@@ -43,6 +56,11 @@ class Talker(Client):
 
     def has_forward(self, segments: Sequence[dict[str, Any]]) -> bool:
         return bool(segments)
+
+    async def fetch_quoted_media(self, chat: ChatAddress, message_id: str) -> list[MediaRef]:
+        if self.hangs:
+            await asyncio.Event().wait()
+        return []
 
     async def fetch_message(self, chat: ChatAddress, message_id: str) -> ForwardedMessage | None:
         self.asked.append(message_id)
@@ -74,6 +92,21 @@ class Pictured(Talker):
         return [MediaRef("image") for one in segments if one["type"] == "image"]
 
 
+class Looker:
+    """Wants the pictures of every message, and sees nothing in them."""
+
+    kinds: frozenset[MediaKind] = frozenset({"image"})
+
+    def wants(self, pending: PendingMessage) -> bool:
+        return True
+
+    async def fetch(self, *_: Any) -> Any:
+        raise MediaUnavailable
+
+    async def read(self, *_: Any) -> MediaText:
+        return MediaText()
+
+
 def told(text: str, *, segments: Any = (), **fields: Any) -> ForwardedMessage:
     return ForwardedMessage(text, list(segments), "2", "Bob", **fields)
 
@@ -83,7 +116,7 @@ async def put(record: Record, said: IncomingMessage) -> PendingMessage:
     return accepted.to_pending(said)
 
 
-async def heard(record: Record, client: Client, **fields: Any) -> list[dict[str, Any]]:
+async def heard(record: Record, client: MediaSource, **fields: Any) -> list[dict[str, Any]]:
     """The values inside the fences of a message that quotes or forwards."""
     pending = await put(record, message("看", GROUP, message_id="99", **fields))
     text = await HeardWords(record, client).find(pending)
@@ -107,7 +140,7 @@ async def test_words_on_record_are_not_asked_for(record: Record):
 
 async def test_words_of_another_chat_with_the_same_id_are_not_shown(record: Record):
     await put(record, message("secret", replace(GROUP, peer_id="30002"), message_id="5"))
-    assert await heard(record, Talker(), quoted_id="5") == []
+    assert await heard(record, Talker(), quoted_id="5") == NOT_GIVEN
 
 
 async def test_what_the_bot_said_is_marked_as_its_own(record: Record):
@@ -115,6 +148,16 @@ async def test_what_the_bot_said_is_marked_as_its_own(record: Record):
     assert await heard(record, client, quoted_id="5") == [
         {"message_id": "5", "from_bot": True, "text": "hi"}
     ]
+
+
+@pytest.mark.parametrize("quoted_by", ["2", GROUP.account])
+async def test_what_the_bot_quoted_is_of_this_chat_only_where_the_client_says_so(record, quoted_by):
+    """Its model may name any message, and the client may say nothing of groups."""
+    source = ScriptedSource(get_msg_6={"message": [words("secret")]})
+    await put(record, message("look", GROUP, message_id="5", sender_id=quoted_by, quoted_id="6"))
+    (value,) = await heard(record, source, quoted_id="5")
+    assert ("secret" in json.dumps(value)) is (quoted_by == "2")
+    assert source.asked == [("get_msg", "6")]
 
 
 async def test_quotes_in_a_circle_end(record: Record):
@@ -133,7 +176,18 @@ async def test_quotes_of_quotes_are_followed_for_some_levels(record: Record):
 
 async def test_a_client_that_does_not_answer_in_time_costs_only_the_quote(record, monkeypatch):
     monkeypatch.setattr(heard_words, "QUOTE_SECONDS", 0.01)
-    assert await heard(record, Talker(hangs=True), quoted_id="5") == []
+    assert await heard(record, Talker(hangs=True), quoted_id="5") == NOT_GIVEN
+
+
+async def test_the_media_of_a_quote_are_waited_for_no_longer_than_its_words(record, monkeypatch):
+    monkeypatch.setattr(heard_words, "QUOTE_SECONDS", 0.01)
+    said = message("what is it?", GROUP, message_id="9", quoted_id="5")
+    account = AccountSettings()
+    async with asyncio.timeout(5):  # and not as long as media may take
+        heard = await perceive(
+            record, Talker(hangs=True), FileStore(Path()), Looker(), said, account
+        )
+    assert heard_words.NOT_QUOTED in heard.context
 
 
 async def test_a_recalled_message_is_quoted_without_its_words(record: Record):
@@ -144,10 +198,10 @@ async def test_a_recalled_message_is_quoted_without_its_words(record: Record):
 
 
 async def test_a_quote_of_nothing_but_media_is_no_words(record: Record):
-    image, words = {"type": "image", "data": {}}, {"type": "text", "data": {"text": "a"}}
+    image = {"type": "image", "data": {}}
     client = Pictured(known={"5": told("[图片]", segments=[image])})
     assert await heard(record, client, quoted_id="5") == []
-    client.known["6"] = told("[图片]a", segments=[image, words])
+    client.known["6"] = told("[图片]a", segments=[image, words("a")])
     assert [one["text"] for one in await heard(record, client, quoted_id="6")] == ["[图片]a"]
 
 

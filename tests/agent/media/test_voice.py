@@ -3,6 +3,7 @@ behind the user's."""
 
 import base64
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -183,4 +184,6 @@ async def test_a_bot_hears_those_it_is_set_to_hear(hear, model, whom, sender, is
 async def test_a_message_without_voice_says_nothing_of_it(hear):
     account = AccountSettings(media=MediaPolicy(voice="off"))
     client = Client(in_quoted=[MediaRef("image", url="https://example.invalid/a.png")])
-    assert await hear(client, account=account, quoted_id="7") == MediaText()
+    heard = await hear(client, account=account, quoted_id="7")
+    assert replace(heard, context="") == MediaText()
+    assert "语音" not in heard.context

@@ -179,6 +179,8 @@ def test_a_wrong_token_is_refused_even_where_none_is_needed():
             "true-client-ip",
             "cf-ray",
         ),
+        *("proxy-connection", "ngrok-trace-id", "x-azure-clientip", "x-bluecoat-via"),
+        *("x_forwarded_for", "x_real_ip", "x-forwarded_host", "true_client_ip", "ngrok_trace_id"),
     ],
 )
 def test_a_proxy_on_this_machine_is_not_trusted(header):

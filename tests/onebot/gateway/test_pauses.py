@@ -1,7 +1,6 @@
 """Where an account cannot speak: what is put on record, and what is looked up again."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -11,10 +10,8 @@ from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.record.pauses import ChatPause, load_pauses, pause_chats
-from agent.record.record import Record
 from onebot.gateway.pauses import PauseWatch
 from onebot.protocol.events import OtherEvent
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ACCOUNT = "10001"
@@ -39,13 +36,6 @@ class Client:
 
 async def stop_nothing(chat: ChatAddress) -> None:
     """No answer is under way."""
-
-
-@pytest.fixture
-async def record() -> AsyncIterator[Record]:
-    record = Record("p1", SettingsCache(), lambda: None)
-    yield record
-    await record.close()
 
 
 async def test_a_mute_that_is_lifted_at_once_is_lifted_whatever_else_is_written(record):

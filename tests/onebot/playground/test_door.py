@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from agent.domain.playground import playground_account
 from frostproject.signin import factors
+from frostproject.signin.session_store import SessionStore
 from onebot.connections.handshake import Handshake
 from onebot.playground import door
 from onebot.playground.door import SignedDoor, make_token, may_speak

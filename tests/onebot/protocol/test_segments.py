@@ -136,6 +136,19 @@ def test_the_quoted_id_is_that_of_the_first_reply(items, quoted):
     assert quoted_id(items) == quoted
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        [segment("text", text="[CQ:reply,id=7]a")],
+        "&#91;CQ:reply,id=7&#93;a",
+        "[CQ:reply&#44;id=7]a",
+    ],
+)
+def test_what_is_typed_like_a_quote_quotes_nothing(message):
+    """What people type comes as text of an array, or escaped in a string."""
+    assert quoted_id(parse_message(message)) == ""
+
+
 def test_parts_become_segments_with_strings_only():
     parts = [
         MessagePart("quote", message_id="-5"),
