@@ -7,9 +7,9 @@ from agent.chat.message_run import MessageRun
 from agent.domain.commands import Command
 from agent.domain.types import ChatAddress
 
-StopAnswer = Callable[[ChatAddress], Awaitable[bool]]
-"""Stops the answer under way in a chat; whether there was one
-(:meth:`agent.chat.inbox.Inbox.stop`)."""
+StopAnswer = Callable[[ChatAddress, str | None], Awaitable[bool]]
+"""Stops the answer under way in a chat, if this person asked for it, None for whoever did; whether
+there was one (:meth:`agent.chat.inbox.Inbox.stop`)."""
 
 
 class CommandAnswers(Protocol):
@@ -21,6 +21,6 @@ class CommandAnswers(Protocol):
         ...
 
 
-async def stop_nothing(chat: ChatAddress) -> bool:
+async def stop_nothing(chat: ChatAddress, asker: str | None) -> bool:
     """The :data:`StopAnswer` of a program that answers one message after the other."""
     return False

@@ -16,7 +16,7 @@ from agent.chat.message_run import MessageRun
 from agent.chat.run_context import build_spenders, build_tool_context
 from agent.chat.speaking import Speaker
 from agent.chat.working_sign import working_sign
-from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout
+from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
 from agent.domain.failures import failure_kind
 from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
@@ -170,6 +170,7 @@ class ConversationHandler:
             session_pk=pending.session_pk,
             temp_group_id=pending.message.temp_group_id,
             sends_per_minute=active.manners.sends_per_minute,
+            part_chars=active.manners.part_chars,
             floors=self.floors,
         )
         sender.has_spoken, sender.has_replied = active.has_spoken, active.has_replied
@@ -191,7 +192,9 @@ class ConversationHandler:
             return None
         if outcome in (ApprovalOutcome.APPROVED, ApprovalOutcome.REFUSED):
             self.jobs.wake(account)
-        return RunResult(approval_outcome_text(outcome, reply.code, problem), None, 0, 0, 0)
+        language = choose_language(message.text, run.active.persona.language)
+        text = approval_outcome_text(outcome, reply.code, problem, language)
+        return RunResult(text, None, 0, 0, 0)
 
     async def _run_engine(
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
@@ -235,15 +238,16 @@ class ConversationHandler:
     ) -> RunRequest:
         """What the loop is to do; what was left out is added to the run's notes."""
         message, pending, active, sender = run.message, run.pending, run.active, run.sender
-        persona, owners = active.persona, pending.account.owners
+        persona, account = active.persona, pending.account
         can_see = persona.vision_mode != "describe"
         later = DeferredCalls(
             sender.journal,
             self.jobs,
             sender,
             session_pk=pending.session_pk,
-            owners=owners,
+            owners=account.owners,
             can_see=can_see,
+            language=choose_language(message.text, persona.language),
         )
         services = RunServices(
             sender=sender,
@@ -254,7 +258,7 @@ class ConversationHandler:
             persona=persona,
             spend_scope=scope.get(),
         )
-        context = build_tool_context(message, owners, services)
+        context = build_tool_context(message, account, services)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
             message,
@@ -278,6 +282,7 @@ class ConversationHandler:
             can_see=can_see,
             steps=active.steps,
             later=active.later,
+            was_cut_off=pending.was_cut_off,
             watch=self.watch,
             is_gated=is_gated and not (pending.is_later_result or active.gate.is_continuing),
             discoveries=RunDiscoveries(pending.session_pk, active.discovered),

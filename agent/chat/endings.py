@@ -9,12 +9,17 @@ from django.utils.translation import gettext_noop
 from agent.chat.answer_outcome import answer_outcome
 from agent.chat.message_run import MessageRun
 from agent.chat.speaking import Speaker, say_sentence
-from agent.domain import notices
 from agent.domain.errors import BudgetSpent, build_apology, build_refusal_apology
 from agent.domain.failures import FailureKind, is_refused, owner_note
-from agent.domain.notices import NOTICES, notice_text
+from agent.domain.notices import (
+    NOTICES,
+    notice_text,
+    outcome_sentence,
+    shortage_sentence,
+)
 from agent.domain.states import MessageReason, MessageState, RunState
 from agent.memory.service import MemoryService
+from agent.record.deferred_calls import load_call_outcome
 from agent.record.failures import FailedAnswer, report_failure
 from agent.record.record import Record
 from agent.record.recorded_answers import RecordedAnswer
@@ -22,7 +27,7 @@ from agent.record.replies import RunCompletion, SendResult
 from agent.record.tallies import chat_subject, take_notice_of_day
 from agent.run.answers import only_repeats
 from agent.run.flow import EndReason
-from agent.run.message_sender import NOT_CONNECTED
+from agent.run.send_outcomes import NOT_CONNECTED
 from agent.run.task import RunResult
 from tools.log_limit import LogLimit
 
@@ -148,28 +153,45 @@ class RunEndings:
         )
 
     async def stop(self, run: MessageRun, spent: BudgetSpent) -> None:
-        """End a message for which a budget has nothing left. Once a day the chat is told so; what
-        nobody asks for ends silently."""
-        pending, persona, text, sent = run.pending, run.active.persona, "", None
-        has_spoken = run.sender.has_spoken
-        subject = chat_subject(run.message.chat, run.message.sender_id)
-        if not pending.is_later_result and await self.record.submit(take_notice_of_day, subject):
-            text = notice_text(notices.BUDGET, run.message.text, persona.language)
-            sent = await say_sentence(run, text)
+        """End a message for which too little of a budget is left. Once a day the chat is told so;
+        what nobody asks for ends silently, but for the outcome of an earlier call, which is told
+        without a model."""
+        pending, has_spoken = run.pending, run.sender.has_spoken
+        text = await self._words_without_model(run, spent)
+        sent = await say_sentence(run, text) if text else None
+        is_told = has_spoken or (pending.is_later_result and sent is not None)
+        state, detail = State.ANSWERED if is_told else State.SILENT, str(spent)
+        if is_told and sent is not None and sent.delivery.state == State.FAILED:
+            state, detail = State.FAILED, sent.delivery.error
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
                 run_state=RunState.FINISHED,
                 message_pk=pending.pk,
-                message_state=State.ANSWERED if has_spoken else State.SILENT,
-                reason="" if has_spoken or pending.is_later_result else MessageReason.BUDGET,
-                detail=str(spent),
+                message_state=state,
+                reason="" if is_told or pending.is_later_result else MessageReason.BUDGET,
+                detail=detail,
                 final_text=text,
                 notes=[*run.notes, str(spent)],
                 outcome=sent,
                 in_history=has_spoken and not pending.is_later_result,
             )
         )
+
+    async def _words_without_model(self, run: MessageRun, spent: BudgetSpent) -> str:
+        """What is said in a message for which no model may be asked; "" for nothing."""
+        pending, words, language = run.pending, run.message.text, run.active.persona.language
+        if run.active.later is not None:
+            if run.is_silenced:
+                run.notes.append(SILENCED)
+            if run.is_silenced or run.has_answered:
+                return ""
+            outcome = await self.record.submit(load_call_outcome, run.active.later.pk)
+            return outcome_sentence(outcome, language)
+        subject = chat_subject(run.message.chat, run.message.sender_id)
+        if pending.is_later_result or not await self.record.submit(take_notice_of_day, subject):
+            return ""
+        return shortage_sentence(spent.shortage, words, language)
 
     async def _make_up_for(self, run: MessageRun, refused: SendResult) -> None:
         """Say in one sentence, tried once, that the answer was refused."""

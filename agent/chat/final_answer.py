@@ -6,6 +6,7 @@ from itertools import chain
 
 from agent.domain.answer_mentions import split_mentions
 from agent.domain.answer_parts import split_answer
+from agent.domain.errors import pick_sentence
 from agent.domain.manners import Manners
 from agent.domain.persona import Persona
 from agent.domain.types import AnswerMessage, IncomingMessage, MessagePart
@@ -18,6 +19,32 @@ from agent.run.allowance import CUT
 ANONYMOUS = "80000000"
 #: Pictures in one message of an answer.
 MOST_PICTURES = 9
+#: What a person is told who decides over a waiting call, in Chinese and in English.
+DECIDED = {
+    ApprovalOutcome.APPROVED: (
+        "已批准 {code}，正在执行。",
+        "{code} is approved and being carried out.",
+    ),
+    ApprovalOutcome.REFUSED: ("已拒绝 {code}。", "{code} is refused."),
+    ApprovalOutcome.NOT_AN_OWNER: (
+        "只有机器人主人可以处理 {code}。",
+        "Only the bot's owners can decide over {code}.",
+    ),
+    ApprovalOutcome.NOT_SHOWN: (
+        "{code} 的参数没有全部显示在会话中，不能在这里批准。"
+        "请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。",
+        "Not all arguments of {code} were shown in the chat, so it cannot be approved here. "
+        "See all of them in the admin and decide there, or reply “refuse {code}” here.",
+    ),
+    ApprovalOutcome.INVALID: (
+        "{code} 的参数有误，仍在等待：\n{problem}",
+        "The arguments of {code} are not right; it still waits:\n{problem}",
+    ),
+    ApprovalOutcome.UNKNOWN: (
+        "没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。",
+        "No call {code} waits. It may have been decided before, or have expired.",
+    ),
+}
 
 
 def build_final_parts(
@@ -106,21 +133,8 @@ def _part(piece: AnswerPiece) -> MessagePart:
     return MessagePart("plain", text=piece.text)
 
 
-def approval_outcome_text(outcome: ApprovalOutcome, code: str, problem: str) -> str:
-    """The reply to the person who decided."""
-    match outcome:
-        case ApprovalOutcome.APPROVED:
-            return f"已批准 {code}，正在执行。"
-        case ApprovalOutcome.REFUSED:
-            return f"已拒绝 {code}。"
-        case ApprovalOutcome.NOT_AN_OWNER:
-            return f"只有机器人主人可以处理 {code}。"
-        case ApprovalOutcome.NOT_SHOWN:
-            return (
-                f"{code} 的参数没有全部显示在会话中，不能在这里批准。"
-                f"请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。"
-            )
-        case ApprovalOutcome.INVALID:
-            return f"{code} 的参数有误，仍在等待：\n{problem}"
-        case ApprovalOutcome.UNKNOWN:
-            return f"没有等待批准的调用 {code}，它可能已经处理过，或者已经过期。"
+def approval_outcome_text(
+    outcome: ApprovalOutcome, code: str, problem: str, language: str = ""
+) -> str:
+    """The reply to the person who decided, in ``language`` or else LANGUAGE_CODE."""
+    return pick_sentence(DECIDED[outcome], "", language).format(code=code, problem=problem)

@@ -93,7 +93,7 @@ def build_speech(message: IncomingMessage, media: MediaText) -> SpokenMessage:
         media.pictures,
         message.sender_role,
         message.chat.account,
-        message.header,
+        media.header or message.header,
         media.context,
     )
 

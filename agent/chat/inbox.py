@@ -34,7 +34,7 @@ from agent.record.recovery import (
     reclaim_messages,
     release_messages,
 )
-from agent.record.stops import StopRequest, stop_chats, stop_runs
+from agent.record.stops import StopChat, StopRequest, stop_chats, stop_runs
 from tools import metrics
 from tools.error_boundary import CapturedError, capture_error
 from tools.log_limit import LogLimit
@@ -110,14 +110,20 @@ class Inbox:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
 
-    async def stop(self, chat: ChatAddress, reason: MessageReason = MessageReason.STOPPED) -> bool:
-        """Stop the answer under way in ``chat``, in whatever process, for ``reason``; whether there
-        was one. What waits behind it is answered."""
+    async def stop(
+        self,
+        chat: ChatAddress,
+        asker: str | None = None,
+        reason: MessageReason = MessageReason.STOPPED,
+    ) -> bool:
+        """Stop the answer under way in ``chat``, in whatever process, to ``asker`` unless that is
+        None; whether there was one."""
         work = self._under_way.get(chat)
         if work is None or work.task is asyncio.current_task():
-            return await self.record.submit(stop_chats, (chat, reason))
-        await self._stop_work(work, reason)
-        return True
+            return await self.record.submit(stop_chats, StopChat(chat, reason, asker))
+        if is_stopped := asker is None or asker in work.askers:
+            await self._stop_work(work, reason)
+        return is_stopped
 
     async def let_go(self, chat: ChatAddress, pks: Collection[int], reason: MessageReason) -> None:
         """Stop the answer under way, if it is to one of these: their end is on record already."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from django.utils import timezone
+
 from agent.chat.merging import QueuedMessage
 from agent.domain.types import IncomingMessage
 from agent.record.recovery import PendingMessage
@@ -33,7 +35,7 @@ class MessageRun:
     def is_silenced(self) -> bool:
         """Whether it tells the outcome of an earlier call in a chat that was silenced, or taken
         over, meanwhile."""
-        silence = self.active.manners.silenced_by or self.active.taken_over_by
+        silence = self.active.manners.find_silence(timezone.now()) or self.active.taken_over_by
         return self.pending.is_later_result and bool(silence)
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent.domain.types import IncomingMessage
+from agent.domain.types import AccountSettings, IncomingMessage
 from agent.record.recovery import PendingMessage
 from agent.record.tallies import account_subject, person_subject
 from agent.run.services import RunServices
@@ -18,17 +18,19 @@ def build_spenders(pending: PendingMessage, persona: str) -> dict[str, Any]:
         "chat": chat.place,
         "person": person_subject(chat, sender),
         "is_owner": sender in pending.account.owners,
+        "is_outcome": pending.is_later_result,
         "persona": persona,
         "tool": "",
     }
 
 
 def build_tool_context(
-    message: IncomingMessage, owners: frozenset[str], services: RunServices
+    message: IncomingMessage, account: AccountSettings, services: RunServices
 ) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
     is_group = chat.kind == "group"
+    role = message.sender_role if account.believes_senders else ""
     return ToolExecutionContext(
         session_id=chat.address,
         stream_id=chat.address,
@@ -39,10 +41,11 @@ def build_tool_context(
         metadata={
             "account": chat.account,
             "message_id": message.message_id,
-            "owners": owners,
-            "sender_role": message.sender_role,
+            "owners": account.owners,
+            "sender_role": role,
         },
-        owners=owners,
-        sender_role=message.sender_role,
+        owners=account.owners,
+        sender_role=role,
+        believes_sender=account.believes_senders,
         services=services,
     )

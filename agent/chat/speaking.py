@@ -1,7 +1,6 @@
 """How an answer is said: in one message, in several, or as a merged forward."""
 
 import asyncio
-import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from agent.chat.final_answer import (
 )
 from agent.chat.message_run import MessageRun
 from agent.domain.failures import is_refused
-from agent.domain.manners import MOST_PART_CHARS, MarkdownStyle
+from agent.domain.manners import MarkdownStyle
 from agent.domain.states import MessageState
 from agent.markdown.answer_pieces import AnswerPiece, prepare_answer
 from agent.record.members import find_members
@@ -27,7 +26,7 @@ from agent.record.recorded_answers import RecordedAnswer
 from agent.record.replies import SendResult
 from agent.record.steps import NewStep
 from agent.run.allowance import MESSAGES
-from agent.run.message_sender import NOT_CONNECTED
+from agent.run.send_outcomes import NOT_CONNECTED
 
 State = MessageState
 
@@ -68,7 +67,7 @@ class Speaker:
     async def say_beside(self, run: MessageRun, text: str, call_pk: int) -> None:
         """Send what the model wrote beside its calls, the first of which is ``call_pk``."""
         pieces = await prepare_answer(text, run.active.manners.markdown)
-        for parts, words in split_pieces(pieces, part_limit(run)):
+        for parts, words in split_pieces(pieces, run.sender.part_limit):
             delivery = await run.sender.send(parts, words, tool_call_pk=call_pk)
             if delivery.state == State.FAILED:
                 break
@@ -92,7 +91,7 @@ class Speaker:
     async def _forward(
         self, run: MessageRun, text: str, pieces: Sequence[AnswerPiece], step: NewStep | None
     ) -> SpokenAnswer:
-        limit = part_limit(run)
+        limit = run.sender.part_limit
         nodes = split_pieces(pieces, limit)
         if len(nodes) > MOST_NODES:
             nodes = cut_messages(nodes, MOST_NODES, limit)
@@ -112,7 +111,7 @@ class Speaker:
         refused: SendResult | None = None,
     ) -> SpokenAnswer:
         """Send ``pieces`` as messages of the chat, as many as there need to be."""
-        limit, count = part_limit(run), MESSAGES - run.sender.allowance.messages
+        limit, count = run.sender.part_limit, MESSAGES - run.sender.allowance.messages
         messages = split_pieces(pieces, limit)
         if len(messages) > count:
             messages = cut_messages(messages, count, limit)
@@ -146,14 +145,6 @@ async def say_sentence(run: MessageRun, text: str) -> SendResult:
     parts = build_final_parts(run.message, text, run.active.persona, run.active.manners)
     sent = await run.sender.send_final(parts, text)
     return SendResult(sent.pk, sent.delivery, is_speech=False)
-
-
-def part_limit(run: MessageRun) -> int:
-    """Characters of one message in the chat of ``run``."""
-    if run.sender.takes_any_length:
-        return sys.maxsize
-    room = min(run.active.manners.part_chars, MOST_PART_CHARS)
-    return room - 1 if run.message.chat.kind == "group" else room  # a space stands behind an at
 
 
 def is_blank(text: str) -> bool:

@@ -40,6 +40,11 @@ class AnswerUnderWay:
         """Those of all its messages."""
         return {one.pk for job in self.group for one in (job, *job.earlier)}
 
+    @property
+    def askers(self) -> set[str]:
+        """Who is answered."""
+        return {one.pending.message.sender_id for one in self.group}
+
     async def stop(self, reason: MessageReason) -> bool:
         """Cancel what the task does now; True once that has ended, False if it does not end in
         time, or has ended without an end on record: then the task waits to try again."""

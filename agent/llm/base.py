@@ -96,6 +96,8 @@ class LLMRequest:
     messages: list[ChatMessage]
     tools: list[dict[str, Any]] = field(default_factory=list)
     begin: int = 1
+    was_asked: bool = False
+    """Whether a process that was killed asked the same, and could not put down what it cost."""
 
 
 class LLMClient(Protocol):

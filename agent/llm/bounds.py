@@ -48,8 +48,12 @@ async def limit_response(response: httpx2.Response) -> None:
 def _limit(response: httpx2.Response) -> int:
     if not response.is_success:
         return ERROR_LIMIT
-    kind = response.headers.get("content-type", "")
-    return STREAM_LIMIT if kind.lower().startswith("text/event-stream") else ANSWER_LIMIT
+    return STREAM_LIMIT if comes_in_events(response) else ANSWER_LIMIT
+
+
+def comes_in_events(response: httpx2.Response) -> bool:
+    """Whether ``response`` says that it comes in events; some do although nobody asked for them."""
+    return response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
 def _promised(response: httpx2.Response) -> int:

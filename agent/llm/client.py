@@ -53,6 +53,8 @@ class OpenAIClient:
     async def complete(self, request: LLMRequest, *, is_last: bool = True) -> LLMResponse:
         """As :meth:`agent.llm.base.LLMClient.complete`. With ``is_last`` false another endpoint
         can be asked, so that it is not worth while to wait for this one."""
+        if request.was_asked:
+            self._count(Usage(input=estimate_tokens(request, "")))
         patience = self._patience(is_last)
         call = _Call(request, self._former.refuses)
         try:

@@ -16,6 +16,7 @@ from agent.llm.speakers import CALL_KEYS, FUNCTION_KEYS, SPEAKER
 from agent.llm.text_calls import parse_text_calls
 from agent.llm.thoughts import split_thoughts
 from agent.llm.usage import Usage, read_usage
+from tools.text.fences import neutralize_json, neutralize_marks
 
 UNNAMED = "unnamed_call"
 """Stands for the name that a call lacks: endpoints refuse a request in which one has none."""
@@ -119,7 +120,12 @@ def _response(
         echoed = calling_message(calls, text)
     else:
         private = {SPEAKER: speaker} if beside else {}
-        echoed = {"role": "assistant", "content": text, **beside, **private}
+        echoed = {
+            "role": "assistant",
+            "content": neutralize_marks(text),
+            **_harmless(beside),
+            **private,
+        }
     return LLMResponse(text, calls, echoed, recorded_message=message, reasoning=reasoning)
 
 
@@ -265,11 +271,11 @@ def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[st
             "id": call.call_id,
             "type": "function",
             "function": {
-                "name": call.name,
-                "arguments": call.arguments if _is_object(call.arguments) else "{}",
-                **(call.extras.function if call.extras else {}),
+                "name": neutralize_marks(call.name),
+                "arguments": _echoed_arguments(call.arguments),
+                **_harmless(call.extras.function if call.extras else {}),
             },
-            **(call.extras.call if call.extras else {}),
+            **_harmless(call.extras.call if call.extras else {}),
         }
         for call in calls
     ]
@@ -279,18 +285,40 @@ def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[st
     private = {SPEAKER: first.speaker} if has_extras else {}
     return {
         "role": "assistant",
-        "content": text or None,
-        **first.message,
+        "content": neutralize_marks(text) or None,
+        **_harmless(first.message),
         "tool_calls": echoed,
         **private,
     }
 
 
-def _is_object(text: str) -> bool:
+def _echoed_arguments(text: str) -> str:
+    """The JSON text of a call's arguments, in which nothing ends a turn once a template reads it;
+    an empty object for what is none."""
     try:
-        return isinstance(json.loads(text), dict)
+        arguments = json.loads(text)
+        plain = neutralize_json(arguments)
     except (ValueError, RecursionError):
-        return False
+        return "{}"
+    if not isinstance(arguments, dict):
+        return "{}"
+    return text if plain == arguments else json.dumps(plain, ensure_ascii=False)
+
+
+def _harmless(said: Any, depth: int = 32) -> Any:
+    """What a model said beside its words, without marks and signs of turns, and no deeper than
+    ``depth``. What is signed stays as it is: who signed it takes nothing else back."""
+    if isinstance(said, str):
+        return neutralize_marks(said)
+    if not isinstance(said, dict | list):
+        return said
+    if not depth:
+        return None
+    if isinstance(said, list):
+        return [_harmless(one, depth - 1) for one in said]
+    if any("signature" in key and value for key, value in said.items()):
+        return said
+    return {key: _harmless(value, depth - 1) for key, value in said.items()}
 
 
 #: Characters of a refusal's own text that are kept with the reason.

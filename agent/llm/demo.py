@@ -9,12 +9,12 @@ import json
 import re
 from typing import Any
 
+from agent.domain.errors import HAN, PLACEHOLDER
 from agent.llm.base import LLMRequest, LLMResponse, ToolCallRequest
 from agent.llm.messages import content_text, strip_frame
 
 #: Characters of a message that are read: patterns take the square of them.
 READ_CHARS = 200
-HAN = re.compile(r"[\u3400-\u9fff]")
 TOOL_NAMES = {"city": "get_weather", "game": "get_game_version"}
 PATTERNS = [
     (
@@ -86,7 +86,7 @@ def _question(request: LLMRequest) -> str:
 
 
 def _language(text: str) -> str:
-    return "zh" if HAN.search(text) or not text else "en"
+    return "zh" if HAN.search(PLACEHOLDER.sub("", text)) or not text else "en"
 
 
 def _wanted_call(text: str, offered: set[str]) -> tuple[str, dict[str, str]] | None:

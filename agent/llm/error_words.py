@@ -8,6 +8,8 @@ import re
 
 from django.utils.translation import gettext as _
 
+from agent.domain.budgets import name_budget, parse_shortage
+from agent.domain.errors import THEN
 from agent.llm.fault_words import (
     CERTIFICATE,
     FAKE_PROXY,
@@ -41,18 +43,28 @@ _SHAPES = (
     ),
 )
 _KNOWN = tuple((re.compile(pattern, re.DOTALL), name) for pattern, name in _SHAPES)
-_BUDGET = re.compile(r"the budget “(.*)” is used up", re.DOTALL)
 _SILENT = re.compile(r"the model answered with nothing")
 
 
 def explain_model_error(raw: str) -> ErrorWords | None:
-    """The words for ``raw``; None where it is none of a model call that is known."""
-    if found := _BUDGET.search(raw):
-        return ErrorWords(
-            _("The budget “%s” is used up.") % found[1],
-            _("Raise it under “Budgets”, or wait until its time is over."),
-            raw,
-        )
+    """The words for ``raw``; None where it is none of a model call that is known. Of endpoints that
+    were asked one after the other, the cause of the first one stands first."""
+    first, *later = raw.split(THEN)
+    if not later:
+        return _explain_one(raw)
+    told = _explain_one(first) or ErrorWords(first)
+    following = [found.sentence if (found := _explain_one(one)) else one for one in later]
+    others = " ".join(one for one in dict.fromkeys(following) if one != told.sentence)
+    sentence = told.sentence
+    if others:
+        words = {"first": sentence, "others": others}
+        sentence = _("%(first)s Endpoints asked after it: %(others)s") % words
+    return ErrorWords(sentence, told.advice, raw)
+
+
+def _explain_one(raw: str) -> ErrorWords | None:
+    if told := _explain_shortage(raw):
+        return told
     if name := _name(raw):
         return _told(name, raw)
     if _SILENT.search(raw):
@@ -64,6 +76,19 @@ def explain_model_error(raw: str) -> ErrorWords | None:
     if "the endpoint cannot be reached" in raw:
         return explain_network_error(raw) or _told(RefusalKind.DOWN, raw)
     return None
+
+
+def _explain_shortage(raw: str) -> ErrorWords | None:
+    found = parse_shortage(raw)
+    if found is None:
+        return None
+    name, shortage = found
+    text = _("The budget “%(name)s” did not allow it.")
+    if shortage is not None:
+        text = _("The budget “%(name)s” did not allow it: %(shortage)s.")
+    words = {"name": name_budget(name), "shortage": shortage.words if shortage else ""}
+    advice = _("Raise it under “Budgets”, or wait until its time is over.")
+    return ErrorWords(text % words, advice, raw)
 
 
 def _name(raw: str) -> str:

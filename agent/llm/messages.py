@@ -12,9 +12,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from agent.llm.images import picture_part
+from tools.local_time import find_zone
 from tools.text import fences
 
 ChatMessage = dict[str, Any]
@@ -40,9 +42,10 @@ class SpokenMessage:
     bot: str = ""
     """The number of the account that it was said to."""
     header: Mapping[str, Any] | None = None
-    """``chat_name`` and ``mentions`` of a group's message, as they were recorded with it. Without a
-    header the frame has no role and no bot either: so a message of an earlier version keeps its
-    frame."""
+    """``chat_name`` and ``mentions`` of a group's message, and the ``zone`` of its time where that
+    was not the machine's, as they were recorded with it. Without a header the frame has no role
+    and no bot either: so a message of an earlier version keeps its frame. A private one has neither
+    in any case."""
     context: str = ""
     """The fenced words of what it quotes and forwards, as they follow its own."""
 
@@ -51,16 +54,17 @@ def build_speaker_frame(speech: SpokenMessage) -> str:
     """The one-line header that goes before the words."""
     header = speech.header or {}
     mentions = header.get("mentions") or ()
-    at = speech.happened_at
+    at, zone = speech.happened_at, find_zone(header.get("zone") or settings.MACHINE_TIME_ZONE)
+    is_private = speech.chat.startswith("private:")
     return _frame(
         speech.sender_id,
         speech.sender_name,
-        None if speech.header is None else speech.sender_role,
+        None if speech.header is None or is_private else speech.sender_role,
         speech.chat,
         header.get("chat_name") or "",
         speech.bot,
         speech.message_id,
-        "" if at is None else timezone.localtime(at).strftime("%Y-%m-%d %H:%M"),
+        "" if at is None else timezone.localtime(at, zone).strftime("%Y-%m-%d %H:%M"),
         tuple((one["user_id"], one.get("name", "")) for one in mentions),
     )
 

@@ -40,6 +40,8 @@ class SpendScope:
     """The tool that is being called."""
     is_owner: bool = False
     """Whether the person is an owner of the account."""
+    is_outcome: bool = False
+    """Whether they tell the outcome of an earlier call, for which budgets have a reserve."""
 
 
 scope: ContextVar[SpendScope] = ContextVar("scope", default=SpendScope())  # noqa: B039 - frozen

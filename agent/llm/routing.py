@@ -44,7 +44,7 @@ class Route(Protocol):
 class Call(Generic[R]):
     """What is asked of an endpoint. ``ask`` gets its client, and whether no other one follows;
     ``count_tokens`` tells input and output that are held against budgets. ``may_be_cheaper``:
-    where a budget is used up, the endpoint that its row names may answer."""
+    where a budget does not allow it, the endpoint that its row names may answer."""
 
     ask: Callable[[EndpointClient, bool], Awaitable[R]]
     count_tokens: Callable[[Endpoint], tuple[int, int]]
@@ -171,8 +171,12 @@ class RoutedModel:
             seeing = tuple(one for one in endpoints if Ability.SEE in one.abilities)
             endpoints = seeing or endpoints
 
+        once = replace(request, was_asked=False) if request.was_asked else request
+
         async def ask(client: EndpointClient, is_last: bool) -> LLMResponse:
-            response = await client.complete(request, is_last=is_last)
+            nonlocal request
+            asked, request = request, once  # the first one alone was asked before
+            response = await client.complete(asked, is_last=is_last)
             if not is_last and _is_filtered(response):
                 error = LLMError("the answer was kept back by a content filter")
                 error.kind = RefusalKind.CONTENT_FILTER

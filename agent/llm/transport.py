@@ -19,7 +19,7 @@ from openai import DefaultAioHttpClient
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.api_keys import KeyRing, SecretMask, check_headers
-from agent.llm.bounds import limit_response
+from agent.llm.bounds import comes_in_events, limit_response
 from agent.llm.failures import FailedTry, lost_try, refused_try
 from agent.llm.notices import EndpointNotices
 from agent.llm.pacing import Pacer
@@ -180,7 +180,7 @@ class _Asking:
                 await response.aread()
                 raise refused_try(response, response.text)
             self._may_cost = True
-            if self._is_streamed:
+            if self._is_streamed or comes_in_events(response):
                 return await read_streamed(response, self._endpoint.piece_seconds)
             return await read_json(response)
         finally:

@@ -35,6 +35,7 @@ class DeferredCalls:
         session_pk: int,
         owners: frozenset[str],
         can_see: bool,
+        language: str = "",
     ) -> None:
         self._journal = journal
         self._jobs = jobs
@@ -42,6 +43,7 @@ class DeferredCalls:
         self._session_pk = session_pk
         self._owners = owners
         self._can_see = can_see
+        self._language = language
 
     async def ask_owners(
         self, invocation: ToolInvocation, refusal: ToolExecutionResult
@@ -59,7 +61,7 @@ class DeferredCalls:
             )
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
-        text = build_approval_question(name, arguments, asked.code)
+        text = build_approval_question(name, arguments, asked.code, language=self._language)
         await self._speaker.send(
             self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False
         )

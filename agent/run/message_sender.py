@@ -1,15 +1,10 @@
 """Saying something in the chat of one run, and nowhere else."""
 
-import asyncio
-import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
-from typing import Any, TypeVar
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
-from django.utils.translation import gettext_noop
-
-from agent.domain.errors import MediaError
+from agent.domain.manners import MOST_PART_CHARS
 from agent.domain.states import MessageState
 from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart, Outbox
 from agent.record.recorded_answers import RecordedMessage
@@ -19,56 +14,11 @@ from agent.record.sessions import OpenedChat
 from agent.record.steps import NewStep
 from agent.run.allowance import SendAllowance
 from agent.run.chat_floors import ChatFloors
-from tools import metrics
-from tools.registry.time_limits import pause_timeouts
-from tools.time_limits import TIME_LIMITS
+from agent.run.courier import Courier, Outgoing, Segments
+from agent.run.echoes import new_echo
+from agent.run.send_outcomes import NOT_SENT, PART_REFUSED
 
 State = MessageState
-
-#: How long a final answer waits for a client that is not connected, in seconds.
-ANSWER_PATIENCE = 300.0
-#: How long a message sent by a tool waits for it: within the tool's own time limit.
-TOOL_PATIENCE = TIME_LIMITS.tool_message
-#: Pause before looking up again where an account is connected, if it was not there, in seconds.
-MOVE_SECONDS = 0.2
-
-NOT_CONNECTED = Delivery(State.FAILED, error=gettext_noop("the account is not connected"))
-ASLEEP = Delivery(
-    State.PENDING, error=gettext_noop("this process was asleep when it was to be written")
-)
-NOT_SENT = Delivery(State.FAILED, error=gettext_noop("the run ended before it was sent"))
-PART_REFUSED = Delivery(
-    State.FAILED, error=gettext_noop("an earlier part of the answer could not be sent")
-)
-NO_FLOOR = Delivery(
-    State.PENDING, error=gettext_noop("an answer in several messages was being sent")
-)
-CUT_OFF = Delivery(State.UNKNOWN, error=gettext_noop("the run ended before the client answered"))
-
-
-def echo_source() -> Callable[[], str]:
-    """Echoes that no other process has used or will use: clients answer old calls on new
-    sockets."""
-    prefix, numbers = uuid.uuid4().hex[:12], count(1)
-    return lambda: f"{prefix}-{next(numbers)}"
-
-
-new_echo = echo_source()
-
-R = TypeVar("R")
-Segments = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Outgoing:
-    """A message on record, about to be handed to the outbox."""
-
-    pk: int
-    segments: Segments
-    echo: str
-    is_answer: bool = True
-    is_part: bool = False
-    """Whether it is one of several that have the floor of their chat."""
 
 
 class MessageSender:
@@ -87,9 +37,10 @@ class MessageSender:
         session_pk: int,
         temp_group_id: str = "",
         sends_per_minute: int | None = None,
+        part_chars: int = MOST_PART_CHARS,
         floors: ChatFloors | None = None,
     ) -> None:
-        """``sends_per_minute`` is that of the chat's manners."""
+        """``sends_per_minute`` and ``part_chars`` are those of the chat's manners."""
         self.chat = chat
         self.session_pk = session_pk
         self.has_spoken = False
@@ -103,12 +54,22 @@ class MessageSender:
         self._outbox = outbox
         self._temp_group_id = temp_group_id
         self._sends_per_minute = sends_per_minute
+        self._part_chars = part_chars
         self._floors = floors or ChatFloors()
+        self._courier = Courier(journal, outbox, chat, self._floors, temp_group_id)
 
     @property
     def takes_any_length(self) -> bool:
         """Whether an answer of any length is one message here."""
         return self._outbox.takes_any_length
+
+    @property
+    def part_limit(self) -> int:
+        """Characters of one message here."""
+        if self.takes_any_length:
+            return sys.maxsize
+        room = min(self._part_chars, MOST_PART_CHARS)
+        return room - 1 if self.chat.kind == "group" else room  # a space stands behind an at
 
     def elsewhere(self, chat: ChatAddress, opened: OpenedChat) -> "MessageSender":
         """Sends to another chat for the same run, which may say no more because of it. What is said
@@ -119,6 +80,7 @@ class MessageSender:
             chat,
             session_pk=opened.session_pk,
             sends_per_minute=opened.sends_per_minute,
+            part_chars=opened.part_chars,
             floors=self._floors,
         )
         other.allowance = self.allowance
@@ -138,6 +100,41 @@ class MessageSender:
         if is_counted and outcome.delivery.state != State.FAILED:
             self.said.append(text)
         return outcome.delivery
+
+    async def send_each(
+        self, messages: Sequence[AnswerMessage], *, tool_call_pk: int
+    ) -> AsyncGenerator[Delivery, None]:
+        """Send ``messages`` for a tool, one after the other as the parts of an answer; the outcome
+        of each that was tried, the last of them of the first that could not be sent.
+
+        Several are on record before the first is written. What is left when it is cancelled is not
+        sent.
+        """
+        if len(messages) == 1:
+            yield await self.send(*messages[0], tool_call_pk=tool_call_pk)
+            return
+        if refusal := self.allowance.take("".join(one.text for one in messages), len(messages)):
+            yield Delivery(State.FAILED, error=refusal)
+            return
+        async with self._floors.hold(self.chat):
+            turn = self._next_turn()
+            is_now = not turn and self._outbox.is_connected(self.chat)
+            left = await self._plan(messages, is_now=is_now, tool_call_pk=tool_call_pk)
+            try:
+                for message in messages:
+                    sent = await self._pass_on(left.pop(0), is_written=is_now, turn=turn)
+                    self.journal.settle(sent)
+                    if sent.delivery.state == State.FAILED:
+                        self.give_up([one.pk for one in left])
+                        left = []
+                        yield sent.delivery
+                        return
+                    self.said.append(message.text)
+                    yield sent.delivery
+                    turn, is_now = self._next_turn() if left else 0.0, False
+            finally:
+                for one in left:
+                    self.journal.settle(SendResult(one.pk, NOT_SENT))
 
     async def send_final(
         self, parts: Sequence[MessagePart], text: str, step: NewStep | None = None
@@ -171,37 +168,50 @@ class MessageSender:
         async with self._floors.hold(self.chat):
             turn = self._next_turn()
             is_now = not turn and self._outbox.is_connected(self.chat)
-            planned = [
-                self._planned(
-                    self._outbox.compose(message.parts),
-                    message.text,
-                    state=State.SENT if is_now and number == 1 else State.PENDING,
-                    echo=new_echo() if number == 1 else None,
-                    part=number,
-                    step=step if number == 1 else None,
-                )
-                for number, message in enumerate(messages, 1)
-            ]
-            plan = AnswerPlan(self.journal.claim.run_pk, text, planned, refused)
-            pks = await self._on_record(self.journal.plan_answer(plan), is_answer=True)
-            return await self._pass_on_parts(
-                [
-                    _Outgoing(pk, one.segments, one.echo or new_echo(), is_part=True)
-                    for pk, one in zip(pks, planned, strict=True)
-                ],
-                is_written=is_now,
-                turn=turn,
+            parts = await self._plan(messages, text, step, is_now=is_now, refused=refused)
+            return await self._pass_on_parts(parts, is_written=is_now, turn=turn)
+
+    async def _plan(
+        self,
+        messages: Sequence[AnswerMessage],
+        text: str | None = None,
+        step: NewStep | None = None,
+        *,
+        is_now: bool,
+        refused: SendResult | None = None,
+        tool_call_pk: int | None = None,
+    ) -> list[Outgoing]:
+        """Put ``messages`` on record: as the answer ``text`` of the run, or as what a tool sends.
+        ``is_now``: the first is written at once."""
+        is_answer = tool_call_pk is None
+        planned = [
+            self._planned(
+                self._outbox.compose(message.parts),
+                message.text,
+                state=State.SENT if is_now and number == 1 else State.PENDING,
+                echo=new_echo() if number == 1 else None,
+                part=number if is_answer else None,
+                step=step if number == 1 else None,
+                tool_call_pk=tool_call_pk,
             )
+            for number, message in enumerate(messages, 1)
+        ]
+        plan = AnswerPlan(self.journal.claim.run_pk, text, planned, refused)
+        pks = await self._courier.on_record(self.journal.plan_answer(plan), is_answer=is_answer)
+        return [
+            Outgoing(pk, one.segments, one.echo or new_echo(), is_answer, is_part=True)
+            for pk, one in zip(pks, planned, strict=True)
+        ]
 
     async def resend(self, messages: Sequence[RecordedMessage]) -> SendResult:
         """Send what an earlier process had recorded of an answer, and certainly not sent."""
         if len(messages) == 1:
             (one,) = messages
-            message = _Outgoing(one.pk, one.segments, new_echo())
+            message = Outgoing(one.pk, one.segments, new_echo())
             return await self._pass_on(message, turn=self._next_turn())
         async with self._floors.hold(self.chat):
             return await self._pass_on_parts(
-                [_Outgoing(one.pk, one.segments, new_echo(), is_part=True) for one in messages],
+                [Outgoing(one.pk, one.segments, new_echo(), is_part=True) for one in messages],
                 turn=self._next_turn(),
             )
 
@@ -236,8 +246,8 @@ class MessageSender:
             part=part,
         )
         is_answer = tool_call_pk is None
-        pk = await self._on_record(self.journal.add_reply(planned), is_answer=is_answer)
-        message = _Outgoing(pk, segments, planned.echo or new_echo(), is_answer)
+        pk = await self._courier.on_record(self.journal.add_reply(planned), is_answer=is_answer)
+        message = Outgoing(pk, segments, planned.echo or new_echo(), is_answer)
         return await self._pass_on(message, is_written=is_now, turn=turn)
 
     def _planned(self, segments: Segments, text: str, **fields: Any) -> OutgoingMessage:
@@ -250,56 +260,18 @@ class MessageSender:
             **fields,
         )
 
-    async def _on_record(self, written: "asyncio.Future[R]", *, is_answer: bool) -> R:
-        """What is on record as sent from now on: the key of the message, or of the first of an
-        answer's. When cancelled, the record is set right before the run is given back."""
-        try:
-            return await asyncio.shield(written)
-        except asyncio.CancelledError:
-            written.add_done_callback(lambda future: self._take_back(future, is_answer=is_answer))
-            await asyncio.wait([written])
-            raise
-
-    def _take_back(self, written: "asyncio.Future[Any]", *, is_answer: bool) -> None:
-        """What is on record as sent, and was cancelled before it was written: an answer is still to
-        be given."""
-        if not written.cancelled() and written.exception() is None:
-            pk = written.result()
-            delivery = Delivery(State.PENDING) if is_answer else NOT_SENT
-            first = pk[0] if isinstance(pk, list) else pk
-            self.journal.settle(SendResult(first, delivery, is_speech=False))
-
     def _next_turn(self) -> float:
         return self._outbox.next_turn(self.chat, self._sends_per_minute)
 
-    async def _await_turn(self, message: _Outgoing, seconds: float) -> None:
-        """Wait for the turn of a pending message; no time limit of the run or the tool runs
-        meanwhile. When cancelled, an answer stays pending."""
-        try:
-            with pause_timeouts():
-                await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
-            if not message.is_answer:
-                self.journal.settle(SendResult(message.pk, NOT_SENT))
-            raise
-
-    async def _wait(self, message: _Outgoing, end: float, *, was_there: bool) -> bool:
-        """Wait for the account, and for the floor. When cancelled, an answer stays pending; what a
-        tool wanted to say comes too late."""
-        try:
-            if was_there:
-                await asyncio.sleep(MOVE_SECONDS)
-            if not message.is_part:
-                await self._floors.wait_free(self.chat)
-            seconds = end - asyncio.get_running_loop().time()
-            return await self._outbox.wait_connected(self.chat, seconds)
-        except asyncio.CancelledError:
-            if not message.is_answer:
-                self.journal.settle(SendResult(message.pk, NOT_CONNECTED))
-            raise
+    async def _pass_on(
+        self, message: Outgoing, *, turn: float, is_written: bool = False
+    ) -> SendResult:
+        sent = await self._courier.pass_on(message, turn=turn, is_written=is_written)
+        self.has_spoken |= sent.delivery.state != State.FAILED
+        return sent
 
     async def _pass_on_parts(
-        self, parts: Sequence[_Outgoing], *, turn: float, is_written: bool = False
+        self, parts: Sequence[Outgoing], *, turn: float, is_written: bool = False
     ) -> SendResult:
         """Hand the messages of one answer on, each after the one before; after one that could not
         be sent no other is. The result is that of the last one that was tried."""
@@ -314,76 +286,3 @@ class MessageSender:
             if left:
                 self.journal.settle(sent)
         return sent
-
-    async def _pass_on(
-        self, message: _Outgoing, *, turn: float, is_written: bool = False
-    ) -> SendResult:
-        """Hand a recorded message to the outbox. ``is_written``: the record says ``sent`` already;
-        otherwise it waits ``turn`` seconds first.
-
-        A message that was certainly not written, because the account disconnected at that moment,
-        or an answer in several messages began, waits for it.
-        """
-        if turn:
-            await self._await_turn(message, turn)
-        patience = ANSWER_PATIENCE if message.is_answer else TOOL_PATIENCE
-        end = asyncio.get_running_loop().time() + patience
-        pk, delivery = message.pk, Delivery(State.PENDING)
-        if is_written:
-            delivery = await self._deliver(message)
-        while delivery.state == State.PENDING:
-            if is_written:
-                self.journal.settle(SendResult(pk, delivery, is_speech=False))
-            if not await self._wait(message, end, was_there=is_written):
-                return SendResult(pk, NOT_CONNECTED)
-            if is_written:
-                message = replace(message, echo=new_echo())
-            is_written = True
-            marked = self.journal.mark_sent(pk, message.echo)
-            await self._on_record(marked, is_answer=message.is_answer)
-            delivery = await self._deliver(message)
-        if delivery.fallback is not None:
-            delivery = await self._try_again(message, delivery)
-        self.has_spoken |= delivery.state != State.FAILED
-        return SendResult(pk, delivery)
-
-    async def _deliver(self, message: _Outgoing) -> Delivery:
-        if self.journal.record.is_lease_over:
-            return ASLEEP
-        if not message.is_part and self._floors.is_held(self.chat):
-            return NO_FLOOR
-        try:
-            delivery = await self._outbox.deliver(
-                self.chat, message.segments, echo=message.echo, temp_group_id=self._temp_group_id
-            )
-        except asyncio.CancelledError:
-            self.journal.settle(SendResult(message.pk, CUT_OFF))
-            raise
-        metrics.SENDS.labels(delivery.state.value).inc()
-        return delivery
-
-    async def _try_again(self, message: _Outgoing, refused: Delivery) -> Delivery:
-        """Resend, once, a message that was certainly not sent, in another form and under its own
-        echo.
-
-        The record keeps the form it had. When cancelled before it is written again, it stays
-        refused.
-        """
-        if refused.fallback is None:
-            return refused
-        echo = new_echo()
-        try:
-            segments = await refused.fallback()
-            if not message.is_part:
-                await self._floors.wait_free(self.chat)
-            await self.journal.mark_sent(message.pk, echo)
-        except MediaError as error:
-            return Delivery(State.FAILED, error=f"{refused.error}; {error}")
-        except asyncio.CancelledError:
-            self.journal.settle(SendResult(message.pk, refused))
-            raise
-        second = await self._deliver(replace(message, segments=segments, echo=echo))
-        if second.state == State.PENDING:
-            return Delivery(State.FAILED, error=f"{refused.error}; {second.error}")
-        said = f"{refused.error}; {refused.fallback_form}: {second.error or second.state.value}"
-        return replace(second, error=said, fallback=None)

@@ -46,7 +46,8 @@ async def call_model(
         None,
         phase=phase,
     )
-    request = LLMRequest(progress.messages, definitions, progress.begin)
+    was_asked = _was_under_way(task, progress.number)
+    request = LLMRequest(progress.messages, definitions, progress.begin, was_asked)
     try:
         response = await observed_model_call(model, request)
     except LLMError as error:
@@ -57,6 +58,15 @@ async def call_model(
     progress.output_tokens += response.output_tokens
     answered = _answered(step, response, task.context.user_id, elapsed_ms(started))
     return response, replace(answered, sent=_recorded_sent(response.sent, progress.messages))
+
+
+def _was_under_way(task: RunRequest, number: int) -> bool:
+    """Whether an earlier process was killed while it asked the model for the step ``number``: the
+    one after those on record, all calls of which have an outcome."""
+    if not task.was_cut_off or number != len(task.steps) + 1:
+        return False
+    last = task.steps[-1] if task.steps else None
+    return last is None or (last.response is not None and all(call.result for call in last.calls))
 
 
 def _failed(

@@ -110,18 +110,20 @@ async def observed_tool_call(
     """What ``work``, a call of the tool ``name``, comes to."""
     about = {
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": name,
         "gen_ai.tool.call.id": call_id,
         "gen_ai.tool.type": "function",
     }
     started = time.monotonic()
-    with open_span(f"execute_tool {name}", about) as span:
+    with open_span("execute_tool", about) as span:
         result = await work
         refusal = result.metadata.get("refusal")
         outcome = str(refusal or ("succeeded" if result.success else "failed"))
         if not result.success:
             fail_span(span, outcome)
-    # Models write any name: of tools that are not there, all are one.
-    known = "" if refusal == RefusalReason.UNKNOWN else name
+        # Models write any name: of tools that are not there, all are one.
+        known = "" if refusal == RefusalReason.UNKNOWN else name
+        if known and span.is_recording():
+            span.update_name(f"execute_tool {known}")
+            span.set_attribute("gen_ai.tool.name", known)
     metrics.TOOL_CALLS.labels(known, outcome).observe(time.monotonic() - started)
     return result

@@ -49,6 +49,8 @@ class RunRequest:
     """Whether the model takes pictures."""
     steps: list[RecordedStep] = field(default_factory=list)
     """What an earlier process recorded of this run; its requests replace ``messages``."""
+    was_cut_off: bool = False
+    """Whether the earlier process was killed: what its last model call cost is not on record."""
     later: DeferredCall | None = None
     """An earlier run's call: the model is shown it with its outcome, after ``messages``."""
     watch: Callable[[ToolCallRequest, ToolExecutionResult], None] | None = None

@@ -12,7 +12,7 @@ from agent.record.steps import CallOutcome
 from agent.run.flow import FENCED, PROVIDER_NAME
 from tools.contract import ToolContentItem, ToolExecutionResult, is_picture
 from tools.refusals import CallVerdict, RefusalReason
-from tools.text.fences import neutralize_content, neutralize_material
+from tools.text.fences import neutralize_content, neutralize_marks
 from tools.text.storable import make_storable
 
 #: What stands for a result that has nothing to say.
@@ -34,7 +34,7 @@ def result_text(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> 
         result.metadata.get("provider_name") == PROVIDER_NAME
         and result.metadata.get(FENCED) is True
     )
-    return text if is_own else neutralize_material(text)
+    return text if is_own else neutralize_marks(text)
 
 
 def _told(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
@@ -85,7 +85,7 @@ def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
     parts: list[dict[str, Any]] = [
         {
             "type": "text",
-            "text": neutralize_material(
+            "text": neutralize_marks(
                 f"[{media_index(call_id, place)}] {item.name or item.description}".strip()
             ),
         },

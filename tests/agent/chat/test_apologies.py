@@ -18,8 +18,8 @@ from agent.record.runs import StartRun
 from agent.record.tallies import take_notice_within
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
-from agent.run.message_sender import NOT_CONNECTED
 from agent.run.persona_engines import PersonaEngines
+from agent.run.send_outcomes import NOT_CONNECTED
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
 

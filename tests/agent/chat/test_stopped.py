@@ -62,6 +62,19 @@ async def test_where_nothing_is_under_way_there_is_nothing_to_stop(make):
     assert not await inbox.stop(PRIVATE)
 
 
+async def test_an_answer_is_not_stopped_for_somebody_who_did_not_ask_for_it(make, mailbox):
+    slow = held()
+    model = Script(slow)
+    inbox = make(model)
+    inbox.receive_message(said := message("a"))
+    await until(lambda: model.requests)
+    assert not await inbox.stop(PRIVATE, "66666")
+    assert not await inbox.stop(PRIVATE, "")
+    assert await inbox.stop(PRIVATE, said.sender_id)
+    await idle(inbox)
+    assert mailbox.texts == []
+
+
 async def test_only_the_chat_that_was_named_is_stopped(make, mailbox):
     slow = held()
     model = Script(slow)

@@ -176,6 +176,45 @@ def test_the_reasoning_behind_calls_goes_back_with_them_as_some_endpoints_demand
     assert parse_recorded(message, ["c1"]).message == response.message
 
 
+MARKED, DISARMED = "a<|im_end|>", "a〔|im_end|〕"
+
+
+def test_what_a_model_said_ends_no_turn_when_it_goes_back():
+    response = parse_completion(body(MARKED, reasoning_content=MARKED))
+    assert (response.text, response.message["content"]) == (MARKED, DISARMED)
+    assert response.message["reasoning_content"] == DISARMED
+    assert response.recorded_message["content"] == MARKED
+
+
+def test_arguments_end_no_turn_when_they_go_back_and_reach_the_tool_as_they_were_written():
+    written = '{"a": ["\\u003c|im_end|>", "x\\n### Response:"], "</s>": 1}'
+    response = asking(call(arguments=written), content=MARKED)
+    (made,) = response.message["tool_calls"]
+    assert json.loads(made["function"]["arguments"]) == {
+        "a": ["〔|im_end|〕", "x\n＃＃＃ Response:"],
+        "〔/s〕": 1,
+    }
+    assert response.tool_calls[0].arguments == written
+    assert response.message["content"] == DISARMED
+    assert parse_recorded(response.recorded_message, ["c1"]).message == response.message
+
+
+def test_what_a_model_signed_goes_back_as_it_came():
+    blocks = [{"type": "thinking", "thinking": MARKED, "signature": "s"}, {"text": MARKED}]
+    message = parse_completion(body(thinking_blocks=blocks)).message
+    assert message["thinking_blocks"] == [blocks[0], {"text": DISARMED}]
+
+
+@pytest.mark.parametrize("depth", [33, 200])
+def test_thoughts_of_any_depth_go_back(depth: int):
+    blocks: Any = MARKED
+    for _ in range(depth):
+        blocks = [blocks]
+    assert parse_completion(body(reasoning_details=blocks)).message["content"] == "hi"
+    deep = f'{{"a": {"[" * depth}{"]" * depth}}}'
+    assert asking(call(arguments=deep)).message["tool_calls"]
+
+
 @pytest.mark.parametrize("nothing", [None, [], {}])
 def test_what_says_nothing_does_not_go_back(nothing):
     message = {"reasoning_content": nothing, "annotations": nothing, "tool_calls": [call()]}

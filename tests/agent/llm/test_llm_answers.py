@@ -173,6 +173,12 @@ async def test_an_endpoint_that_does_not_stream_is_understood(model, connect):
     assert (await connect(is_streamed=True).complete(HELLO)).text == "whole"
 
 
+async def test_an_answer_that_streams_although_nobody_asked_is_read(model, connect):
+    model.script([streams(b": keep-alive\n\n", *streamed("whole"), kind="Text/Event-Stream")])
+    assert (await connect().complete(HELLO)).text == "whole"
+    assert "stream" not in model.requests[0].body
+
+
 async def test_an_answer_that_stops_in_the_middle_is_a_timeout_of_its_own(model, connect):
     model.script([streams(*streamed("a long answer")[:2], "hangs")])
     with pytest.raises(LLMTimeout, match="stopped in the middle"):

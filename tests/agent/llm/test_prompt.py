@@ -30,9 +30,10 @@ def test_the_frame_says_who_speaks_where():
     assert json.loads(build_speaker_frame(speech())) == {"frame": "⟦以下是此人的话⟧", **told}
 
 
-def test_the_frame_says_when_in_the_time_of_the_machine_and_which_message():
+def test_the_frame_says_when_in_the_time_of_the_machine_and_which_message(settings):
+    settings.MACHINE_TIME_ZONE = "Asia/Shanghai"
     at = datetime(2026, 3, 1, 23, 30, tzinfo=ZoneInfo("UTC"))
-    with timezone.override(ZoneInfo("Asia/Shanghai")):
+    with timezone.override(ZoneInfo("America/New_York")):  # of the installation, chosen later
         header = json.loads(build_speaker_frame(speech(message_id="-2147483648", happened_at=at)))
     assert (header["time"], header["message_id"]) == ("2026-03-02 07:30", "-2147483648")
 

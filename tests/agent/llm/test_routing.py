@@ -147,6 +147,9 @@ async def test_where_all_fail_the_error_names_each(
     with pytest.raises(LLMError) as raised:
         await ask(books(endpoint(1, model), endpoint(2, second)))
     assert [one.endpoint for one in raised.value.attempts] == ["e1", "e2"]
+    first, second_cause = str(raised.value).split("\nthen: ")
+    assert "bad key" in first
+    assert "choices" in second_cause
 
 
 async def test_pictures_go_to_one_that_sees(

@@ -35,6 +35,7 @@ async def test_the_messages_of_a_run_are_counted_and_the_last_is_kept_for_the_an
 
 async def test_a_message_that_is_more_than_is_left_is_not_sent_and_a_shorter_one_is(record):
     mailbox = Mailbox()
+    mailbox.takes_any_length = True
     model = await answered(record, mailbox, speaking("a" * 150_000, "b" * 50_001, "c"), "done")
     assert mailbox.texts == ["a" * 150_000, "c", "done"]
     refused = model.requests[1].messages[4]["content"]
@@ -43,12 +44,21 @@ async def test_a_message_that_is_more_than_is_left_is_not_sent_and_a_shorter_one
 
 async def test_a_final_answer_that_is_more_than_is_left_is_cut_and_noted(record):
     mailbox = Mailbox()
+    mailbox.takes_any_length = True
     last = " ".join(map(str, range(20_000)))[:60_000]
     await answered(record, mailbox, speaking("a" * 150_000), last)
     cut = last[: 50_000 - len(CUT)] + CUT
     assert mailbox.texts[1].replace(" ", "") == cut.replace(" ", "")
     run = await last_run()
     assert (run.state, run.notes, run.final_text) == ("finished", [ANSWER_CUT], cut)
+
+
+async def test_the_parts_of_a_long_message_count_and_too_many_of_them_are_not_begun(record):
+    mailbox = Mailbox()
+    model = await answered(record, mailbox, speaking("a" * 80_000, "b" * 30_000, "c"), "done")
+    assert mailbox.texts == ["a" * 2_000] * 40 + ["c", "done"]
+    refused = model.requests[1].messages[4]["content"]
+    assert "要分成 15 条消息，本轮只能再用工具发送 9 条" in refused
 
 
 def test_with_nothing_left_there_is_still_a_mark():

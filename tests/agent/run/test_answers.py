@@ -13,6 +13,7 @@ from agent.run import answers
 from agent.run.answers import AnswerFault, find_fault, mend, only_repeats, was_asked_again
 from tests.agent.run.test_engine import START, Notes, Tools, run
 from tests.agent.talk import Script, calling
+from tools.text.fences import neutralize_marks
 
 MARKED = 'Let me look.\n<tool_call>\n{"name": "unknown_tool", "arguments": {"a": 1}'
 LOOPING = "It is fine. " + "I will now look at it again. " * 40
@@ -114,7 +115,7 @@ async def test_the_model_is_told_that_calls_are_no_text(tools, notes):
     model = Script(MARKED, "good")
     await run(model, tools, notes)
     assert [one["content"] for one in model.requests[1].messages[2:]] == [
-        MARKED,
+        neutralize_marks(MARKED),
         answers.USE_TOOL_CALLS,
     ]
 

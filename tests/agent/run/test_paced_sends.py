@@ -9,7 +9,8 @@ from agent.domain.claims import Claim
 from agent.domain.manners import Manners
 from agent.record.run_journal import RunJournal
 from agent.record.sessions import open_chats
-from agent.run.message_sender import MessageSender, _Outgoing
+from agent.run.courier import Courier, Outgoing
+from agent.run.message_sender import MessageSender
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, message
@@ -69,9 +70,9 @@ async def test_another_chat_is_written_to_at_its_own_rate(record):
 
 async def test_no_time_limit_runs_out_while_a_message_waits_for_its_turn(monkeypatch):
     waited = asyncio.Event()
-    monkeypatch.setattr("agent.run.message_sender.asyncio.sleep", lambda _seconds: waited.wait())
-    sender = object.__new__(MessageSender)
+    monkeypatch.setattr("agent.run.courier.asyncio.sleep", lambda _seconds: waited.wait())
+    courier = object.__new__(Courier)
     asyncio.get_running_loop().call_later(0.1, waited.set)
     async with time_limit(0.02) as limit:
-        await sender._await_turn(_Outgoing(1, [], "e"), 60.0)
+        await courier.await_turn(Outgoing(1, [], "e"), 60.0)
     assert not limit.expired()
