@@ -50,10 +50,11 @@ class ChatTools:
         if self._keeper is not None:
             registry.add_hooks(after=self._keeper.keep)
 
-    def reload(self) -> None:
-        """Look at the stickers again. Runs in the database thread."""
+    def reload_stickers(self) -> None:
+        """Count the stickers again, without a look at their folder. Runs in the database thread."""
         self._stickers.reload()
 
     async def close(self) -> None:
         """End what was opened; the tools are not called any more."""
+        await self._stickers.close()
         await self._fetcher.close()

@@ -3,15 +3,18 @@ replyer."""
 
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
 from agent.builtin_tools.attachments import AttachmentFinder, parse_picture_arguments
-from agent.builtin_tools.send_message import check_mention
+from agent.builtin_tools.send_message import check_mention, describe_part
+from agent.domain.answer_parts import split_answer
 from agent.domain.states import MessageState
-from agent.domain.types import MessagePart
+from agent.domain.types import AnswerMessage, MessagePart
+from agent.llm.thoughts import split_thoughts
 from agent.record.chat_record import ReplyTarget, find_targets
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
@@ -97,15 +100,15 @@ class ReplyHandler:
         target = await self._find_target(sender, _clean(msg_id))
         sticker = await self._attachments.sticker(_clean(attach_emoji))
         pictures = await self._attachments.pictures(sender.chat, wanted)
-        words = _clean(text)
+        words = split_thoughts(_clean(text)).text.strip()
         if not words:
             points = _clean(reply_reference)
             request = REQUEST.format(style=reply_style, points=points, message=target.text)
             words = await self._written(request if points else "", invocation, context)
         quoted = _clean(msg_id) if set_quote else ""
-        messages = build_reply_messages(words, people, quoted, pictures)
+        messages = build_reply_messages(words, people, quoted, pictures, sender.part_limit)
         if sticker:
-            messages.append(([sticker.part], sticker.words))
+            messages.append(AnswerMessage([sticker.part], sticker.words))
         sent = await _send(sender, messages, invocation.call_pk)
         if sticker and len(sent) == len(messages) and sent[-1].state != MessageState.FAILED:
             await self._attachments.count(sticker)
@@ -197,11 +200,19 @@ def split_reply(text: str) -> list[str]:
 
 
 def build_reply_messages(
-    text: str, people: Sequence[str], quoted_id: str, pictures: Sequence[MessagePart]
-) -> list[tuple[list[MessagePart], str]]:
-    """The messages to send, each with its words for the record. Quote and mentions are in the
-    first, pictures in the last."""
-    words = split_reply(text)
+    text: str,
+    people: Sequence[str],
+    quoted_id: str,
+    pictures: Sequence[MessagePart],
+    limit: int,
+) -> list[AnswerMessage]:
+    """The messages to send, each of at most ``limit`` characters and with its words for the record.
+    Quote and mentions are in the first, pictures in the last."""
+    words = [
+        part
+        for paragraph in split_reply(text)
+        for part in ([paragraph] if len(paragraph) <= limit else split_answer(paragraph, limit))
+    ]
     messages = [[MessagePart("plain", text=part)] for part in words]
     if people:
         mentions = [MessagePart("mention_user", mention_user_id=user_id) for user_id in people]
@@ -211,20 +222,19 @@ def build_reply_messages(
         messages[0].insert(0, MessagePart("quote", message_id=quoted_id))
     messages[-1] += pictures
     words[-1] += "[图片]" * len(pictures)
-    return list(zip(messages, words, strict=True))
+    return [AnswerMessage(*one) for one in zip(messages, words, strict=True)]
 
 
 async def _send(
-    sender: MessageSender, messages: list[tuple[list[MessagePart], str]], call_pk: int
+    sender: MessageSender, messages: Sequence[AnswerMessage], call_pk: int
 ) -> list[_SentPart]:
     """Send one after the other; after one that was surely not sent no other is."""
     sent: list[_SentPart] = []
-    for parts, words in messages:
-        delivery = await sender.send(parts, words, tool_call_pk=call_pk)
-        sent.append(_SentPart(words, delivery.state.value, delivery.message_id, delivery.error))
-        if delivery.state == MessageState.FAILED:
-            break
-        sender.has_replied = True
+    async with aclosing(sender.send_each(messages, tool_call_pk=call_pk)) as deliveries:
+        async for delivery in deliveries:
+            words = messages[len(sent)].text
+            sent.append(_SentPart(words, delivery.state.value, delivery.message_id, delivery.error))
+            sender.has_replied |= delivery.state != MessageState.FAILED
     return sent
 
 
@@ -260,8 +270,4 @@ def _failure(error: str, place: int, count: int) -> str:
     others."""
     if count == 1:
         return f"回复发送失败: {error}"
-    before = "之前的已发送或可能已送达，请勿重发" if place > 1 else ""
-    after = "之后的没有发送" if place < count else ""
-    return "；".join(
-        filter(None, [f"回复的第 {place} 条（共 {count} 条）发送失败: {error}", before, after])
-    )
+    return f"回复的{describe_part(error, place, count)}"

@@ -17,6 +17,7 @@ from agent.stickers import store
 from agent.stickers.choosing import StickerChooser, rank_stickers
 from agent.stickers.store import StickerCandidate
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
+from tools.error_boundary import log_errors
 from tools.errors import InvalidArguments, ToolFailed
 from tools.functions.function_tool import FunctionTool, tool
 from tools.registry.catalogue import DefaultConfig
@@ -54,6 +55,7 @@ class StickerAvailability:
         self._record = record
         self._count = 0
         self._looked: float | None = None
+        self._look: asyncio.Task[None] | None = None
 
     def has_any(self) -> bool:
         """Whether any sticker may be sent, as of the last scan; no I/O. Starts a scan of the folder
@@ -63,17 +65,27 @@ class StickerAvailability:
             self._looked is None or now - self._looked >= LOOK_SECONDS
         ):
             self._looked = now
-            self._record.submit(store.sync_stickers, None).add_done_callback(self._counted)
+            self._look = asyncio.get_running_loop().create_task(
+                self._look_at_folder(self._record), name="stickers"
+            )
         return self._count > 0
 
     def reload(self) -> None:
-        """Look at folder and rows at once. Runs in the database thread, when the operator has
-        changed something."""
-        (self._count,) = store.sync_stickers([None])
+        """Count the rows again. Runs in the database thread, when the operator has changed some."""
+        self._count = store.count_usable_stickers()
 
-    def _counted(self, future: "asyncio.Future[int]") -> None:
-        if not future.cancelled() and future.exception() is None:
-            self._count = future.result()
+    async def close(self) -> None:
+        """End the look that is under way."""
+        if self._look is not None:
+            self._look.cancel()
+            await asyncio.wait([self._look])
+
+    async def _look_at_folder(self, record: Record) -> None:
+        """Ask the disk in a thread of its own: nobody who waits for the record waits for it."""
+        with log_errors(logger, "The stickers' folder could not be looked at"):
+            known = await record.submit(store.load_known_stickers, None)
+            seen = await asyncio.to_thread(store.look_at_folder, known)
+            self._count = await record.submit(store.take_in_stickers, seen)
 
 
 def build_sticker_tool(

@@ -3,14 +3,25 @@ files. Also the shared parts of tools that send: who may be mentioned, and the r
 for the model."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from pydantic import WithJsonSchema
 
+from agent.domain.answer_parts import split_message
 from agent.domain.states import MessageState
-from agent.domain.types import ChatAddress, ChatKind, Delivery, MessagePart, PartType
+from agent.domain.types import (
+    AnswerMessage,
+    ChatAddress,
+    ChatKind,
+    Delivery,
+    MessagePart,
+    PartType,
+)
+from agent.llm.thoughts import split_thoughts
 from agent.media import media_folder
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender
@@ -112,7 +123,7 @@ async def send_message(
     the client's response to the model. What goes to another chat is on record in both.
 
     Each file is a message of its own, after all the rest. A quote with only files is left out,
-    because a file cannot quote.
+    because a file cannot quote. What is longer than a message of the chat is sent in several.
     """
     parts = [parse_message_part(item) for item in messages]
     files = [[part] for part in parts if part.type == "file"]
@@ -121,10 +132,44 @@ async def send_message(
     for message in (
         files if files and all(part.type == "quote" for part in rest) else [rest, *files]
     ):
-        text = "".join(WORDS[part.type](part) for part in message).strip()
-        delivery = await sender.send(message, text, tool_call_pk=invocation.call_pk)
+        text = _say(message).strip()
+        delivery = await send_parts(sender, message, text, invocation.call_pk)
         sent.append((text, delivery))
     return _result(sent)
+
+
+async def send_parts(
+    sender: MessageSender, parts: Sequence[MessagePart], text: str, call_pk: int
+) -> Delivery:
+    """Send ``parts``, whose words are ``text``, in as many messages as the chat takes them in; the
+    one outcome of all. Where one could not be sent, it says what became of the others."""
+    messages = split_message(parts, sender.part_limit)
+    answers = (
+        [AnswerMessage(list(parts), text)]
+        if len(messages) == 1
+        else [AnswerMessage(one, _say(one).strip()) for one in messages]
+    )
+    async with aclosing(sender.send_each(answers, tool_call_pk=call_pk)) as deliveries:
+        outcomes = [delivery async for delivery in deliveries]
+    last, place = outcomes[-1], len(outcomes)
+    if last.state != MessageState.FAILED:
+        return next((one for one in outcomes if one.state == MessageState.UNKNOWN), last)
+    if place == 1:
+        return last
+    return replace(last, error=describe_part(last.error, place, len(answers)))
+
+
+def describe_part(error: str, place: int, count: int) -> str:
+    """Says that of ``count`` messages the one at ``place``, from 1, could not be sent, and what
+    became of the others."""
+    before = "之前的已发送或可能已送达，请勿重发" if place > 1 else ""
+    after = "之后的没有发送" if place < count else ""
+    told = [f"第 {place} 条（共 {count} 条）发送失败: {error}", before, after]
+    return "；".join(filter(None, told))
+
+
+def _say(parts: Sequence[MessagePart]) -> str:
+    return "".join(WORDS[part.type](part) for part in parts)
 
 
 def _result(sent: list[tuple[str, Delivery]]) -> ToolExecutionResult:
@@ -198,7 +243,8 @@ def check_message_item(item: dict[str, Any]) -> str:
     kind = item["type"]
     needed = {"plain": "text", "mention_user": "mention_user_id", "quote": "message_id"}.get(kind)
     if needed:
-        return "" if _given(item, needed) else f".{needed} 不能为空"
+        given = _said(item) if needed == "text" else _given(item, needed)
+        return "" if given.strip() else f".{needed} 不能为空"
     if url := _given(item, "url"):
         return "" if urlsplit(url).scheme in ("http", "https") else ".url 只能是 http 或 https 地址"
     if not (path := _given(item, "path")):
@@ -217,11 +263,16 @@ def _given(item: dict[str, Any], key: str) -> str:
     return str(item.get(key) or "").strip()
 
 
+def _said(item: dict[str, Any]) -> str:
+    """The words of an item, without what the model only thought."""
+    return split_thoughts(str(item.get("text") or "")).text
+
+
 def parse_message_part(item: dict[str, Any]) -> MessagePart:
     path = _given(item, "path")
     return MessagePart(
         type=cast("PartType", item["type"]),
-        text=item.get("text") or "",
+        text=_said(item),
         path=str(media_folder.locate_media_file(path)) if path and not _given(item, "url") else "",
         url=_given(item, "url"),
         mention_user_id=_given(item, "mention_user_id"),

@@ -13,7 +13,7 @@ from agent.commands.call import CommandCall
 from agent.commands.usage import join_words, tell_usage
 from agent.record.chat_manners import change_chat_manners, find_chat_manners
 from agent.record.chat_messages import find_sender
-from agent.record.timed_silences import silence_chat
+from agent.record.timed_silences import end_silence, silence_chat
 from tools.models.row_validation import check_ids, parse_ids
 
 _MENTION = re.compile(r"\[@([^\]]*)\]|@(?=\d)")
@@ -27,8 +27,8 @@ MOST_PEOPLE = 20
 def speak_again(call: CommandCall) -> str:
     known = find_chat_manners(call.chat)
     if known is not None and known.silenced:
-        change_chat_manners(call.chat, call.author, silenced=False)
-    if row := call.load_manners().silenced_by:
+        end_silence(call.chat, call.author)
+    if row := call.load_manners().find_silence(timezone.now()):
         return gettext(
             "This chat is still silenced, by “%(row)s”. That can be changed in the admin."
         ) % {"row": row}

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.domain.commands import Command
+from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.manners import Manners
 from agent.domain.persona import Persona
 from agent.domain.types import AccountSettings, ChatAddress, IncomingMessage, Outbox
 from agent.record.manners import load_manners_table
 from agent.record.quotas import AnswerQuotas
+from tools.registry.policy import GROUP_ADMIN_ROLES
 
 ListGroup = Callable[[str, str, bool, str], bool]
 """Has an account answer in a group, or never: account, group, whether, and who says so. False for
@@ -53,6 +54,22 @@ class CommandCall:
     @property
     def is_owner(self) -> bool:
         return self.message.sender_id in self.account.owners
+
+    @property
+    def is_manager(self) -> bool:
+        """Whether the sender decides for the whole chat."""
+        leads = self.account.believes_senders and self.message.sender_role in GROUP_ADMIN_ROLES
+        return self.chat.kind == "private" or leads or self.is_owner
+
+    def may_give(self, name: CommandName) -> bool:
+        """Whether the sender may give this command here."""
+        match name.audience:
+            case CommandAudience.OWNERS:
+                return self.is_owner
+            case CommandAudience.MANAGERS:
+                return self.is_manager
+            case _:
+                return True
 
     @property
     def quoted_id(self) -> str:

@@ -12,7 +12,7 @@ from agent.chat.speaking import say_sentence
 from agent.commands import admission, everybody, owners
 from agent.commands.call import CommandCall, CommandServices
 from agent.commands.explaining import explain
-from agent.domain.commands import Command, CommandName
+from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.errors import choose_language
 from agent.domain.states import MessageState, RunState
 from agent.record.command_orders import CommandOrder, carry_out_commands, load_last_words
@@ -56,7 +56,8 @@ class CommandDesk:
         """
         call = self._build_call(run, command)
         if command.name is CommandName.STOP:
-            call = replace(call, has_stopped=await stop(call.chat))
+            asker = None if call.is_manager else run.message.sender_id
+            call = replace(call, has_stopped=await stop(call.chat, asker))
         order = CommandOrder(run.active.run_pk, lambda: carry_out(call))
         text = await self.record.submit(carry_out_commands, order, run.active.claim)
         outcome = await say_sentence(run, text) if text else None
@@ -91,14 +92,19 @@ def carry_out(call: CommandCall) -> str:
     thread."""
     words = load_last_words(call.session_pk)  # the command's own among them
     with translation.override(choose_language(words, call.persona.language)):
-        if call.command.name.is_for_owners and not call.is_owner:
+        if not call.may_give(call.command.name):
             return refuse(call)
         return shorten_text(ACTIONS[call.command.name](call), MOST_CHARS)
 
 
 def refuse(call: CommandCall) -> str:
-    """One sentence for somebody who is no owner. In a group nothing, unless the bot was spoken to:
-    a group of five hundred is not told what one of them may not do."""
+    """One sentence for somebody who may not give the command. Of those for owners nothing is said
+    in a group, unless the bot was spoken to: a group of five hundred is not told what one of them
+    may not do."""
+    if call.command.name.audience is CommandAudience.MANAGERS:
+        return gettext(
+            "Only my owners, and the owner and the administrators of this group, can do that."
+        )
     if call.chat.kind == "group" and not call.message.mentions_bot:
         return ""
     return gettext("Only owners can give this command.")

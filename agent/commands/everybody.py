@@ -5,9 +5,10 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
-from agent.commands.usage import describe_command, join_words
+from agent.commands.usage import describe_command, join_words, tell_end
 from agent.domain.budgets import cost_words
 from agent.domain.commands import CommandName
+from agent.record.budgets import BudgetUse
 from agent.record.chat_resets import reset_context
 from agent.record.chat_status import AnswersGiven, ChatStatus, load_status
 
@@ -18,7 +19,7 @@ def tell_help(call: CommandCall) -> str:
     lines += [
         describe_command(name, call.manners.command_prefix)
         for name in CommandName
-        if call.is_owner or not name.is_for_owners
+        if call.may_give(name)
     ]
     return "\n".join(lines)
 
@@ -31,7 +32,12 @@ def reset_chat(call: CommandCall) -> str:
 def tell_stopped(call: CommandCall) -> str:
     if call.has_stopped:
         return gettext("Stopped.")
-    return gettext("No answer was under way here.")
+    if call.is_manager:
+        return gettext("No answer was under way here.")
+    return gettext(
+        "No answer to you was under way here. Those to others can be stopped by my owners and by "
+        "the owner and the administrators of this group."
+    )
 
 
 def tell_status(call: CommandCall) -> str:
@@ -42,6 +48,7 @@ def tell_status(call: CommandCall) -> str:
         _answers(gettext("Your answers"), status.person),
         _answers(gettext("Answers in this chat"), status.chat) if call.chat.kind == "group" else "",
         gettext("Your tokens today: %(spent)s.") % {"spent": _spent(status)},
+        *map(_tell_stop, status.stops),
         _may_speak(call, status),
         gettext("Connected.")
         if call.services.outbox.is_connected(call.chat)
@@ -73,13 +80,23 @@ def _spent(status: ChatStatus) -> str:
     return join_words([f"{status.spent.tokens:,}", *costs])
 
 
+def _tell_stop(use: BudgetUse) -> str:
+    """Without the name of the budget: it is for owners."""
+    text = gettext("Too little may still be spent for an answer: %(shortage)s. Now: %(then)s.")
+    shortage = use.shortage.words if use.shortage else ""
+    return text % {"shortage": shortage, "then": use.terms.action.label}
+
+
 def _may_speak(call: CommandCall, status: ChatStatus) -> str:
     said = []
     if status.taken_over_at is not None:
         since = timezone.localtime(status.taken_over_at).strftime("%m-%d %H:%M")
         said.append(gettext("An operator answers here, since %(time)s.") % {"time": since})
-    if row := call.load_manners().silenced_by:
+        said.append(tell_end(status.taken_over_until))
+    manners = call.load_manners()
+    if row := manners.find_silence(timezone.now()):
         said.append(gettext("This chat is silenced, by “%(row)s”.") % {"row": row})
+        said.append(tell_end(manners.silenced_until))
     if status.pause is not None:
         until = timezone.localtime(status.paused_until) if status.paused_until else None
         said.append(
@@ -88,4 +105,4 @@ def _may_speak(call: CommandCall, status: ChatStatus) -> str:
             if until
             else gettext("I cannot speak here: %(reason)s.") % {"reason": status.pause.label}
         )
-    return " ".join(said)
+    return " ".join(filter(None, said))

@@ -9,11 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
-from agent.commands.usage import join_words
+from agent.commands.usage import join_words, tell_end
 from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.budgets import cost_words
 from agent.domain.own_address import find_own_link
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
+from agent.llm.error_words import explain_model_error
+from agent.record.take_overs import find_end
 from agent.record.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
 from tools.text.fences import FenceKind, clean_name
 
@@ -32,7 +34,20 @@ def explain(call: CommandCall) -> str:
             if call.quoted_id
             else gettext("I have not said anything here yet.")
         )
-    return "\n".join(filter(None, tell_facts(facts, is_owner=call.is_owner)))
+    lines = (*tell_facts(facts, is_owner=call.is_owner), _tell_end(call, facts.heard))
+    return "\n".join(filter(None, lines))
+
+
+def _tell_end(call: CommandCall, heard: HeardFacts | None) -> str:
+    """When what kept the bot silent ends by itself, where it is still so."""
+    reason = heard.reason if heard is not None else None
+    if reason == Reason.TAKEN_OVER:
+        return tell_end(find_end(call.session_pk))
+    if reason == Reason.SILENCED:
+        manners = call.load_manners()
+        is_silent = manners.find_silence(timezone.now())
+        return tell_end(manners.silenced_until if is_silent else None)
+    return ""
 
 
 def tell_facts(facts: WhyFacts, *, is_owner: bool) -> Iterator[str]:
@@ -94,7 +109,13 @@ def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
         return gettext("By the row “%(row)s”.") % {"row": detail}
     if heard.reason == Reason.PAUSED and detail in PauseReason.values:
         return str(PauseReason(detail).label)
-    return gettext(detail)
+    return _words(detail)
+
+
+def _words(error: str) -> str:
+    """A text on record in the language of the chat, where it has words."""
+    told = explain_model_error(error)
+    return told.sentence if told else gettext(error)
 
 
 def _media(media: Mapping[str, int]) -> str:
@@ -119,9 +140,9 @@ def _run(run: RunFacts, *, is_owner: bool) -> Iterator[str]:
         costs = [cost_words(nano, currency) for currency, nano in run.costs.items()]
         tokens = f"{run.input_tokens:,} + {run.output_tokens:,}"
         yield gettext("Tokens: %(tokens)s.") % {"tokens": " · ".join([tokens, *costs])}
+        yield _shown(run)
     else:
         yield gettext("No model was asked.")
-    yield _shown(run)
     calls = [
         f"{name} ({state.label})" + (f" ×{count}" if count > 1 else "")
         for name, state, count in run.tools[:LISTED]
@@ -133,7 +154,7 @@ def _run(run: RunFacts, *, is_owner: bool) -> Iterator[str]:
         yield gettext("It was stopped.")
     if run.error:
         yield (
-            gettext("It went wrong: %(error)s") % {"error": run.error[:ERROR_CHARS]}
+            gettext("It went wrong: %(error)s") % {"error": _words(run.error)[:ERROR_CHARS]}
             if is_owner
             else gettext("It went wrong.")
         )

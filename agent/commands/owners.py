@@ -11,17 +11,18 @@ from agent.commands.call import CommandCall
 from agent.commands.usage import join_words, tell_usage
 from agent.domain.budgets import TOKENS, SpendKind, cost_words
 from agent.domain.types import ChatAddress
+from agent.record.budgets import BudgetUse, load_uses_of
 from agent.record.chat_choices import (
     Named,
     choose_persona,
     list_chat_endpoints,
     list_personas,
-    load_budget_uses,
     set_chat_budget,
 )
 from agent.record.chat_manners import change_chat_manners
-from agent.record.spendings import SumRange, current_day, load_spent
+from agent.record.spendings import SumRange, load_spent
 from agent.record.tallies import account_subject
+from tools.local_time import current_day
 
 #: Words that take a choice back.
 DEFAULT = frozenset({"default", "默认", "none", "无", "-"})
@@ -92,11 +93,17 @@ def _tell_budgets(chat: ChatAddress) -> str:
         gettext("This account today: %(spent)s.")
         % {"spent": _spent_today(SpendKind.ACCOUNT, account_subject(chat))},
     ]
-    lines += [
-        gettext("Budget “%(name)s”: %(spent)s of %(limit)s.") % use._asdict()
-        for use in load_budget_uses(subjects)
-    ]
+    lines += map(_tell_use, load_uses_of(subjects))
     return "\n".join(lines)
+
+
+def _tell_use(use: BudgetUse) -> str:
+    words = {"name": use.terms.label, "spent": use.spent_words, "limit": use.limit_words}
+    if use.shortage is None:
+        return gettext("Budget “%(name)s”: %(spent)s of %(limit)s.") % words
+    words |= {"state": use.stop_words, "shortage": use.shortage.words}
+    text = gettext("Budget “%(name)s” (%(state)s): %(spent)s of %(limit)s; %(shortage)s.")
+    return text % words
 
 
 def _spent_today(kind: SpendKind, subject: str) -> str:

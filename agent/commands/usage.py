@@ -1,7 +1,9 @@
 """How commands are written, and what they do, in words."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
+from django.utils import timezone
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_noop as _
 
@@ -33,6 +35,14 @@ def describe_command(name: CommandName, prefix: str) -> str:
 def tell_usage(name: CommandName, prefix: str) -> str:
     """How a command is written, for somebody who wrote it in another way."""
     return gettext("It is written like this: %(command)s") % {"command": _written(name, prefix)}
+
+
+def tell_end(end: datetime | None) -> str:
+    """When something ends by itself; "" for what does not."""
+    if end is None:
+        return ""
+    at = timezone.localtime(end).strftime("%m-%d %H:%M")
+    return gettext("It ends by itself at %(time)s.") % {"time": at}
 
 
 def _written(name: CommandName, prefix: str) -> str:

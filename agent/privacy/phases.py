@@ -16,6 +16,7 @@ from agent.memory.notes_store import erase_person as erase_notes_of
 from agent.models import (
     Approval,
     BudgetNotice,
+    BudgetStop,
     ChatSession,
     Description,
     Digest,
@@ -152,6 +153,7 @@ def erase_remains(person: Person, chats: Sequence[int], after: int) -> ErasureBa
     own = Q(ends, kind=SpendKind.PERSON) | Q(in_private, kind=SpendKind.CHAT)
     sums, _ = SpendSum.objects.filter(own).delete()
     BudgetNotice.objects.filter(ends | in_private).delete()
+    BudgetStop.objects.filter(ends | in_private).delete()
     Tally.objects.filter(ends).delete()
     private = ChatSession.objects.filter(_private(person, ""), messages=None, runs=None)
     gone = list(private.values_list("pk", flat=True))

@@ -4,11 +4,12 @@ counted."""
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from django.db.models import F
 from django.utils import timezone
@@ -18,6 +19,7 @@ from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.media.media_folder import locate_media_file, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER, PATH_LIMIT, WORDS_LIMIT
+from agent.record.commit import for_each
 
 #: What every client sends as a picture.
 TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"})
@@ -42,30 +44,58 @@ class StickerCandidate:
     last_used_at: datetime | None = None
 
 
-def sync_stickers(wishes: Sequence[None]) -> list[int]:
-    """Bring the rows in line with the folder; how many stickers may be sent. Asks the disk."""
-    on_disk = dict(islice(_stamps(), FILES))
-    known = Sticker.objects.only("path", "stamp", "sha256", "is_missing").order_by(
-        "is_missing", "-pk"
-    )
-    rows = {row.path: row for row in known[: 2 * FILES]}
-    gone = [row for path, row in rows.items() if path not in on_disk and not row.is_missing]
-    Sticker.objects.filter(pk__in=[row.pk for row in gone]).update(is_missing=True)
-    missing = {row.sha256: row for path, row in rows.items() if path not in on_disk}
-    changed = (
-        path
-        for path, stamp in on_disk.items()
-        if path not in rows or rows[path].stamp != stamp or rows[path].is_missing
-    )
-    room = BYTES_AT_ONCE
+@dataclass(frozen=True, slots=True)
+class FolderLook:
+    """What a look at the folder found: the stamps of its files by path, and the content hashes of
+    those that are new or have changed."""
+
+    stamps: Mapping[str, str]
+    hashes: Mapping[str, str]
+
+
+def sync_stickers() -> int:
+    """Bring the rows in line with the folder; how many stickers may be sent. Asks the disk: not in
+    the database thread."""
+    [known] = load_known_stickers([None])
+    return take_in_stickers([look_at_folder(known)])[0]
+
+
+@for_each
+def load_known_stickers(_wish: None) -> dict[str, str]:
+    """The stamps of the files on record that are not missing, by path."""
+    return {path: row.stamp for path, row in _load_rows().items() if not row.is_missing}
+
+
+def look_at_folder(known: Mapping[str, str]) -> FolderLook:
+    """Ask the disk what is there, and read what is not as ``known``: not all of it at once, the
+    next look continues."""
+    stamps, hashes, room = dict(islice(_stamps(), FILES)), dict[str, str](), BYTES_AT_ONCE
+    changed = (path for path, stamp in stamps.items() if known.get(path) != stamp)
     for path in islice(changed, NEW_AT_ONCE):
-        _take_in(path, on_disk[path], rows.get(path), missing)
-        room -= int(on_disk[path].partition(":")[0])
-        if (
-            room <= 0
-        ):  # the next scan continues: others who wait for the database should not wait for the disk
+        hashes[path] = _content_hash(path)
+        room -= int(stamps[path].partition(":")[0])
+        if room <= 0:
             break
-    return [count_usable_stickers()] * len(wishes)
+    return FolderLook(stamps, hashes)
+
+
+@for_each
+def take_in_stickers(look: FolderLook) -> int:
+    """Bring the rows in line with ``look``; how many stickers may be sent."""
+    rows = _load_rows()
+    lost = {path: row for path, row in rows.items() if path not in look.stamps}
+    gone = [row.pk for row in lost.values() if not row.is_missing]
+    Sticker.objects.filter(pk__in=gone).update(is_missing=True)
+    missing = {row.sha256: row for row in lost.values()}
+    for path, sha256 in look.hashes.items():
+        facts = {"path": path, "stamp": look.stamps[path], "sha256": sha256, "is_missing": False}
+        _take_in(facts, rows.get(path) or (missing.pop(sha256, None) if sha256 else None))
+    return count_usable_stickers()
+
+
+def _load_rows() -> dict[str, Sticker]:
+    known = Sticker.objects.only("path", "stamp", "sha256", "is_missing")
+    return {row.path: row for row in known.order_by("is_missing", "-pk")[: 2 * FILES]}
 
 
 def count_usable_stickers() -> int:
@@ -119,17 +149,13 @@ def _stamp(facts: os.stat_result) -> str:
     return f"{facts.st_size}:{facts.st_mtime_ns}"
 
 
-def _take_in(path: str, stamp: str, row: Sticker | None, missing: dict[str, Sticker]) -> None:
+def _take_in(facts: dict[str, Any], known: Sticker | None) -> None:
     """Put a file on record that is new or has changed. One that was moved keeps its words."""
-    sha256 = _content_hash(path)
-    known = row or (missing.pop(sha256, None) if sha256 else None)
-    facts = {"path": path, "stamp": stamp, "sha256": sha256, "is_missing": False}
     if known is not None:
         Sticker.objects.filter(pk=known.pk).update(**facts)
     else:
-        Sticker.objects.bulk_create(
-            [Sticker(**facts, words=words_from_path(path))], ignore_conflicts=True
-        )
+        words = words_from_path(facts["path"])
+        Sticker.objects.bulk_create([Sticker(**facts, words=words)], ignore_conflicts=True)
 
 
 def words_from_path(path: str) -> str:

@@ -17,6 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 
+from agent.access.players import CHANGE_TOOLS
 from agent.domain.playground import (
     ACCOUNT_PATTERN,
     is_playground,
@@ -68,6 +69,7 @@ def playground_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "bot_name": settings.BOT_NAME or "FrostAgent",
         "socket_path": f"{get_script_prefix()}ws/frostagent",
         "words": script_words(),
+        "gives_rights": request.user.has_perm(CHANGE_TOOLS),
         "media_bytes": MEDIA_BYTES,
         "others": _list_others(account) if _is_superuser(request) else [],
     }
@@ -109,7 +111,10 @@ def playground_erase(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def playground_run(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What became of one message, as a fragment; 204 when that is what the page has ``seen``."""
     progress = load_progress(
-        _own_account(request), request.GET.get("chat", ""), request.GET.get("message", "")
+        _own_account(request),
+        request.GET.get("chat", ""),
+        request.GET.get("message", ""),
+        request.user,
     )
     if progress.digest == request.GET.get("seen"):
         return HttpResponse(status=204)

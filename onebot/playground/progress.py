@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from agent.admin.chats.reasons import reason_words
+from agent.admin.runs.held_back import hold_back_endpoints
 from agent.admin.runs.run_page import format_run_duration, shown_note
 from agent.admin.runs.run_rows import load_inner_runs
 from agent.admin.runs.step_facts import RunSums, describe_step, describe_verdict, load_sums
@@ -46,9 +47,9 @@ class Progress:
     digest: str = "none"
 
 
-def load_progress(account: str, chat: str, message_id: str) -> Progress:
+def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progress:
     """Of the message that the client of ``account`` knows by ``message_id``, in the chat with that
-    key; where that is an answer, of the message that it answers."""
+    key; where that is an answer, of the message that it answers. As ``user`` may see it."""
     kind, _colon, peer = chat.partition(":")
     place = {"platform": "onebot", "account": account, "kind": kind, "peer_id": peer}
     session = ChatSession.objects.filter(**place).first() if message_id else None
@@ -58,7 +59,7 @@ def load_progress(account: str, chat: str, message_id: str) -> Progress:
     message = _asked(found.defer("segments", "raw").first())
     if message is None:
         return Progress(session)
-    runs = [_shown_run(run) for run in _runs(message)]
+    runs = [_shown_run(run, user) for run in _runs(message)]
     is_active = message.state in _ACTIVE or any(map(_is_at_work, runs))
     detail = drop_surrogates(message.detail[:500])
     reason = reason_words(message, detail)
@@ -87,7 +88,7 @@ def _is_at_work(shown: ShownRun) -> bool:
     )
 
 
-def _shown_run(run: Run) -> ShownRun:
+def _shown_run(run: Run, user: Any) -> ShownRun:
     calls = list(
         ToolCall.objects.filter(run=run)
         .defer("structured_content", "full_result")
@@ -98,6 +99,8 @@ def _shown_run(run: Run) -> ShownRun:
     inner = load_inner_runs(calls)
     sent = Message.objects.filter(run=run, direction=Message.Direction.OUT).order_by("pk")
     steps = Step.objects.filter(run=run).defer("request").order_by("number")[:STEP_LIMIT]
+    for step in steps:
+        hold_back_endpoints(step, user)
     shown_calls = [
         {
             "call": call,

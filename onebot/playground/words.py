@@ -73,6 +73,7 @@ def _messages() -> dict[str, str]:
         "part": _("{count} parts"),
         "elsewhere": _("loaded from {address} by real clients"),
         "reaction": _("reaction"),
+        "peopleFound": _("{count} to mention: arrow keys choose, Enter takes, Escape closes"),
     }
 
 

@@ -1,6 +1,7 @@
 """The tool ``reply``: every way it can fail is told to the model, and nothing is sent twice or to
 anybody else."""
 
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from agent.builtin_tools.attachments import AttachmentFinder
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
 from agent.domain.media_refs import MediaRef
-from agent.domain.types import Delivery, MessagePart
+from agent.domain.types import AnswerMessage, Delivery, MessagePart
 from agent.media.chat_images import ChatImages
 from agent.media.file_store import FileStore
 from agent.media.forwards import ForwardReader
@@ -39,6 +40,7 @@ class Voice:
     good ones."""
 
     chat = GROUP
+    part_limit = 1_999
     session_pk = 0
     has_replied = False
     allowance = SendAllowance()
@@ -50,6 +52,14 @@ class Voice:
     async def send(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text))
         return self.deliveries.pop(0) if self.deliveries else Delivery(State.DELIVERED, "4711")
+
+    async def send_each(
+        self, messages: Sequence[AnswerMessage], *, tool_call_pk: int
+    ) -> AsyncIterator[Delivery]:
+        for parts, text in messages:
+            yield (sent := await self.send(parts, text, tool_call_pk=tool_call_pk))
+            if sent.state == State.FAILED:
+                return
 
     @property
     def texts(self) -> list[str]:
@@ -134,6 +144,17 @@ async def test_without_a_replyer_the_model_writes_itself(desk: Desk):
     await desk.open(replyer=False)
     assert "请直接在 text 中给出回复原文" in await desk.refused(reply_reference="七点")
     assert (await desk.reply(text="七点")).success
+
+
+async def test_thoughts_are_not_part_of_a_reply(desk: Desk):
+    await desk.open()
+    assert (await desk.reply(text="<think>hm</think>\n七点")).success
+    assert desk.voice.texts == ["七点"]
+
+
+async def test_a_reply_of_nothing_but_thoughts_is_not_sent(desk: Desk):
+    await desk.open()
+    assert "text 和 reply_reference 不能都为空" in await desk.refused(text="<think>hm</think>")
 
 
 @pytest.mark.parametrize("emptied", ["", "  ", None])
@@ -232,7 +253,7 @@ async def test_a_picture_that_cannot_be_had_is_told_and_nothing_is_sent(
 async def test_a_sticker_follows_the_words_and_is_counted(desk: Desk, settings: Any):
     await desk.open()
     (settings.MEDIA_DIR / "stickers" / "开心的猫.png").write_bytes(picture())
-    await sync_to_async(sync_stickers)([None])
+    await sync_to_async(sync_stickers)()
     assert (await desk.reply(text="好", attach_emoji="开心")).success
     assert desk.voice.texts == ["好", "[表情：开心的猫]"]
     assert (await Sticker.objects.aget()).use_count == 1

@@ -1,6 +1,7 @@
 """The tool ``send_emoji``: a sticker of the collection, chosen by words or by a model that
 looks."""
 
+import asyncio
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,13 +64,18 @@ class Desk:
     async def send(self, words: Any, *, looked: bool = True) -> ToolExecutionResult:
         """``looked``: whether this process has just looked at the folder."""
         if looked:
-            await sync_to_async(self.box.reload)()
+            await self.look()
         context = ToolExecutionContext(
             session_id=GROUP.address, services=RunServices(sender=cast("Any", self.voice))
         )
         return await self.registry.invoke(
             ToolInvocation("send_emoji", {"words": words}, call_pk=5), context
         )
+
+    async def look(self) -> None:
+        """At the folder, as its page in the admin does."""
+        await sync_to_async(sync_stickers)()
+        await sync_to_async(self.box.reload)()
 
     async def is_offered(self) -> bool:
         return await self.registry.has_tool(
@@ -166,7 +172,7 @@ async def test_when_nothing_fits_the_model_is_told_what_there_is(desk: Desk, fol
 
 async def test_a_disabled_sticker_is_not_sent(desk: Desk, folder: Path):
     put(folder, "开心.png", "开心 猫.png")
-    await sync_to_async(sync_stickers)([None])
+    await sync_to_async(sync_stickers)()
     await Sticker.objects.filter(path="开心.png").aupdate(enabled=False)
     await desk.send("开心")
     assert [name for name, _ in desk.voice.said] == ["开心 猫.png"]
@@ -174,7 +180,7 @@ async def test_a_disabled_sticker_is_not_sent(desk: Desk, folder: Path):
 
 async def test_a_sticker_whose_file_is_gone_is_passed_over_and_marked(desk: Desk, folder: Path):
     put(folder, "开心.png", "开心 猫.png")
-    await sync_to_async(desk.box.reload)()
+    await desk.look()
     (folder / "开心.png").unlink()
     await desk.send("开心", looked=False)
     assert [name for name, _ in desk.voice.said] == ["开心 猫.png"]
@@ -226,9 +232,14 @@ async def test_a_call_after_the_last_sticker_was_disabled_says_why_nothing_is_se
     desk: Desk, folder: Path
 ):
     put(folder, "开心.png")
-    await sync_to_async(desk.box.reload)()
+    await desk.look()
     await Sticker.objects.aupdate(enabled=False)
     assert send_emoji.NO_STICKERS in (await desk.send("开心", looked=False)).error_message
+
+
+def looks() -> list[asyncio.Task[Any]]:
+    """Those at the folder that are under way."""
+    return [task for task in asyncio.all_tasks() if task.get_name() == "stickers"]
 
 
 async def test_whoever_asks_for_the_tools_sets_off_a_look_at_the_folder_now_and_then(
@@ -237,20 +248,20 @@ async def test_whoever_asks_for_the_tools_sets_off_a_look_at_the_folder_now_and_
     put(folder, "开心.png")
     desk = Desk(record)
     assert not await desk.is_offered()
-    await record.submit(lambda items: items, None)
+    await asyncio.wait(looks())
     assert await desk.is_offered()
     put(folder, "伤心.png")
     await desk.is_offered()
-    await record.submit(lambda items: items, None)
+    assert not looks()
     assert await Sticker.objects.acount() == 1  # not again so soon
 
 
 async def test_a_file_that_moves_keeps_its_words(folder: Path, transactional_db):
     put(folder, "a.png")
-    await sync_to_async(sync_stickers)([None])
+    await sync_to_async(sync_stickers)()
     await Sticker.objects.aupdate(words="开心", use_count=3)
     (folder / "a.png").rename(folder / "b.png")
-    await sync_to_async(sync_stickers)([None])
+    await sync_to_async(sync_stickers)()
     moved = await Sticker.objects.aget()
     assert (moved.path, moved.words, moved.use_count, moved.is_missing) == (
         "b.png",
@@ -265,28 +276,28 @@ async def test_many_new_files_are_taken_in_a_few_at_a_look(
 ):
     put(folder, "a.png", "bb.png", "ccc.png")
     monkeypatch.setattr(stickers, "NEW_AT_ONCE", 2)
-    counts = [(await sync_to_async(sync_stickers)([None]))[0] for _ in range(2)]
+    counts = [await sync_to_async(sync_stickers)() for _ in range(2)]
     put(folder, "d.png", "ee.png")
     monkeypatch.setattr(stickers, "BYTES_AT_ONCE", 1)
-    counts += [(await sync_to_async(sync_stickers)([None]))[0] for _ in range(2)]
+    counts += [await sync_to_async(sync_stickers)() for _ in range(2)]
     assert counts == [2, 3, 4, 5]
 
 
 async def test_a_file_that_comes_back_is_a_sticker_again(folder: Path, transactional_db):
     put(folder, "a.png")
     content = (folder / "a.png").read_bytes()
-    counts = [(await sync_to_async(sync_stickers)([None]))[0]]
+    counts = [await sync_to_async(sync_stickers)()]
     (folder / "a.png").unlink()
-    counts += await sync_to_async(sync_stickers)([None])
+    counts.append(await sync_to_async(sync_stickers)())
     (folder / "a.png").write_bytes(content)
-    counts += await sync_to_async(sync_stickers)([None])
+    counts.append(await sync_to_async(sync_stickers)())
     assert counts == [1, 0, 1]
 
 
 @pytest.mark.parametrize("name", [".hidden.png", "notes.txt", ".git/a.png"])
 async def test_what_is_no_picture_or_hidden_makes_no_row(folder: Path, name, transactional_db):
     put(folder, name)
-    assert await sync_to_async(sync_stickers)([None]) == [0]
+    assert await sync_to_async(sync_stickers)() == 0
     assert not await Sticker.objects.aexists()
 
 

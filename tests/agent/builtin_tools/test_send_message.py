@@ -1,7 +1,9 @@
 """The tool ``send_message``: into the run's own chat, at once, and nowhere else."""
 
 import asyncio
+import json
 import os
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +15,7 @@ from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.chat.conversation import ConversationHandler
 from agent.domain.errors import MediaError
 from agent.domain.states import PauseReason
-from agent.domain.types import ChatAddress, Delivery, MessagePart
+from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart
 from agent.models import Message, ToolCall
 from agent.record.record import Record
 from agent.run.engine import Engine
@@ -38,6 +40,7 @@ class Voice:
     ``of_files``."""
 
     chat = GROUP
+    part_limit = 1_999
 
     def __init__(self) -> None:
         self.said: list[tuple[list[MessagePart], str, int]] = []
@@ -46,6 +49,14 @@ class Voice:
     async def send(self, parts: list[MessagePart], text: str, *, tool_call_pk: int) -> Delivery:
         self.said.append((parts, text, tool_call_pk))
         return self.of_files if parts[0].type == "file" else self.delivery
+
+    async def send_each(
+        self, messages: Sequence[AnswerMessage], *, tool_call_pk: int
+    ) -> AsyncIterator[Delivery]:
+        for parts, text in messages:
+            yield (sent := await self.send(parts, text, tool_call_pk=tool_call_pk))
+            if sent.state == State.FAILED:
+                return
 
 
 @pytest.fixture
@@ -108,6 +119,13 @@ async def test_every_kind_of_item_becomes_a_part_in_its_place(voice, media):
         MessagePart("video", path=str(media / "cat.png")),
     ]
     assert (text, call) == ("[回复:-7][@20001] look [图片][视频]", 5)
+
+
+@pytest.mark.parametrize("said", ["<think>hm</think>你好", "[THINK]hm[/THINK]\n你好", "你好"])
+async def test_thoughts_are_not_sent(voice, said):
+    assert (await send(voice, {"type": "plain", "text": said})).success
+    ((parts, text, _),) = voice.said
+    assert ([part.text for part in parts], text) == (["你好"], "你好")
 
 
 async def test_files_travel_alone_behind_the_rest(voice, media):
@@ -235,6 +253,7 @@ async def test_an_address_that_is_not_of_the_web_is_refused(voice, url):
     [
         ({"type": "plain"}, "messages[0].text 不能为空"),
         ({"type": "plain", "text": "  "}, "messages[0].text 不能为空"),
+        ({"type": "plain", "text": "<think>hm</think>\n"}, "messages[0].text 不能为空"),
         ({"type": "mention_user"}, "messages[0].mention_user_id 不能为空"),
         ({"type": "quote", "message_id": ""}, "messages[0].message_id 不能为空"),
         ({"type": "image"}, "messages[0]"),
@@ -358,6 +377,68 @@ async def test_each_message_is_kept_with_the_call_that_sent_it(record):
     assert calls == ["wait", "wait"]
 
 
+LONG = "第一段。" * 400 + "\n\n" + "第二段。" * 400 + "\n\n" + "第三段。" * 400
+PARTS = LONG.split("\n\n")
+SAY_LONG = calling(
+    ("send_message", json.dumps({"messages": [{"type": "plain", "text": LONG}]})),
+)
+
+
+class FickleMailbox(Mailbox):
+    """A client whose answer to the message at each place is scripted, then good."""
+
+    def __init__(self, *deliveries: Delivery) -> None:
+        super().__init__()
+        self.deliveries = list(deliveries)
+
+    async def deliver(self, *args: Any, **fields: Any) -> Delivery:
+        usual = await super().deliver(*args, **fields)
+        return self.deliveries.pop(0) if self.deliveries else usual
+
+
+async def test_a_long_text_is_several_messages_with_one_result(record):
+    mailbox = Mailbox()
+    model = await answered(record, mailbox, SAY_LONG, "done")
+    assert mailbox.texts == [*PARTS, "done"]
+    assert model.requests[1].messages[-1]["content"] == "消息已发送"
+    assert (await rows())[1:4] == [(part, "delivered", True, True) for part in PARTS]
+
+
+async def test_a_refused_part_is_told_and_no_other_is_sent(record):
+    good, muted = Delivery(State.DELIVERED, "1"), Delivery(State.FAILED, error="被禁言了")
+    mailbox = FickleMailbox(good, muted)
+    model = await answered(record, mailbox, SAY_LONG, "done")
+    assert mailbox.texts == [*PARTS[:2], "done"]
+    told = (
+        "第 2 条（共 3 条）发送失败: 被禁言了；之前的已发送或可能已送达，请勿重发；之后的没有发送"
+    )
+    assert told in model.requests[1].messages[-1]["content"]
+    assert [row[1] for row in (await rows())[1:4]] == ["delivered", "failed", "failed"]
+
+
+async def test_a_part_of_unknown_outcome_is_told_and_the_others_are_sent(record):
+    mailbox = FickleMailbox(Delivery(State.UNKNOWN, error="no answer"))
+    model = await answered(record, mailbox, SAY_LONG, "done")
+    assert mailbox.texts == [*PARTS, "done"]
+    assert model.requests[1].messages[-1]["content"] == "消息可能已送达，请勿重发"
+
+
+async def test_the_parts_that_a_cancelled_call_had_not_sent_are_not_sent(record):
+    mailbox = Mailbox()
+    mailbox.silent = True
+    speaking = asyncio.create_task(answered(record, mailbox, SAY_LONG))
+    async with asyncio.timeout(5):
+        while not any(row[1] == "sent" for row in await rows()):
+            pass
+    speaking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await speaking
+    await record.submit(lambda items: items, None)
+    assert mailbox.texts in ([], PARTS[:1])
+    outcome = "unknown" if mailbox.sent else "failed"
+    assert [row[1] for row in (await rows())[1:4]] == [outcome, "failed", "failed"]
+
+
 async def cancelled(record: Record, mailbox: Mailbox, state: str) -> None:
     """Begin to speak by tool, and be cancelled once the message is on record in ``state``."""
     speaking = asyncio.create_task(answered(record, mailbox, ANNOUNCE))
@@ -392,8 +473,8 @@ async def test_words_whose_run_ends_before_a_client_is_there_were_not_said(recor
 async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model_is_told(
     record, monkeypatch
 ):
-    monkeypatch.setattr("agent.run.message_sender.TOOL_PATIENCE", 0.01)
-    monkeypatch.setattr("agent.run.message_sender.ANSWER_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.run.courier.TOOL_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.run.courier.ANSWER_PATIENCE", 0.01)
     mailbox = Mailbox()
     mailbox.connected.clear()
     model = await answered(record, mailbox, ANNOUNCE, "done")

@@ -41,6 +41,8 @@ class Room:
         self.record, self.mailbox, self.model = record, mailbox, Script()
         self.groups: list[tuple[str, str, bool, str]] = []
         self.stopped = False
+        self.askers: list[str | None] = []
+        """On whose answers each "stop" was, None for anybody's."""
         engines = PersonaEngines(Engine(self.model, ToolRegistry()))
         services = CommandServices(quotas, self.mailbox, engines.name_model, self._list_group)
         self.conversations = ConversationHandler(
@@ -68,7 +70,8 @@ class Room:
         """As :meth:`say`, by the owner."""
         return await self.say(text, chat, sender_id=OWNER, sender_name="Olga", **fields)
 
-    async def _stop(self, chat: ChatAddress) -> bool:
+    async def _stop(self, chat: ChatAddress, asker: str | None) -> bool:
+        self.askers.append(asker)
         return self.stopped
 
     def _list_group(self, account: str, group: str, is_answered: bool, author: str) -> bool:

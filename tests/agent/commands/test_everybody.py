@@ -5,7 +5,7 @@ from asgiref.sync import sync_to_async
 
 from agent.models import ChatSession, Message
 from agent.record.command_orders import CommandOrder, carry_out_commands
-from tests.agent.commands.conftest import newest
+from tests.agent.commands.conftest import MEMBER, newest
 from tests.agent.talk import GROUP, PRIVATE
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,9 +39,30 @@ async def test_reset_lets_the_context_begin_anew_and_deletes_nothing(room):
 
 
 async def test_stop_says_whether_there_was_anything_to_stop(room):
-    assert "No answer was under way" in await room.say("/stop")
+    assert "No answer was under way" in await room.order("/stop")
+    assert "No answer to you was under way" in await room.say("/stop")
     room.stopped = True
     assert "Stopped." in await room.say("/stop")
+
+
+async def test_members_stop_their_own_answers_and_who_decides_for_the_chat_any(room):
+    for role in ("member", "", "admin", "owner"):
+        await room.say("/stop", sender_role=role)
+    await room.order("/stop")
+    await room.say("/stop", PRIVATE)
+    assert room.askers == [MEMBER, MEMBER, None, None, None, None]
+
+
+async def test_a_group_is_reset_by_its_managers_and_the_owners_alone(room):
+    room.model.answers = ["hello"]
+    await room.say("hi", mentions_bot=True)
+    for role in ("member", ""):
+        assert "Only my owners" in await room.say("/reset", sender_role=role)
+        assert "/reset" not in await room.say("/help", sender_role=role)
+    assert (await newest(direction="in")).session.context_after is None
+    for role in ("admin", "owner"):
+        assert "Nothing was deleted" in await room.say("/reset", sender_role=role)
+    assert "Nothing was deleted" in await room.order("/reset")
 
 
 async def test_status_tells_persona_limits_and_silence(room):

@@ -8,7 +8,7 @@ from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.model_roles import ModelRole
 from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
 from agent.record.manners import load_manners_table
-from agent.record.timed_silences import end_silences
+from agent.record.timed_silences import CLOCK, end_silences
 from tests.agent.commands.conftest import OWNER, newest
 from tests.agent.talk import GROUP, PRIVATE, message
 from tools.models import ToolConfigChange
@@ -42,14 +42,28 @@ async def test_off_and_on_are_obeyed_from_the_next_message_on(room):
 async def test_off_for_some_time_ends_by_itself(room):
     await room.order("/off")
     assert "为止" in await room.order("/off ３０分")
-    change = await newest_change()
-    assert (change.before["silenced"], change.after["silenced"]) == (False, True)
+    assert (await newest_change()).after["silenced_until"]
     assert await room.record.submit(end_silences, None) == 0
-    change.after["$until"] = timezone.now().isoformat()
-    await change.asave()
+    await Manners.objects.aupdate(silenced_until=timezone.now())
     assert await room.record.submit(end_silences, None) == 1
-    assert not (await row_of_the_chat()).silenced
+    row = await row_of_the_chat()
+    assert (row.silenced, row.silenced_until) == (False, None)
+    assert (await newest_change()).made_by == CLOCK
     assert "写法" in await room.order("/off soon")
+
+
+async def test_a_silence_ends_on_time_after_many_edits_and_without_its_history(room):
+    room.model.answers = ["back"]
+    await room.order("/off 30m")
+    for number in range(60):
+        await room.order(f"/deny {20100 + number % 2}")
+    await ToolConfigChange.objects.all().adelete()
+    assert await room.say("hi", mentions_bot=True, message_id="88") == ""
+    assert "by itself at" in await room.order("/status")
+    assert "by itself at" in await room.order("[回复:88]/why", quoted_id="88")
+    await Manners.objects.aupdate(silenced_until=timezone.now())
+    assert "back" in await room.say("hi", mentions_bot=True)
+    assert (await row_of_the_chat()).silenced
 
 
 async def test_on_says_which_wider_row_still_silences(room):

@@ -5,6 +5,8 @@ from asgiref.sync import sync_to_async
 from django.test import override_settings
 from django.utils import timezone
 
+from agent.domain.budgets import BudgetAction
+from agent.domain.errors import BudgetSpent
 from agent.llm.messages import system_message
 from agent.models import Approval, ChatSession, Manners, Message, Run, Step, ToolCall
 from agent.record.why import count_history, find_shown
@@ -108,6 +110,18 @@ async def test_only_owners_get_the_link_and_what_went_wrong(room):
         told = await room.order("/why")
     assert f"https://bot.example.org/admin/agent/run/{run.pk}/change/" in told
     assert "10.0.0.1" in told
+
+
+async def test_a_model_that_no_budget_paid_for_was_shown_nothing(room, monkeypatch):
+    async def refuse(request):
+        raise BudgetSpent("all", BudgetAction.OWNERS)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(room.model, "complete", refuse)
+        await room.say("hi", mentions_bot=True, message_id="501")
+    told = await room.say("/why")
+    assert "No model was asked." in told
+    assert "Shown to the model" not in told
 
 
 async def test_tools_and_who_allowed_them_are_named_without_arguments(room):

@@ -10,7 +10,7 @@ from tests.agent.privacy.test_erasing import (
     test_nothing_of_the_person_is_left_and_all_of_the_other_is,
     test_the_receipt_counts_what_went_and_names_nobody,
 )
-from tests.security.test_a22_erasing import (
+from tests.security.test_privacy_erasing import (
     test_events_that_hold_the_number_as_a_part_of_another_stay,
     test_nothing_is_left_of_a_private_chat,
     test_steps_that_hold_the_number_as_a_part_of_another_stay,

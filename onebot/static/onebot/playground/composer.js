@@ -6,6 +6,7 @@ import { joinEvent, messageEvent, muteEvent, pokeEvent } from "./events.js";
 import { faceByName, FACES } from "./faces.js";
 import { link } from "./link.js";
 import { filesIn, segmentOf, toggleRecording } from "./media.js";
+import { markPatterns, startMentions } from "./mentions.js";
 import { plainWords } from "./segments.js";
 import { ACCOUNT, addMessage, changed, chatBy, currentChat, findMessage, nameOf, newId, state } from "./store.js";
 
@@ -21,8 +22,7 @@ export function drawComposer() {
   speaker.disabled = people.length < 2;
   const isGroup = chat.kind === "group";
   $("play-mention").hidden = $("play-join").hidden = !isGroup;
-  const mentioned = isGroup ? [ACCOUNT, ...chat.members, "all"] : [];
-  $("play-mention-list").replaceChildren(...mentioned.map((id) => el("li", {}, button(nameIn(id), () => mention(id), { "data-mention": id }))));
+  $("play-mention-list").replaceChildren(...mentionable().map((id) => el("li", {}, button(nameIn(id), () => mention(id), { "data-mention": id }))));
   const outside = state.people.filter((one) => isGroup && !chat.members.includes(one.id));
   const joinable = outside.map((one) => el("li", {}, button(one.name, () => join(chat, one.id), { "data-join": one.id })));
   $("play-join-list").replaceChildren(...(joinable.length ? joinable : [el("li", { class: "quiet" }, "–")]));
@@ -30,6 +30,12 @@ export function drawComposer() {
   $("play-quoted").hidden = !quoted;
   if (quoted) $("play-quoted-text").textContent = `${nameOf(quoted.from)}: ${plainWords(quoted.segments).slice(0, 80)}`;
   $("play-format").value = state.format;
+}
+
+/** Those of the open chat who can be mentioned. */
+function mentionable() {
+  const chat = currentChat();
+  return chat.kind === "group" ? [ACCOUNT, ...chat.members, "all"] : [];
 }
 
 const nameIn = (id) => (id === "all" ? say("everyone") : nameOf(id));
@@ -51,12 +57,13 @@ export function closeMenus(except) {
   for (const menu of document.querySelectorAll("#playground .play-menu[open]")) if (menu !== except) menu.open = false;
 }
 
-/** The words of the draft as segments: picked mentions and names of faces become their own. */
+/** The words of the draft as segments: mentions, picked or typed, and names of faces become their own. */
 function parseText(text) {
-  const marks = [...draft.mentions.keys()].sort((one, other) => other.length - one.length);
-  const pattern = new RegExp(`(${[...marks.map((mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")), "\\[[^\\[\\]\\s]{1,8}\\]"].join("|")})`);
+  const mentions = new Map([...mentionable().reverse().map((id) => [`@${nameIn(id)}`, id]), ...draft.mentions]);
+  const marks = markPatterns(mentions.keys(), draft.mentions);
+  const pattern = new RegExp(`(${[...marks, "\\[[^\\[\\]\\s]{1,8}\\]"].join("|")})`);
   return text.split(pattern).filter(Boolean).map((piece) => {
-    if (draft.mentions.has(piece)) return { type: "at", data: { qq: draft.mentions.get(piece) } };
+    if (mentions.has(piece)) return { type: "at", data: { qq: mentions.get(piece) } };
     const face = piece.startsWith("[") && faceByName(piece.slice(1, -1));
     return face ? { type: "face", data: { id: face.id } } : { type: "text", data: { text: piece } };
   });
@@ -183,6 +190,7 @@ export function startComposer() {
     event.preventDefault();
     send();
   });
+  startMentions($("play-text"), () => mentionable().map((id) => ({ id, name: nameIn(id) })), mention);
   $("play-text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
