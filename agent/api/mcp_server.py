@@ -37,6 +37,7 @@ from agent.record.record import Record
 from tools.contract import ToolSpec
 from tools.error_boundary import capture_error, log_errors
 from tools.registry.registry import ToolRegistry
+from tools.version import VERSION
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class ToolServer:
         self._listeners = ListenHandler(self._watch, max_subscriptions=LISTENERS)
         self._server = Server(
             NAME,
+            version=VERSION,
             # Our tools ask for no headers of their own; without this the SDK lists all tools for
             # each call, to look.
             get_tool_input_schema=lambda name: None,

@@ -9,6 +9,7 @@ from agent.models.activity import ActivitySum, ToolUse
 from agent.models.approval import Approval
 from agent.models.digest import Digest
 from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
+from agent.models.installation import Installation
 from agent.models.manners import Manners
 from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, ResultPicture
 from agent.models.message import UNSETTLED, Message
@@ -18,9 +19,9 @@ from agent.models.persona import Persona, PersonaChoice
 from agent.models.process import CommitMark, ServerProcess
 from agent.models.run import Run, Step, ToolOffer
 from agent.models.session import ChatSession
-from agent.models.spend import Budget, BudgetNotice, SpendSum
+from agent.models.spend import Budget, BudgetNotice, BudgetStop, SpendSum
 from agent.models.sticker import Sticker
-from agent.models.tally import Spending, Tally
+from agent.models.tally import Tally
 from agent.models.tool_call import ToolCall
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Approval",
     "Budget",
     "BudgetNotice",
+    "BudgetStop",
     "ChatGrant",
     "ChatSession",
     "CommitMark",
@@ -37,6 +39,7 @@ __all__ = [
     "EndpointChoice",
     "EndpointStatus",
     "ErasureReceipt",
+    "Installation",
     "KeptFile",
     "Manners",
     "MediaFile",
@@ -52,7 +55,6 @@ __all__ = [
     "Run",
     "ServerProcess",
     "SpendSum",
-    "Spending",
     "Step",
     "Sticker",
     "Tally",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
@@ -108,6 +109,8 @@ class Manners(LiveModel):
             "commands."
         ),
     )
+    silenced_until = models.DateTimeField(_("silenced until"), null=True, editable=False)
+    """When that ends by itself; None: not before somebody ends it."""
     account = models.CharField(
         _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
     )
@@ -242,7 +245,7 @@ class Manners(LiveModel):
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
-    tracked = Tracked(fields=("name", "enabled", "silenced", *PLACES, *SAID))
+    tracked = Tracked(fields=("name", "enabled", "silenced", "silenced_until", *PLACES, *SAID))
 
     class Meta:
         verbose_name = _("manners")
@@ -269,6 +272,12 @@ class Manners(LiveModel):
                 problems[name] = [gettext("Enter a number.")]
         if found := {name: lines for name, lines in problems.items() if lines}:
             raise ValidationError(found)
+
+    @property
+    def is_silencing(self) -> bool:
+        """Whether it silences its chats at this moment."""
+        until = self.silenced_until
+        return self.silenced and (until is None or until > timezone.now())
 
     @property
     def chat_keys(self) -> tuple[str, ...]:

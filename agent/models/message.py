@@ -123,8 +123,8 @@ class Message(models.Model):
     """Of an answer in several messages: the number of this one, from 1; 0 for a merged forward."""
     header = models.JSONField(_("said of it"), null=True, blank=True)
     """What the frame before its words says besides sender, chat, id and time: ``chat_name``, and
-    ``mentions`` (a list of ``user_id`` and ``name``). Kept, so that it is the same in every
-    request."""
+    ``mentions`` (a list of ``user_id`` and ``name``), and the ``zone`` of its time, where that is
+    not the machine's. Kept, so that it is the same in every request."""
     context_text = models.TextField(  # noqa: DJ001
         _("quoted and forwarded"),
         null=True,

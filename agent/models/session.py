@@ -4,6 +4,7 @@ from typing import ClassVar, TypeAlias
 
 from django.core.validators import MaxValueValidator
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import PauseReason, SessionKind
@@ -86,6 +87,8 @@ class ChatSession(models.Model):
     )
     """The operator who answers here instead of the bot; None: the bot answers."""
     taken_over_at = models.DateTimeField(_("taken over"), null=True, editable=False)
+    taken_over_until = models.DateTimeField(_("taken over until"), null=True, editable=False)
+    """None: until somebody hands it back."""
     created_at = models.DateTimeField(_("first message"), auto_now_add=True)
     last_message_at = models.DateTimeField(_("last message"))
     discovered_tools = models.JSONField(default=list, editable=False)
@@ -116,11 +119,22 @@ class ChatSession(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["-last_message_at", "-id"], name="session_recent"),
             models.Index(fields=["peer_id"], name="session_peer"),
+            models.Index(
+                fields=["taken_over_until"],
+                condition=models.Q(taken_over_until__isnull=False),
+                name="session_taken_until",
+            ),
         ]
 
     def __str__(self) -> str:
         place = f"{self.get_kind_display()} {self.peer_id}"
         return f"{self.title} ({place})" if self.title else place
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether an operator answers here at this moment, instead of the bot."""
+        until = self.taken_over_until
+        return self.taken_over_by is not None and (until is None or until > timezone.now())
 
     @property
     def key(self) -> str:

@@ -6,7 +6,7 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.budgets import BudgetAction, BudgetPeriod, SpendKind
+from agent.domain.budgets import BudgetAction, BudgetPeriod, SpendKind, name_budget
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
 from tools.live_rows import LiveModel, Tracked
 
@@ -39,7 +39,7 @@ class SpendSum(models.Model):
         indexes: ClassVar = [models.Index(fields=["kind", "subject", "day"], name="spend_subject")]
 
     def __str__(self) -> str:
-        return f"{self.day} {self.kind} {self.subject}"
+        return " ".join(filter(None, (self.day, self.get_kind_display(), self.subject)))
 
 
 class Budget(LiveModel):
@@ -74,7 +74,7 @@ class Budget(LiveModel):
         help_text=_("A currency such as CNY, or tokens."),
     )
     at_limit = models.CharField(
-        _("when it is used up"),
+        _("when too little is left"),
         max_length=8,
         choices=BudgetAction.choices,
         default=BudgetAction.OWNERS,
@@ -99,7 +99,7 @@ class Budget(LiveModel):
         ordering = ("name",)
 
     def __str__(self) -> str:
-        return self.name
+        return name_budget(self.name)
 
 
 class BudgetNotice(models.Model):
@@ -122,3 +122,24 @@ class BudgetNotice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.budget_id} {self.period_start} {self.percent}"
+
+
+class BudgetStop(models.Model):
+    """That a budget turned ``subject`` away in a period, and the smallest call that it did not
+    allow, in its unit."""
+
+    budget = models.ForeignKey(Budget, models.CASCADE, related_name="stops")
+    subject = models.CharField(max_length=300, blank=True, default="")
+    period_start = models.CharField(max_length=10)
+    needed = models.BigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("end of a budget")
+        verbose_name_plural = _("ends of budgets")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["budget", "subject"], name="one_budget_stop")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.budget_id} {self.period_start} {self.subject}"

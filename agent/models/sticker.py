@@ -6,6 +6,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.live_kinds import LiveKind
 from tools.live_rows import Tracked
 from tools.models import ConfigVersion
 
@@ -20,7 +21,7 @@ class StickerQuerySet(models.QuerySet["Sticker"]):
 
     def delete(self) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
+            ConfigVersion.bump(LiveKind.STICKERS)
             return super().delete()
 
     delete.queryset_only = True  # type: ignore[attr-defined]  # Django's own mark: not for the manager
@@ -75,9 +76,9 @@ class Sticker(models.Model):
         """What the operator changes here counts from the next message on, in every process."""
         with transaction.atomic(using=options.get("using")):
             super().save(**options)
-            ConfigVersion.bump()
+            ConfigVersion.bump(LiveKind.STICKERS)
 
     def delete(self, *arguments: Any, **options: Any) -> tuple[int, dict[str, int]]:
         with transaction.atomic():
-            ConfigVersion.bump()
+            ConfigVersion.bump(LiveKind.STICKERS)
             return super().delete(*arguments, **options)

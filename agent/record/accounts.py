@@ -1,5 +1,7 @@
 """The rows of the bot accounts, as the transactions of one process see them."""
 
+from agent.access.players import may_change_tools
+from agent.domain.playground import is_playground
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, Outbox
 
 
@@ -13,9 +15,13 @@ class AccountRows:
     def __init__(self, outbox: Outbox | None = None) -> None:
         self._outbox = outbox
         self._version: int | None = None
+        self._players: dict[str, bool] = {}
+        """Of playgrounds met since then: whether their users may change tools."""
 
     def refresh(self, version: int) -> None:
-        """Read the rows again, unless they were read at ``version`` of the settings already."""
+        """Read the rows again, unless they were read at ``version`` of the settings already; what
+        users may do, whatever the version."""
+        self._players.clear()
         if version != self._version:
             if self._outbox is not None:
                 self._outbox.reload()
@@ -24,6 +30,17 @@ class AccountRows:
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._version = None
+        self._players.clear()
 
     def find(self, account: str) -> AccountSettings:
-        return self._outbox.account_settings(account) if self._outbox else DEFAULT_ACCOUNT
+        """Those of a playground without the rights of its senders, whom its user makes up, unless
+        the user may change tools."""
+        found = self._outbox.account_settings(account) if self._outbox else DEFAULT_ACCOUNT
+        if not is_playground(account) or self._may_change_tools(account):
+            return found
+        return found.without_rights()
+
+    def _may_change_tools(self, account: str) -> bool:
+        if account not in self._players:
+            self._players[account] = may_change_tools(account)
+        return self._players[account]

@@ -17,6 +17,7 @@ from agent.domain.playground import is_playground
 from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.compiled_sql import PreparedAddition, PreparedSelect
+from tools.local_time import counted_day, find_zone, present_clock
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -59,13 +60,19 @@ class Arrival(NamedTuple):
 
 def hour_of(moment: datetime) -> Hour:
     """The day and the hour of the installation's time zone."""
-    return _hour_of_minute(int(moment.timestamp()) // 60)
+    return _hour_of_minute(present_clock().name, int(moment.timestamp()) // 60)
 
 
 @lru_cache(maxsize=8)
-def _hour_of_minute(minute: int) -> Hour:
-    local = timezone.localtime(datetime.fromtimestamp(minute * 60, UTC))
+def _hour_of_minute(zone: str, minute: int) -> Hour:
+    local = timezone.localtime(datetime.fromtimestamp(minute * 60, UTC), find_zone(zone))
     return local.date().isoformat(), local.hour
+
+
+def _counted_hour(moment: datetime) -> Hour:
+    """Where what happens at ``moment`` is counted: as :func:`hour_of`, but for the day on which
+    another zone was chosen."""
+    return counted_day(moment), hour_of(moment)[1]
 
 
 def time_column(seconds: float) -> str:
@@ -81,7 +88,11 @@ def count_arrivals(arrivals: Iterable[Arrival]) -> None:
     _add(
         _add_arrivals,
         [
-            (hour_of(one.received_at), one.session_pk, (1, int(one.decision.is_to_be_answered)))
+            (
+                _counted_hour(one.received_at),
+                one.session_pk,
+                (1, int(one.decision.is_to_be_answered)),
+            )
             for one in arrivals
             if one.decision.reason not in UNCOUNTED and not is_playground(one.account)
         ],
@@ -94,20 +105,22 @@ def count_endings(
     """Count how messages end, before that is written: ``states`` are their new states by key.
     ``runs`` has the states of runs that end with them, by the key of the message answered.
 
-    What was counted before, as the outcome of a message that was thought lost, counts no more.
+    What was counted before, as the outcome of a message that was thought lost, counts no more, also
+    where it only waits again.
     """
     keys = sorted(states.keys() | (runs or {}).keys())
-    hour, additions = hour_of(now), []
+    hour, additions = _counted_hour(now), []
     for pk, session, account, direction, state, reason, created in _rows(keys):
         if is_playground(account):
             continue
         added = [0] * len(_ENDINGS)
-        column = None if reason in UNCOUNTED else OUTCOME_COLUMNS.get((direction, states.get(pk)))
+        is_counted = pk in states and reason not in UNCOUNTED
+        column = OUTCOME_COLUMNS.get((direction, states.get(pk))) if is_counted else None
         if column:
             added[_PLACES[column]] = 1
         if column == "answered":
             added[_PLACES[time_column((now - created).total_seconds())]] = 1
-        if column and (earlier := OUTCOME_COLUMNS.get((direction, state))):
+        if is_counted and (earlier := OUTCOME_COLUMNS.get((direction, state))):
             _take_back(pk, earlier)
         if runs and pk in runs:
             added[_PLACES["runs"]] = 1
@@ -135,7 +148,7 @@ def count_runs(runs: "QuerySet[Run]", *, failed: bool) -> None:
     own = runs.filter(parent=None, session__isnull=False).order_by().values_list(*columns)
     added = [0] * len(_ENDINGS)
     added[_PLACES["runs"]], added[_PLACES["failed_runs"]] = 1, int(failed)
-    hour = hour_of(timezone.now())
+    hour = _counted_hour(timezone.now())
     _add(_add_endings, [(hour, pk, added) for pk, account in own if not is_playground(account)])
 
 
@@ -158,7 +171,7 @@ def count_failed_calls(calls: "QuerySet[ToolCall]") -> None:
 
 def _count_calls(calls: Iterable[tuple[int, str, str, tuple[int, int]]]) -> None:
     """Chat session, account, tool, and what is added to calls and failures."""
-    day, hour = hour_of(timezone.now())
+    day, hour = _counted_hour(timezone.now())
     counted = [one for one in calls if not is_playground(one[1])]
     _add(_add_calls, [((day, hour), session, added) for session, _, _, added in counted])
     uses: dict[tuple[str, int, str], list[int]] = {}
@@ -182,7 +195,7 @@ def _take_back(pk: int, column: str) -> None:
     """Count the message no more where it was counted when it was settled."""
     message = Message.objects.only("session_id", "settled_at").get(pk=pk)
     if message.settled_at is not None:
-        day, hour = hour_of(message.settled_at)
+        day, hour = _counted_hour(message.settled_at)
         sums = ActivitySum.objects.filter(
             day=day, hour__in=(WHOLE_DAY, hour), session=message.session_id
         )

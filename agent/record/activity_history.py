@@ -78,7 +78,7 @@ class Activity:
 @for_each
 def find_missing_days(today: date) -> list[PastDay]:
     """The last days without sums that have messages, the newest first. If it is all of them, sums
-    were never kept before: then today is among them, which may hold a part only."""
+    were never kept before: then today is among them, whose sums may hold a part only."""
     days = [today - timedelta(days=back) for back in range(1, DAYS + 1)]
     known = set(
         ActivitySum.objects.filter(hour=WHOLE_DAY, day__gte=days[-1].isoformat())
@@ -94,7 +94,20 @@ def find_missing_days(today: date) -> list[PastDay]:
         for day in wanted
     ]
     found = [one for one in found if one.first < one.end]
-    return found if any(one.day < today.isoformat() for one in found) else []
+    if any(one.day < today.isoformat() for one in found):
+        return found
+    return [one for one in found if _has_uncounted(one)]
+
+
+def _has_uncounted(today: PastDay) -> bool:
+    """Whether more was heard today than the sums say: the record began today, and sums later."""
+    heard = Message.objects.filter(pk__gte=today.first, direction=MessageDirection.IN)
+    heard = heard.exclude(reason__in=UNCOUNTED).order_by()
+    by_account = heard.values_list("session__account").annotate(messages=models.Count("pk"))
+    count = sum(messages for account, messages in by_account if not is_playground(account))
+    sums = ActivitySum.objects.filter(day=today.day, hour=WHOLE_DAY)
+    received: int | None = sums.aggregate(received=models.Sum("received"))["received"]
+    return bool(count > (received or 0))
 
 
 def _first_since(day: date) -> int:

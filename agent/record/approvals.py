@@ -26,6 +26,7 @@ from agent.models import Approval, ChatSession, Message, ToolCall
 from agent.record.activity import count_failed_calls
 from agent.record.commit import for_each
 from agent.record.deferred_calls import OPEN, announce_outcome
+from agent.record.own_messages import quoted_own_messages
 from agent.record.quotas import tell_owners
 from tools.errors import ToolError
 from tools.models import ToolConfig
@@ -165,16 +166,15 @@ def read_approval_reply(message: IncomingMessage, session_pk: int) -> ApprovalRe
     reply = parse_approval_reply(message.text)
     if reply is None or reply.code:
         return reply
-    code = _quoted_code(session_pk, message.quoted_id) if message.quoted_id else ""
+    code = _quoted_code(session_pk, message) if message.quoted_id else ""
     return replace(reply, code=code) if code else None
 
 
-def _quoted_code(session_pk: int, message_id: str) -> str:
-    """The number of the question that one of the bot's messages asks; "" for any other message."""
+def _quoted_code(session_pk: int, message: IncomingMessage) -> str:
+    """The number of the question that ``message`` quotes, where that is one of the bot's; "" for
+    any other quote."""
     # Asked where the call was made, by its run; in private by the run of a note to the owner.
-    sent = Message.objects.filter(
-        session_id=session_pk, message_id=message_id, direction=Message.Direction.OUT
-    )
+    sent = quoted_own_messages(session_pk, message)
     columns = ("text", "tool_call__approval__code", "run__message__tool_call__approval__code")
     for text, *codes in sent.order_by("-pk").values_list(*columns)[:1]:
         return next((code for code in codes if code and code in text), "")

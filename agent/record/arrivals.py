@@ -1,13 +1,12 @@
 """Committing incoming messages, with the decision to answer them or not."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -15,6 +14,7 @@ from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigg
 from agent.domain.approval_replies import ApprovalReply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command, parse_command
+from agent.domain.live_kinds import LiveKind
 from agent.domain.manners import Manners, environment_manners
 from agent.domain.merging import merge_window
 from agent.domain.persona import Persona, environment_persona
@@ -27,11 +27,18 @@ from agent.record.chat_record import ID_REUSE_AFTER
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect
 from agent.record.follow_ups import FollowUps
 from agent.record.members import build_header
-from agent.record.own_messages import place_heard_message, place_own_message, repeats_own
+from agent.record.own_messages import (
+    find_quoted_own,
+    place_heard_message,
+    place_own_message,
+    repeats_own,
+)
 from agent.record.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.recovery import PendingMessage
-from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun, settings_version
-from agent.record.session_cache import KnownSession, SessionCache
+from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.record.session_cache import SessionCache, TouchedSession
+from agent.record.versions import read_versions
+from tools.local_time import chosen_zone
 
 insert_messages = PreparedInsert(Message)
 
@@ -104,8 +111,8 @@ class ArrivalStore:
         self._quotas = quotas
         self._sessions = SessionCache()
         self._follow_ups = FollowUps()
-        self._version: int | None = None
-        """That of the settings, read in the present transaction."""
+        self._versions: Mapping[int, int] = {}
+        """Of what processes remember of rows, read in the present transaction."""
 
     def accept_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out.
@@ -122,7 +129,7 @@ class ArrivalStore:
             and not merge_window(arrival.message, one.manners)
         }
         if wishes:
-            runs = self._run_starter.begin_runs(list(wishes.values()), self._version)
+            runs = self._run_starter.begin_runs(list(wishes.values()), self._versions)
             for place, run in zip(wishes, runs, strict=True):
                 if isinstance(run, ActiveRun):
                     accepted[place] = replace(accepted[place], begun=run)
@@ -132,8 +139,6 @@ class ArrivalStore:
         """Trust nothing remembered: a transaction was not committed."""
         self._sessions.forget()
         self._follow_ups.forget()
-        if self._quotas is not None:
-            self._quotas.forget()
 
     def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         received = [(arrival.message, arrival.received_at) for arrival in arrivals]
@@ -172,22 +177,21 @@ class ArrivalStore:
 
     def _obey_settings(self) -> None:
         """Read what the operator has changed, before anything is judged by it."""
-        self._version = version = settings_version()
-        if self._quotas is not None and self._quotas.obey(version):
-            # Also where a message has to wait: its media are fetched at once.
-            self._run_starter.obey_from(version)
-            self._sessions.forget()  # a chat may have limits of its own now
-        self._run_starter.accounts.refresh(version)
-        self._run_starter.manners.refresh(version)
+        self._versions = versions = read_versions()
+        # Also where a message has to wait: its media are fetched at once.
+        self._run_starter.obey_from(versions)
+        self._run_starter.clock.refresh(versions[LiveKind.SETTINGS])
+        self._run_starter.accounts.refresh(versions[LiveKind.SETTINGS])
+        self._run_starter.manners.refresh(versions[LiveKind.SETTINGS])
 
     def _judge_messages(
-        self, arrivals: Sequence[MessageArrival], chats: Sequence[KnownSession]
+        self, arrivals: Sequence[MessageArrival], chats: Sequence[TouchedSession]
     ) -> list[_JudgedMessage]:
         """The decision on each message by itself."""
         sessions = [chat.pk for chat in chats]
         seen = _find_seen(arrivals, sessions)
-        quoted = _find_own_messages(arrivals, sessions)
-        judged = []
+        quoted = find_quoted_own([arrival.message for arrival in arrivals], sessions)
+        judged, spoken = [], dict[tuple[int, str], str]()
         for arrival, chat in zip(arrivals, chats, strict=True):
             manners = self._run_starter.manners.current.find(arrival.message.chat)
             key = _event_key(arrival, chat.pk, seen)
@@ -197,13 +201,16 @@ class ArrivalStore:
             if key is not None:
                 seen[chat.pk, key] = arrival.received_at
             is_quote = (chat.pk, arrival.message.quoted_id) in quoted
-            judged.append(self._judge(arrival, chat, key, manners, quotes_bot=is_quote))
+            one = self._judge(arrival, chat, key, manners, quotes_bot=is_quote)
+            header = build_header(arrival.message, chat.pk, chat.title, spoken, chosen_zone())
+            judged.append(one._replace(header=header))
+            spoken[chat.pk, arrival.message.sender_id] = arrival.message.sender_name
         return judged
 
     def _judge(
         self,
         arrival: MessageArrival,
-        chat: KnownSession,
+        chat: TouchedSession,
         key: str | None,
         manners: Manners,
         *,
@@ -221,7 +228,7 @@ class ArrivalStore:
             is_follow_up=self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=message.sender_id in self._run_starter.accounts.find(account).owners,
             pause=chat.find_pause(arrival.received_at),
-            taken_over_by=chat.taken_over_by,
+            taken_over_by=chat.find_operator(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
         decision = decide_trigger(message, manners, occasion)
@@ -232,8 +239,7 @@ class ArrivalStore:
         if decision.is_to_be_answered and not (command or reply):
             window = merge_window(message, manners)
             self._follow_ups.await_more(chat.pk, message, window, arrival.received_at)
-        header = build_header(message, chat.pk, chat.title)
-        return _JudgedMessage(key, decision, manners, reply, command, header)
+        return _JudgedMessage(key, decision, manners, reply, command)
 
     def _row(
         self,
@@ -276,7 +282,7 @@ class ArrivalStore:
 
 def _count(
     arrivals: Sequence[MessageArrival],
-    chats: Sequence[KnownSession],
+    chats: Sequence[TouchedSession],
     judged: Sequence[_JudgedMessage],
 ) -> None:
     count_arrivals(
@@ -289,7 +295,7 @@ def _count(
 def _apply_quotas(
     quotas: AnswerQuotas,
     arrivals: Sequence[MessageArrival],
-    chats: Sequence[KnownSession],
+    chats: Sequence[TouchedSession],
     judged: list[_JudgedMessage],
     wanted: Sequence[int],
 ) -> None:
@@ -356,24 +362,6 @@ def _event_key(
 def _later_key(arrival: MessageArrival) -> str:
     """The key of an event whose id was used by another message, on an earlier day."""
     return f"{arrival.message.message_id}@{arrival.received_at:%Y%m%d}"
-
-
-def _find_own_messages(
-    arrivals: Sequence[MessageArrival], sessions: Sequence[int]
-) -> set[tuple[int, str]]:
-    """Which of the quoted ids are the bot's own messages of the same chat."""
-    quoted = {a.message.quoted_id for a in arrivals if a.message.quoted_id}
-    if not quoted:
-        return set()
-    own = Message.objects.filter(session_id__in=set(sessions), message_id__in=quoted).filter(
-        Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE)
-    )
-    arriving = {
-        (pk, a.message.message_id)
-        for a, pk in zip(arrivals, sessions, strict=True)
-        if a.message.from_own_account
-    }
-    return arriving | set(own.order_by().values_list("session_id", "message_id"))
 
 
 def refuse_messages(pks: Sequence[int]) -> list[None]:

@@ -1,13 +1,14 @@
 """Budgets as the record has them, and that owners were told of them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import F, Sum
 from django.utils import timezone
+from django.utils.translation import pgettext
 
 from agent.domain.budgets import (
     NANO,
@@ -15,21 +16,32 @@ from agent.domain.budgets import (
     BudgetAction,
     BudgetPeriod,
     BudgetTerms,
+    Shortage,
     SpendKind,
 )
-from agent.domain.notices import budget_note
+from agent.domain.notices import BudgetNews, budget_note
 from agent.domain.types import ChatAddress
-from agent.models import Budget, BudgetNotice, ModelEndpoint, Persona, SpendSum
+from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, Persona, SpendSum
 from agent.record.accounts import AccountRows
 from agent.record.quotas import tell_owners
-from agent.record.spendings import current_day
+from agent.record.spendings import SUBJECT_LIMIT
+from agent.record.subject_names import name_subjects
+from tools.local_time import current_day, first_of_day
 
 logger = logging.getLogger(__name__)
+#: Subjects of one budget that are looked at.
+LISTED = 300
+
+
+#: Stands for a percentage in the notice that calls under way had all that was left.
+IN_USE = 0
 
 
 class BudgetAlarm(NamedTuple):
-    """That so many percent of a budget are used: by ``subject``, who spent it, for ``account``
-    ("" where there is none)."""
+    """That so much of a budget is ``spent`` by ``subject``, or that it turned somebody away:
+    because the call may take ``needed``, or, where that is None and ``percent`` is
+    :data:`IN_USE`, because calls under way may take what is left. ``account`` is the one that it
+    was spent for ("" where there is none)."""
 
     terms: BudgetTerms
     subject: str
@@ -37,6 +49,14 @@ class BudgetAlarm(NamedTuple):
     percent: int
     spent: int
     account: str
+    needed: int | None = None
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """Why somebody was turned away; None where nobody was."""
+        if self.needed is None and self.percent != IN_USE:
+            return None
+        return self.terms.shortage(self.spent, self.needed or 0)
 
 
 def load_budgets() -> tuple[BudgetTerms, ...]:
@@ -76,6 +96,8 @@ class BudgetAlarms:
         terms = alarm.terms
         if not Budget.objects.filter(pk=terms.pk).exists():
             return False
+        if alarm.needed is not None:
+            _record_stop(alarm, alarm.needed)
         _, is_new = BudgetNotice.objects.get_or_create(
             budget_id=terms.pk,
             subject=terms.subject,
@@ -84,13 +106,16 @@ class BudgetAlarms:
         )
         if not is_new:
             return False
-        whom = alarm.subject or str(SpendKind.TOTAL.label)
         text = budget_note(
-            terms.name,
-            whom,
-            alarm.percent,
-            terms.in_words(alarm.spent),
-            terms.in_words(terms.limit),
+            BudgetNews(
+                terms.name,
+                _name(alarm),
+                alarm.percent,
+                terms.in_words(alarm.spent),
+                terms.in_words(terms.limit),
+                terms.action,
+                alarm.shortage,
+            )
         )
         if alarm.account:
             platform, _, account = alarm.account.partition(":")
@@ -100,16 +125,91 @@ class BudgetAlarms:
         return True
 
 
-def most_spent(terms: BudgetTerms) -> tuple[str, int]:
-    """Who spent most of the budget in the present period, and how much; ("", 0) for nobody."""
-    rows = SpendSum.objects.filter(kind=terms.kind, day__gte=terms.period_start(current_day()))
-    if terms.subject:
-        rows = rows.filter(subject=terms.subject)
+def _name(alarm: BudgetAlarm) -> str:
+    if not alarm.subject:
+        return str(SpendKind.TOTAL.label)
+    return name_subjects(alarm.terms.kind, [alarm.subject])[alarm.subject]
+
+
+def _record_stop(alarm: BudgetAlarm, needed: int) -> None:
+    """Put down whom a budget turned away in its period, with the smallest call that it did not
+    allow."""
+    whose: dict[str, Any] = {"budget_id": alarm.terms.pk, "subject": alarm.subject[:SUBJECT_LIMIT]}
+    known = BudgetStop.objects.filter(**whose, period_start=alarm.period_start).first()
+    if known is None or needed < known.needed:
+        facts = {"period_start": alarm.period_start, "needed": needed, "at": timezone.now()}
+        BudgetStop.objects.update_or_create(**whose, defaults=facts)
+
+
+class BudgetUse(NamedTuple):
+    """What one subject has used of a budget; ``needed`` is the smallest call that it did not allow
+    in the period, 0 for none."""
+
+    terms: BudgetTerms
+    subject: str
+    spent: int
+    needed: int = 0
+
+    @property
+    def percent(self) -> int:
+        return self.terms.used_percent(self.spent)
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """Why it allows no further call; None where it does, as far as is known."""
+        left = self.terms.limit - self.spent
+        return self.terms.shortage(self.spent, self.needed) if left < max(1, self.needed) else None
+
+    @property
+    def stop_words(self) -> str:
+        """That it allows no further call, in a word or two; "" where it does."""
+        if self.shortage is None:
+            return ""
+        is_replaced = self.terms.action is BudgetAction.CHEAPER
+        return str(self.terms.action.label) if is_replaced else pgettext("budget", "stopped")
+
+    @property
+    def limit_words(self) -> str:
+        return self.terms.in_words(self.terms.limit)
+
+    @property
+    def spent_words(self) -> str:
+        return self.terms.in_words(self.spent)
+
+
+def load_budget_uses(
+    terms: BudgetTerms, subjects: Collection[str] | None = None
+) -> list[BudgetUse]:
+    """Who used how much of a budget in the present period, of ``subjects`` or of all, most first:
+    those who used nothing, and were not turned away, are left out. Two queries."""
+    first_day = terms.period_start(first_of_day(current_day()))
+    rows = SpendSum.objects.filter(kind=terms.kind, day__gte=first_day)
+    stops = BudgetStop.objects.filter(budget=terms.pk, period_start=first_day)
+    for wanted in ([terms.subject] if terms.subject else None, subjects):
+        if wanted is not None:
+            rows, stops = rows.filter(subject__in=wanted), stops.filter(subject__in=wanted)
     if terms.unit != TOKENS:
         rows = rows.filter(currency=terms.unit)
     amount = F("input_tokens") + F("output_tokens") if terms.unit == TOKENS else F("cost_nano")
-    found = rows.order_by().values_list("subject").annotate(spent=Sum(amount)).order_by("-spent")
-    return next(((subject, int(spent)) for subject, spent in found[:1]), ("", 0))
+    needed = dict(stops.values_list("subject", "needed")[:LISTED])
+    sums = rows.order_by().values_list("subject").annotate(spent=Sum(amount)).order_by("-spent")
+    spent = dict([*sums[:LISTED], *sums.filter(subject__in=list(needed))])
+    uses = [
+        BudgetUse(terms, subject, int(spent.get(subject, 0)), needed.get(subject, 0))
+        for subject in {**spent, **needed}
+    ]
+    return sorted(uses, key=lambda use: (use.shortage is None, -use.spent))
+
+
+def load_uses_of(subjects: Mapping[SpendKind, str]) -> list[BudgetUse]:
+    """The budgets that bound what is spent on ``subjects``, one of each kind, with what each has
+    used."""
+    uses = []
+    for terms in load_budgets():
+        subject = subjects.get(terms.kind)
+        if subject is not None and terms.subject in ("", subject):
+            uses += load_budget_uses(terms, [subject]) or [BudgetUse(terms, subject, 0)]
+    return uses
 
 
 def knows_subject(kind: str, subject: str) -> bool:

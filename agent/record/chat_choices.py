@@ -6,14 +6,11 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import Q
 
 from agent.domain.budgets import TOKENS, BudgetAction, BudgetPeriod, SpendKind
 from agent.domain.persona import PersonaKind
 from agent.domain.types import ChatAddress
 from agent.models import Budget, ModelEndpoint, Persona, PersonaChoice
-from agent.record.budgets import budget_terms
-from agent.record.spendings import SumRange, current_day, load_spent
 from tools.admin.row_history import record_changes
 
 
@@ -93,30 +90,6 @@ def find_chat_budget(chat: ChatAddress, *, only_enabled: bool = True) -> Budget 
         rows = rows.filter(enabled=True)
     found: Budget | None = rows.order_by("-enabled", "pk").first()
     return found
-
-
-class BudgetUse(NamedTuple):
-    """A budget, and how much of it is used, as people read both."""
-
-    name: str
-    spent: str
-    limit: str
-
-
-def load_budget_uses(subjects: dict[SpendKind, str]) -> list[BudgetUse]:
-    """The budgets that bound what is spent on ``subjects``, each one's subject or any of its
-    kind."""
-    wanted = Q()
-    for kind, subject in subjects.items():
-        wanted |= Q(kind=kind, subject__in=("", subject))
-    uses = []
-    for row in Budget.objects.filter(wanted, enabled=True).order_by("pk"):
-        terms = budget_terms(row)
-        first_day = terms.period_start(current_day())
-        spent = load_spent(SumRange(terms.kind, subjects[terms.kind], first_day))
-        amount = spent.tokens if terms.unit == TOKENS else spent.costs.get(terms.unit, 0)
-        uses.append(BudgetUse(terms.name, terms.in_words(amount), terms.in_words(terms.limit)))
-    return uses
 
 
 def _free_name(wanted: str) -> str:

@@ -41,12 +41,12 @@ def change_chat_manners(
     with transaction.atomic():
         ConfigVersion.bump()  # who does the same at once waits here, and then finds the row
         row = find_chat_manners(chat) or Manners.objects.create(
-            name=_free_name(f"{chat.key} ({chat.account})"),
+            name=find_free_name(f"{chat.key} ({chat.account})"),
             account=chat.account,
             chat_kind=chat.kind,
             chats=chat.key,
         )
-        return _change(row, author, **fields)
+        return change_row(row, author, **fields)
 
 
 def find_everywhere() -> list[Manners]:
@@ -66,8 +66,8 @@ def silence_everything(name: str, author: User | str | None = None) -> Manners:
     with transaction.atomic():
         ConfigVersion.bump()
         rows = find_everywhere()
-        row = rows[0] if rows else Manners.objects.create(name=_free_name(name))
-        return _change(row, author, silenced=True)
+        row = rows[0] if rows else Manners.objects.create(name=find_free_name(name))
+        return change_row(row, author, silenced=True, silenced_until=None)
 
 
 def end_silence_everywhere(author: User | str | None = None) -> list[Manners]:
@@ -75,10 +75,12 @@ def end_silence_everywhere(author: User | str | None = None) -> list[Manners]:
     that are silenced by rows of their own stay so."""
     with transaction.atomic():
         ConfigVersion.bump()
-        return [_change(row, author, silenced=False) for row in find_everywhere() if row.silenced]
+        rows = [row for row in find_everywhere() if row.silenced]
+        return [change_row(row, author, silenced=False, silenced_until=None) for row in rows]
 
 
-def _change(row: Manners, author: User | str | None, **fields: Any) -> Manners:
+def change_row(row: Manners, author: User | str | None, **fields: Any) -> Manners:
+    """Store ``fields`` of ``row``, with its history."""
     with record_changes(author, row):
         for name, value in fields.items():
             setattr(row, name, value)
@@ -87,7 +89,7 @@ def _change(row: Manners, author: User | str | None, **fields: Any) -> Manners:
     return row
 
 
-def _free_name(wanted: str) -> str:
+def find_free_name(wanted: str) -> str:
     """``wanted``, with a number where another row has that name."""
     wanted = wanted[:90]
     names = (wanted if number == 1 else f"{wanted} {number}" for number in count(1))

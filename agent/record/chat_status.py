@@ -12,10 +12,12 @@ from agent.domain.budgets import SpendKind
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
+from agent.record.budgets import BudgetUse, load_uses_of
 from agent.record.quotas import AnswerQuotas
 from agent.record.session_cache import OWN_LIMITS
-from agent.record.spendings import SpentAmount, SumRange, current_day, load_spent
-from agent.record.tallies import chat_subject, load_counts, person_subject
+from agent.record.spendings import SpentAmount, SumRange, load_spent
+from agent.record.tallies import account_subject, chat_subject, load_counts, person_subject
+from tools.local_time import current_day, first_of_day
 
 
 class AnswersGiven(NamedTuple):
@@ -37,20 +39,20 @@ class ChatStatus(NamedTuple):
     paused_until: datetime | None
     taken_over_at: datetime | None
     """Since when an operator answers in the chat; None where the bot does."""
+    taken_over_until: datetime | None
+    stops: tuple[BudgetUse, ...] = ()
+    """The budgets of which too little is left for an answer to the person."""
 
 
 def load_status(
     quotas: AnswerQuotas, chat: ChatAddress, sender_id: str, session_pk: int
 ) -> ChatStatus:
     """As it is now. Locks the counts of answers until the transaction ends."""
-    pause, until, taken_over_at, *overrides = (
-        ChatSession.objects.filter(pk=session_pk)
-        .values_list("pause_reason", "paused_until", "taken_over_at", *OWN_LIMITS)
-        .get()
-    )
-    now = timezone.now()
+    row, now = ChatSession.objects.get(pk=session_pk), timezone.now()
+    pause, until = row.pause_reason, row.paused_until
     is_over = until is not None and until <= now
-    limits = quotas.find_limits(chat, sender_id, tuple(overrides))
+    overrides = tuple(getattr(row, name) for name in OWN_LIMITS)
+    limits = quotas.find_limits(chat, sender_id, overrides)
     person, everybody = _load_given(limits, chat, sender_id, now) if limits else (None, None)
     wanted = SumRange(SpendKind.PERSON, person_subject(chat, sender_id), current_day())
     return ChatStatus(
@@ -59,8 +61,20 @@ def load_status(
         load_spent(wanted),
         PauseReason(pause) if pause and not is_over else None,
         until,
-        taken_over_at,
+        row.taken_over_at if row.is_taken_over else None,
+        row.taken_over_until,
+        _load_stops(chat, sender_id),
     )
+
+
+def _load_stops(chat: ChatAddress, sender_id: str) -> tuple[BudgetUse, ...]:
+    subjects = {
+        SpendKind.TOTAL: "",
+        SpendKind.ACCOUNT: account_subject(chat),
+        SpendKind.CHAT: chat.place,
+        SpendKind.PERSON: person_subject(chat, sender_id),
+    }
+    return tuple(use for use in load_uses_of(subjects) if use.shortage)
 
 
 def _load_given(
@@ -68,7 +82,7 @@ def _load_given(
 ) -> tuple[AnswersGiven, AnswersGiven]:
     subjects = person_subject(chat, sender_id), chat_subject(chat, sender_id)
     counts = load_counts(set(subjects))
-    seconds, day = int(now.timestamp()), current_day()
+    seconds, day = int(now.timestamp()), first_of_day(current_day())
     bounds = (
         (limits.person_per_minute, limits.person_per_day),
         (limits.chat_per_minute, limits.chat_per_day),

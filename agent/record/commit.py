@@ -9,27 +9,22 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Collection, Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Generic, TypeVar
 
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    DatabaseError,
-    InterfaceError,
-    connection,
-    connections,
-    transaction,
-)
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from agent.domain.claims import Claim
 from agent.domain.errors import ClaimLost
-from agent.models import Run
 from agent.record.commit_marks import CommitMarker
+from agent.record.lost_claims import find_lost_claims
 from agent.record.outage import DatabaseOutage, is_database_refusal, plain_reason
+from agent.record.record_socket import RecordSocket
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -43,6 +38,8 @@ ForgetCallback = Callable[[], None]
 BATCH_SIZE = 256
 #: Requests that may wait before :meth:`GroupCommit.wait_for_room` holds back those who can wait.
 HIGH_WATER = 5_000
+#: The same while the database refuses: what waits then is lost where the process has to end.
+OUTAGE_WATER = 256
 #: Pauses between tries while the database refuses, in seconds; the last one is repeated.
 RETRY_PAUSES = (0.05, 0.2, 0.5, 1, 2)
 #: Tries that fail before it is called an outage: a lock or a deadlock passes sooner.
@@ -51,6 +48,12 @@ UNNOTICED_TRIES = 2
 REMIND_SECONDS = 60.0
 #: How long a refusing database is still tried once the record is being closed, in seconds.
 CLOSE_SECONDS = 5.0
+#: A transaction that takes longer is cut off from a database that has stopped talking, in seconds:
+#: longer than any statement of it may take (:mod:`agent.record.idle_transactions`).
+STUCK_SECONDS = 90.0
+#: How often a transaction that takes long is looked at; and how long one that was cut off may take
+#: to notice it at the end of the process, in seconds.
+LOOK_SECONDS = 0.5
 
 
 def for_each(operation: Callable[[I], R]) -> Callable[[Sequence[I]], list[R]]:
@@ -153,16 +156,21 @@ class GroupCommit:
     """
 
     def __init__(self, forget: ForgetCallback = lambda: None) -> None:
+        self._socket = RecordSocket()
         self._thread = ThreadPoolExecutor(
-            1, thread_name_prefix="record", initializer=_dial_directly
+            1, thread_name_prefix="record", initializer=self._socket.dial_directly
         )
         self._forget = forget
         self._marks = CommitMarker()
         self._waiting: list[_Request[Any, Any]] = []
+        self._in_hand = 0
         self._writer: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
         self._unacknowledged: _Transaction | None = None
-        self._ends_at: float | None = None
+        self._ends_at = math.inf
+        """When what a refusing database has not taken is given up, by the clock of loops."""
+        self._lost: Exception | None = None
+        """Why it was given up: nothing is tried any more."""
         self.is_closed = False
         self._reminded_at = 0.0
         self._outage: DatabaseOutage | None = None
@@ -203,15 +211,16 @@ class GroupCommit:
         return future
 
     async def wait_for_room(self) -> None:
-        """Return once fewer than ``HIGH_WATER`` requests wait."""
-        while len(self._waiting) >= HIGH_WATER:
+        """Return once fewer than ``HIGH_WATER`` requests wait, or ``OUTAGE_WATER`` while the
+        database refuses."""
+        while len(self._waiting) + self._in_hand >= (OUTAGE_WATER if self._outage else HIGH_WATER):
             self._drained.clear()
             await self._drained.wait()
 
     def fail_pending_after(self, seconds: float) -> None:
         """What a refusing database has not taken by then fails, and is lost: the process ends."""
-        end = asyncio.get_running_loop().time() + seconds
-        self._ends_at = end if self._ends_at is None else min(end, self._ends_at)
+        self._ends_at = min(self._ends_at, time.monotonic() + seconds)
+        self._socket.dial_until(self._ends_at)
 
     async def close(self) -> None:
         """Commit what waits, then end the thread."""
@@ -220,7 +229,9 @@ class GroupCommit:
             await asyncio.wait([self._writer])
         self.is_closed = True
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._disconnect)
+        leaving = loop.run_in_executor(self._thread, self._disconnect)
+        await asyncio.wait([leaving], timeout=LOOK_SECONDS)
+        self._socket.cut()
         self._thread.shutdown(wait=False)
 
     # --- On the loop ----------------------------------------------------------------
@@ -231,28 +242,45 @@ class GroupCommit:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:BATCH_SIZE], self._waiting[BATCH_SIZE:]
-                self._drained.set()
-                refusal = await loop.run_in_executor(self._thread, self._commit, batch)
+                self._in_hand = len(batch)
+                refusal = self._lost or await self._end_of(
+                    loop.run_in_executor(self._thread, self._commit, batch)
+                )
                 for request in batch:
                     if request.is_decided:
                         request.settle()
                 if self.on_written is not None:
                     self.on_written()
                 self._waiting[:0] = [request for request in batch if not request.is_decided]
+                self._in_hand = 0
+                self._drained.set()
                 tries = await self._bear(refusal, tries) if refusal else self._recover()
         finally:
             self._writer = None
 
+    async def _end_of(self, committing: "asyncio.Future[Exception | None]") -> Exception | None:
+        """What :meth:`_commit` returns. A database that says nothing for too long is cut off, and
+        no longer waited for once the process has to end."""
+        began = time.monotonic()
+        while not (await asyncio.wait([committing], timeout=LOOK_SECONDS))[0]:
+            now = time.monotonic()
+            if now > min(began + STUCK_SECONDS, self._ends_at):
+                self._socket.cut()
+            if now > self._ends_at + LOOK_SECONDS:
+                return OperationalError("it does not answer")
+        return committing.result()
+
     async def _bear(self, refusal: Exception, tries: int) -> int:
         """Wait before the next try, and report the outage if it lasts. Returns the number of tries
         in a row; 0 after giving up."""
-        now = asyncio.get_running_loop().time()
-        if self._ends_at is not None and now >= self._ends_at:
+        now = time.monotonic()
+        if now >= self._ends_at:
             self._give_up(refusal)
             return 0
         if tries >= UNNOTICED_TRIES:
             self._notice(refusal, now)
-        await asyncio.sleep(RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)])
+        pause = RETRY_PAUSES[min(tries, len(RETRY_PAUSES) - 1)]
+        await asyncio.sleep(min(pause, self._ends_at - now))
         return tries + 1
 
     def _notice(self, refusal: Exception, now: float) -> None:
@@ -278,6 +306,7 @@ class GroupCommit:
         logger.critical(
             "%d writes are lost: the database cannot be written: %s", len(self._waiting), refusal
         )
+        self._lost = refusal
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             request.decide(error=refusal)
@@ -348,38 +377,7 @@ class GroupCommit:
             self._unacknowledged = None
 
     def _disconnect(self) -> None:
-        with contextlib.suppress(DatabaseError, InterfaceError):
-            self._marks.remove()
+        if self._lost is None:
+            with contextlib.suppress(DatabaseError, InterfaceError):
+                self._marks.remove()
         connection.close()  # each thread has a connection of its own
-
-
-def _dial_directly() -> None:
-    """Have this thread keep a connection of its own: a pool waits longer and longer before it dials
-    a lost server again."""
-    usual = connections[DEFAULT_DB_ALIAS]
-    options = usual.settings_dict.get("OPTIONS", {})
-    if "pool" in options:
-        own = {
-            **usual.settings_dict,
-            "OPTIONS": {name: value for name, value in options.items() if name != "pool"},
-        }
-        connections[DEFAULT_DB_ALIAS] = type(usual)(own, DEFAULT_DB_ALIAS)
-
-
-def find_lost_claims(claims: Collection[Claim]) -> set[Claim]:
-    """Those of ``claims`` that hold no more. The rows of the runs stay locked until the transaction
-    ends."""
-    if not claims:
-        return set()
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(len(claims)), [claim.run_pk for claim in claims])
-        held = {Claim(*row) for row in cursor.fetchall()}
-    return set(claims) - held
-
-
-@cache
-def _statement(count: int) -> str:
-    """By key, so that two processes never wait for each other's locks in a circle."""
-    table, places = connection.ops.quote_name(Run._meta.db_table), ", ".join(["%s"] * count)
-    lock = " FOR NO KEY UPDATE" if connection.features.has_select_for_no_key_update else ""
-    return f"SELECT id, claim_number, place FROM {table} WHERE id IN ({places}) ORDER BY id{lock}"  # noqa: S608

@@ -183,7 +183,8 @@ class PreparedAddition:
 class PreparedUpdate:
     """Sets ``fields`` of one row of ``model``; ``added`` are fields that values are added to.
 
-    The row has to have the key, and the values of the fields in ``where``.
+    The row has to have the key, and the values of the fields in ``where``. ``returned`` are the
+    fields that :meth:`returning` reads.
     """
 
     def __init__(
@@ -192,11 +193,13 @@ class PreparedUpdate:
         *fields: str,
         added: Sequence[str] = (),
         where: Sequence[str] = (),
+        returned: Sequence[str] = (),
     ) -> None:
         self._model = model
         self._names = fields
         self._added = added
         self._where = where
+        self._returned = returned
 
     def __call__(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run once for each of ``rows``: the values of the fields, then of the added ones, then the
@@ -216,6 +219,16 @@ class PreparedUpdate:
                 matched.append(cursor.rowcount > 0)
         return matched
 
+    def returning(self, rows: Sequence[tuple[Any, ...]]) -> list[Sequence[Any] | None]:
+        """The same, with the values of the returned fields as the row has them then; None where
+        there is no such row."""
+        found: list[Sequence[Any] | None] = []
+        with connection.cursor() as cursor:
+            for row in rows:
+                cursor.execute(self._returning, _adapted(self._columns, row))
+                found.append(cursor.fetchone())
+        return [self._converted(row) if row is not None else None for row in found]
+
     @cached_property
     def _columns(self) -> list[PreparedColumn]:
         meta = self._model._meta
@@ -233,6 +246,30 @@ class PreparedUpdate:
         sets += [f"{column} = {column} + %s" for column in columns[count:changed]]
         where = " AND ".join(f"{column} = %s" for column in columns[changed:])
         return f"UPDATE {_quoted(self._model._meta.db_table)} SET {', '.join(sets)} WHERE {where}"  # noqa: S608
+
+    @cached_property
+    def _returning(self) -> str:
+        fields = (self._model._meta.get_field(name) for name in self._returned)
+        columns = ", ".join(_quoted(cast("Field", field).column) for field in fields)
+        return f"{self._statement} RETURNING {columns}"
+
+    @cached_property
+    def _converters(self) -> dict[int, list[Any]]:
+        """What makes Python's values of the database's, by the place of the returned field."""
+        found = {}
+        for place, name in enumerate(self._returned):
+            column = cast("Field", self._model._meta.get_field(name)).cached_col
+            known = connection.ops.get_db_converters(column)
+            if both := [*known, *column.get_db_converters(connection)]:
+                found[place] = [(one, column) for one in both]
+        return found
+
+    def _converted(self, row: Sequence[Any]) -> Sequence[Any]:
+        values = list(row)
+        for place, converters in self._converters.items():
+            for convert, column in converters:
+                values[place] = convert(values[place], column, connection)
+        return values
 
 
 class PreparedSelect:

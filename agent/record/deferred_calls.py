@@ -6,10 +6,14 @@ in its turn, also after a restart. It stands for the person who had asked.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from agent.domain.notices import CallNews
+from agent.domain.states import ToolCallState
 from agent.llm.completion import reasoning_of
 from agent.llm.messages import ChatMessage
 from agent.models import Approval, Message, Step, ToolCall
@@ -144,6 +148,16 @@ def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] 
     Message.objects.bulk_create([message], ignore_conflicts=True)
 
 
+@for_each
+def load_call_outcome(call_pk: int) -> CallNews:
+    """What can be told of a call as it is on record."""
+    call = ToolCall.objects.select_related("run__message").get(pk=call_pk)
+    asked = call.run.message.text if call.run.message else ""
+    is_open = call.state in OPEN
+    told = call.progress if is_open else call.result
+    return CallNews(call.tool_name, ToolCallState(call.state), told, asked)
+
+
 def give_up_calls(calls: Sequence[ToolCall]) -> None:
     """Settle calls whose process died during them: their outcome is unknown."""
     for call in calls:
@@ -151,6 +165,24 @@ def give_up_calls(calls: Sequence[ToolCall]) -> None:
         count_failed_calls(still_open)
         if still_open.update(state=State.UNKNOWN, result=INTERRUPTED, error=INTERRUPTED):
             announce_outcome(call, f"later:{call.pk}")
+
+
+def find_news(call_pk: int) -> Message | None:
+    """The message that tells the chat the outcome of a call; None before there is one."""
+    news = Message.objects.filter(tool_call=call_pk, reason=Message.Reason.LATER_RESULT)
+    return news.exclude(event_key__startswith=PROGRESS).order_by("-pk").first()
+
+
+def find_untold(since: datetime) -> QuerySet[Message]:
+    """Messages that were to tell a chat the outcome of a call that was approved after ``since``,
+    and did not."""
+    approved = Approval.objects.filter(state=Approval.State.APPROVED, decided_at__gt=since)
+    news = Message.objects.filter(
+        tool_call__in=approved.values("call"), reason=Message.Reason.LATER_RESULT
+    )
+    is_stopped = Q(state=Message.State.SILENT, detail__startswith="the budget ")
+    failed = Q(state__in=(Message.State.FAILED, Message.State.EXPIRED))
+    return news.filter(is_stopped | failed).order_by()
 
 
 def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None:

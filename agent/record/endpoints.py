@@ -138,21 +138,25 @@ def _load_defaults() -> dict[ModelRole, tuple[int, ...]]:
 def mirror_environment(asked: Sequence[None] = (None,)) -> Sequence[None]:
     """Have a row for each endpoint that the environment names, as it names it now. Keys stay in the
     environment."""
+    rows = list(ModelEndpoint.objects.order_by("-pk"))
+    mirrors = {row.environment: row for row in rows}
+    taken = {row.name for row in rows}
     for name, endpoint in environment_endpoints().items():
-        row = ModelEndpoint.objects.filter(environment=name).order_by("pk").first()
+        row = mirrors.get(name)
         if row is None:
-            _add_mirror(name, endpoint)
+            _add_mirror(name, endpoint, taken)
         elif (row.base_url, row.model) != (endpoint.url, endpoint.model):
             row.base_url, row.model = endpoint.url, endpoint.model
             row.save(update_fields=["base_url", "model", "updated_at"])
     return asked
 
 
-def _add_mirror(name: str, endpoint: Endpoint) -> None:
-    taken = set(ModelEndpoint.objects.values_list("name", flat=True))
+def _add_mirror(name: str, endpoint: Endpoint, taken: set[str]) -> None:
+    """``taken`` are the names that there were when the row was looked for: the mirror that another
+    process has added since is no reason for a second one of another name."""
     labels = [f".env: {name}", *(f".env: {name} ({number})" for number in range(2, 100))]
     abilities = {column: a in endpoint.abilities for column, a in ABILITY_COLUMNS.items()}
-    ModelEndpoint.objects.create(
+    row = ModelEndpoint(
         name=next(label for label in labels if label not in taken),
         environment=name,
         position=0 if name == "UPSTREAM" else 50,
@@ -160,6 +164,8 @@ def _add_mirror(name: str, endpoint: Endpoint) -> None:
         model=endpoint.model,
         **abilities,
     )
+    # Another process may begin at the same moment, and add it first.
+    ModelEndpoint.objects.bulk_create([row], ignore_conflicts=True)
 
 
 # --- What is learnt -----------------------------------------------------------------

@@ -7,8 +7,9 @@ from django.utils import timezone
 
 from agent.models import Run
 from agent.record.replies import RunCompletion, complete_runs
-from agent.record.runs import insert_runs, settings_version
+from agent.record.runs import insert_runs
 from agent.record.steps import CallOutcome, NewCall, NewStep, record_call_outcomes, record_steps
+from agent.record.versions import settings_version
 
 
 @dataclass(frozen=True, slots=True)

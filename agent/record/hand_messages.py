@@ -32,6 +32,8 @@ from agent.record.replies import FORWARD, SendResult
 
 Direction, Reason, State = Message.Direction, Message.Reason, Message.State
 
+#: States of a run that has still to say something itself.
+GOING_ON = (Run.State.RUNNING, Run.State.INTERRUPTED)
 #: Messages that one process takes at a time.
 TAKE_LIMIT = 200
 #: What was written longer ago is not sent any more: nobody expects it by now.
@@ -124,11 +126,13 @@ def _find_temp_group(session: ChatSession) -> str:
 
 @for_each
 def claim_hand_messages(process_id: str) -> list[HandBatch]:
-    """Take what is to be sent, oldest first. Two processes never get the same message."""
+    """Take what is to be sent, oldest first. Two processes never get the same message. What is
+    sent again waits until its run is over, which says of it how it ended."""
     living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     waiting = Message.objects.filter(
         ~Q(claimed_by__in=living), state=State.PENDING, direction=Direction.OUT
     ).filter(author__isnull=False)
+    waiting = waiting.exclude(resent_from__isnull=False, run__state__in=GOING_ON)
     rows = list(waiting.select_related("session").order_by("pk")[:TAKE_LIMIT])
     taken = [row for row in rows if _take(row, process_id)]
     return [_batch(list(group)) for _, group in groupby(taken, _act_of)]

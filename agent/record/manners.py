@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from agent.domain.manners import Manners, environment_manners, parse_quiet_hours
@@ -80,18 +81,26 @@ def combine_rows(base: Manners, rows: Iterable[MannersRow]) -> Manners:
     """``base`` with what ``rows`` say, of which the first counts; but silence and denial add up."""
     said: dict[str, Any] = {}
     said_by: dict[str, str] = {}
-    denied, silenced_by = frozenset[str](), ""
+    denied, silencing = frozenset[str](), list[MannersRow]()
     for row in rows:
-        silenced_by = silenced_by or (row.name if row.silenced else "")
+        if row.silenced:
+            silencing.append(row)
         for name, value in said_values(row):
             if name == "denied_people":
                 denied |= value
                 said_by.setdefault(name, row.name)
             elif name not in said:
                 said[name], said_by[name] = value, row.name
-    if not (said_by or silenced_by):
+    if silencing:
+        longest = max(silencing, key=_silence_end)
+        said |= {"silenced_by": longest.name, "silenced_until": longest.silenced_until}
+    if not (said_by or silencing):
         return base
-    return replace(base, **said, denied_people=denied, silenced_by=silenced_by, said_by=said_by)
+    return replace(base, **said, denied_people=denied, said_by=said_by)
+
+
+def _silence_end(row: MannersRow) -> datetime:
+    return row.silenced_until or datetime.max.replace(tzinfo=UTC)
 
 
 def rank_row(row: MannersRow) -> tuple[bool, int, bool, bool, int]:

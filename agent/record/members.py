@@ -1,5 +1,7 @@
 """The people of a chat, by the names they spoke under."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from agent.domain.types import IncomingMessage
@@ -54,19 +56,31 @@ def find_members(session_pk: int) -> dict[str, str]:
     return members | {sender_id: sender_id for sender_id in newest}
 
 
-def build_header(message: IncomingMessage, session_pk: int, title: str) -> dict[str, Any] | None:
+def build_header(
+    message: IncomingMessage,
+    session_pk: int,
+    title: str,
+    spoken: Mapping[tuple[int, str], str] = MappingProxyType({}),
+    zone: str = "",
+) -> dict[str, Any] | None:
     """What ``Message.header`` keeps of a group's message: the group's name, and who is mentioned,
-    under the newest name on record where the client gives none. None for a private one."""
+    under the newest name where the client gives none: among those who have ``spoken`` just before,
+    by session and sender, or else on record. Of a private one there is nothing to keep but the
+    ``zone`` of its time: None where that is the machine's ("")."""
+    header: dict[str, Any] = {"zone": zone} if zone else {}
     if message.chat.kind != "group":
-        return None
-    header: dict[str, Any] = {}
+        return header or None
     if chat_name := clean_name(title):
         header["chat_name"] = chat_name
     if message.mentions:
         header["mentions"] = [
             {"user_id": one.user_id, "name": clean_name(one.name)}
             if one.name
-            else {"user_id": one.user_id, "name": _find_name(session_pk, one.user_id)}
+            else {
+                "user_id": one.user_id,
+                "name": clean_name(spoken.get((session_pk, one.user_id), ""))
+                or _find_name(session_pk, one.user_id),
+            }
             for one in message.mentions[:MOST_MENTIONS]
         ]
     return header

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import DatabaseError, InterfaceError, OperationalError
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 #: Primary result codes of SQLite that no other request would fare better with: locked, out of
@@ -49,7 +50,7 @@ class DatabaseOutage:
     @property
     def plain_text(self) -> str:
         """One sentence without hosts or paths."""
-        since = f"{self.since.astimezone():%H:%M:%S}"
+        since = f"{timezone.localtime(self.since):%H:%M:%S}"
         return f"cannot be written since {since}: {self.reason}; {self.waiting} writes wait"
 
 

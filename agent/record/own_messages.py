@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from agent.domain.answer_triggers import TriggerDecision
 from agent.domain.types import IncomingMessage
 from agent.models import Message, Run
 from agent.models.message import BY_HAND
+from agent.record import early_ids
 from agent.record.compiled_sql import PreparedSelect
 
 Direction, State = Message.Direction, Message.State
@@ -85,6 +86,40 @@ def repeats_own(
         text == message.text or (any(said) and _essence(segments) == said)
         for segments, text in sent
     )
+
+
+def quoted_own_messages(session_pk: int, message: IncomingMessage) -> QuerySet[Message]:
+    """What was sent from here and is quoted by ``message``, also where its id came in this moment
+    and is not on record yet."""
+    is_quoted = Q(message_id=message.quoted_id)
+    if echo := early_ids.find_echo(message.chat.account, message.quoted_id):
+        is_quoted |= Q(echo=echo)
+    return Message.objects.filter(is_quoted, session_id=session_pk, direction=Direction.OUT)
+
+
+def find_quoted_own(
+    messages: Sequence[IncomingMessage], sessions: Sequence[int]
+) -> set[tuple[int, str]]:
+    """Which of the ids that are quoted are the bot's own messages of the same chat, by session."""
+    pairs = [(pk, one) for pk, one in zip(sessions, messages, strict=True) if one.quoted_id]
+    if not pairs:
+        return set()
+    own = Message.objects.filter(
+        session_id__in=set(sessions), message_id__in={one.quoted_id for _, one in pairs}
+    ).filter(Q(direction=Direction.OUT) | Q(reason=Message.Reason.OWN_MESSAGE))
+    found = set(own.order_by().values_list("session_id", "message_id"))
+    found |= {
+        (pk, one.message_id)
+        for one, pk in zip(messages, sessions, strict=True)
+        if one.from_own_account
+    }
+    for pk, one in pairs:
+        is_early = (pk, one.quoted_id) not in found and early_ids.find_echo(
+            one.chat.account, one.quoted_id
+        )
+        if is_early and quoted_own_messages(pk, one).exists():
+            found.add((pk, one.quoted_id))
+    return found
 
 
 def _essence(segments: Sequence[Any]) -> tuple[str, Counter[str]]:

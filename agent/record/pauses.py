@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import Q
 from django.utils import timezone
 
+from agent.domain.live_kinds import LiveKind
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
@@ -71,7 +72,7 @@ def pause_chats(item: ChatPause) -> None:
             paused_at=(session.paused_at if same else None) or now,
             paused_until=pause.until,
         )
-        ConfigVersion.bump()
+        ConfigVersion.bump(LiveKind.PAUSES)
     _settle_waiting(session.pk, pause.reason, now)
 
 
@@ -107,7 +108,7 @@ def lift_pauses(lift: PauseLift) -> bool:
         paused = paused.filter(paused_until=None)
     if not paused.update(pause_reason=None, paused_at=None, paused_until=None):
         return False
-    ConfigVersion.bump()
+    ConfigVersion.bump(LiveKind.PAUSES)
     return True
 
 

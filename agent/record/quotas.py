@@ -9,17 +9,17 @@ from itertools import pairwise
 
 from django.db import transaction
 from django.db.models import Min
-from django.utils import timezone
 
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
 from agent.domain.answer_policy import AnswerLimits, LimitOverrides
 from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
-from agent.domain.notices import TO_OWNERS
+from agent.domain.notices import tokens_note
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message
 from agent.record import spendings, tallies
 from agent.record.accounts import AccountRows
+from tools.local_time import counted_day, first_of_day
 
 logger = logging.getLogger(__name__)
 State = Message.State
@@ -48,20 +48,6 @@ class AnswerQuotas:
         self.accounts = accounts
         self._first = first
         self._tokens_per_day = tokens_per_day
-        self.version: int | None = None
-        """That of the settings which are obeyed: in a transaction that has decided, the newest."""
-
-    def forget(self) -> None:
-        """Trust nothing remembered: a transaction was not committed."""
-        self.version = None
-
-    def obey(self, version: int) -> bool:
-        """Apply the settings as of ``version`` from now on; whether they are others than before."""
-        if version == self.version:
-            return False
-        self.accounts.refresh(version)
-        self.version = version
-        return True
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
         """The decision on each of ``candidates``, in order; those that are answered are counted."""
@@ -95,7 +81,7 @@ class AnswerQuotas:
         counts = tallies.load_counts(
             {subject for _, one, _ in limited for subject in _subjects(one.message)}
         )
-        now, day = 0, timezone.localtime(limited[-1][1].received_at).date().isoformat()
+        now, day = 0, first_of_day(counted_day(limited[-1][1].received_at))
         has_tokens = (
             not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
         )
@@ -137,7 +123,7 @@ class AnswerQuotas:
         tell_owners(
             chat,
             self.accounts.find(chat.account).owners,
-            TO_OWNERS.format(limit=self._tokens_per_day),
+            tokens_note(self._tokens_per_day),
             one.received_at,
         )
         transaction.on_commit(

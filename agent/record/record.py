@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from django.conf import settings
 
 from agent.domain.errors import ClaimLost
+from agent.domain.live_kinds import LiveKind
 from agent.llm.meter import Spend
 from agent.record import arrivals, early_recalls, recovery, runs, spendings
 from agent.record.accounts import AccountRows
@@ -15,6 +17,7 @@ from agent.record.commit import GroupCommit
 from agent.record.offers import tool_offers
 from agent.record.quotas import AnswerQuotas
 from agent.record.spend_book import Posting, SpendBook, SpentAnswer
+from tools.local_time import current_day
 from tools.registry.settings import SettingsCache
 
 logger = logging.getLogger(__name__)
@@ -48,12 +51,13 @@ class Record(GroupCommit):
         reload: Callable[[], None],
         quotas: AnswerQuotas | None = None,
         accounts: AccountRows | None = None,
+        reload_kinds: Mapping[LiveKind, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
         super().__init__(self._forget_rows)
         tool_offers.forget()  # of another record, which may have been that of another database
         early_recalls.forget()
         self.process_id = process_id
-        self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
+        self.run_starter = runs.RunStarter(process_id, cache, reload, accounts, reload_kinds)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
         self.spend_book = SpendBook()
         self._lease_ends: float | None = None
@@ -73,7 +77,7 @@ class Record(GroupCommit):
         A call that ends after :meth:`close` is not counted, and does not fail because of this.
         """
         if not self.is_closed:
-            self.post(Posting(spendings.current_day(), spend))
+            self.post(Posting(current_day(), spend))
 
     def post(self, posting: Posting) -> "asyncio.Future[SpentAnswer | None]":
         """Count ``posting`` as :meth:`spend` does; the future is done once it is committed."""
@@ -87,7 +91,7 @@ class Record(GroupCommit):
         limit = settings.TOKENS_PER_DAY
         if not limit:
             return True
-        return await self.submit(spendings.load_spent_tokens, spendings.current_day()) < limit
+        return await self.submit(spendings.load_spent_tokens, current_day()) < limit
 
     def renew_lease(self, *, alone: bool, is_first: bool = False) -> "asyncio.Future[bool]":
         """Renew the lease; True when it had run out: others then have what this process had.

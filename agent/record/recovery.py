@@ -35,9 +35,9 @@ from agent.record.commit import for_each
 from agent.record.manners import MannersRows, MannersTable, load_manners_table
 from agent.record.merged import HeldMessage
 from agent.record.pauses import is_paused
-from agent.record.runs import settings_version
 from agent.record.stops import StopRequest, stop_runs
 from agent.record.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
+from agent.record.versions import settings_version
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -79,6 +79,8 @@ class PendingMessage:
     """What it decides over a waiting call, where it is written like such a decision."""
     command: Command | None = None
     """What it orders, where it is a command."""
+    was_cut_off: bool = False
+    """Whether a process that worked on it was killed, and could not put down what it was doing."""
     has_begun: bool = False
     """Whether a run of it was left by an earlier process."""
     earlier: "tuple[PendingMessage, ...]" = ()
@@ -239,6 +241,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         else approvals.read_approval_reply(message, row.session_id),
         command=parse_command(message.text, heard.command_prefix) if is_command else None,
         manners=heard,
+        was_cut_off=row.state == State.RUNNING,
         has_begun=Run.objects.filter(message=row.pk).exists(),
         earlier=tuple(
             PendingMessage(one.pk, row.session_id, to_incoming(one, row.session), manners=heard)
@@ -286,9 +289,17 @@ def to_incoming(row: Message, session: ChatSession) -> IncomingMessage:
         happened_at=row.happened_at,
         mentions=tuple(Mention(**one) for one in (row.header or {}).get("mentions", ())),
         quoted_id=row.quoted_id or "",
-        mentions_bot=row.reason == Message.Reason.MENTION,
+        mentions_bot=_mentions_bot(row, session.account),
         header=row.header,
     )
+
+
+def _mentions_bot(row: Message, account: str) -> bool:
+    """Of a command, the reason on record does not say it."""
+    if row.reason != Message.Reason.COMMAND:
+        return row.reason == Message.Reason.MENTION
+    mentions = (part["data"] for part in row.segments if part["type"] == "at")
+    return any(str(data.get("qq")) == account for data in mentions)
 
 
 @for_each

@@ -1,10 +1,11 @@
 """Outgoing messages on record, and the end of the runs that made them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from agent.domain.types import Delivery
@@ -21,7 +22,7 @@ State = Message.State
 FORWARD = 0
 
 insert_messages = PreparedInsert(Message)
-send_messages = PreparedUpdate(Message, "state", "echo")
+send_messages = PreparedUpdate(Message, "state", "echo", "claimed_by")
 settle_replies = PreparedUpdate(
     Message, "state", "message_id", "detail", "in_history", "settled_at"
 )
@@ -59,11 +60,12 @@ class OutgoingMessage:
 class AnswerPlan:
     """An answer in several messages, of which the first is about to be written.
 
-    ``text`` is the whole of it, ``refused`` the outcome of the merged forward that it was to be.
+    ``text`` is the whole of it, None where it is no answer but said by a tool; ``refused`` is the
+    outcome of the merged forward that it was to be.
     """
 
     run_pk: int
-    text: str
+    text: str | None
     messages: Sequence["OutgoingMessage"]
     refused: "SendResult | None" = None
 
@@ -133,27 +135,44 @@ def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
 
 @for_each
 def plan_answers(planned: tuple[AnswerPlan, str]) -> list[int]:
-    """Store all messages of an answer; their keys. What is pending of them is sent whatever
-    happens."""
+    """Store all messages of an answer, or of what a tool says; their keys. What is pending of an
+    answer is sent whatever happens."""
     plan, process_id = planned
     if plan.refused is not None:
         record_send_results([plan.refused])
-    tell_runs([(plan.text, plan.run_pk)])
+    if plan.text is not None:
+        tell_runs([(plan.text, plan.run_pk)])
     return add_replies([(message, process_id) for message in plan.messages])
 
 
-def mark_replies_sent(resent: Sequence[tuple[int, str]]) -> list[int]:
-    """Pending messages go out now, under the echo they will be answered with; their keys."""
-    forget_outcomes([pk for pk, _ in resent])
-    send_messages([(State.SENT, echo, pk) for pk, echo in resent])
-    return [pk for pk, _ in resent]
+def mark_replies_sent(resent: Sequence[tuple[int, str, str]]) -> list[int]:
+    """Pending messages go out now: key, the echo that they will be answered with, and the process
+    that sends them, which is another one than planned them where that one died; their keys."""
+    forget_outcomes([pk for pk, *_ in resent])
+    send_messages([(State.SENT, echo, process_id, pk) for pk, echo, process_id in resent])
+    return [pk for pk, *_ in resent]
 
 
 def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
-    now = timezone.now()
+    now, outcomes = timezone.now(), _with_answers(outcomes)
     count_endings({outcome.pk: outcome.delivery.state for outcome in outcomes}, now)
     _settle(outcomes, now)
     return [None] * len(outcomes)
+
+
+def _with_answers(outcomes: Sequence[SendResult]) -> list[SendResult]:
+    """The outcomes; of those that are unknown to whoever waited, what the client has told another
+    process."""
+    doubtful = [one.pk for one in outcomes if one.delivery.state == State.UNKNOWN]
+    if not doubtful:
+        return list(outcomes)
+    rows = Message.objects.filter(pk__in=doubtful).order_by("pk").select_for_update(no_key=True)
+    known = {
+        row.pk: Delivery(State(row.state), row.message_id, row.detail)
+        for row in rows
+        if row.state in (State.DELIVERED, State.FAILED)
+    }
+    return [replace(one, delivery=known.get(one.pk, one.delivery)) for one in outcomes]
 
 
 def _settle(outcomes: Sequence[SendResult], now: datetime) -> None:
@@ -185,6 +204,8 @@ def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
     """Record the true outcome of messages whose outcome was unknown; returns which answers were
     used."""
     corrected = []
+    told = Message.objects.filter(echo__in=[answer.echo for answer in answers]).order_by("pk")
+    list(told.select_for_update(no_key=True).values_list("pk"))  # others may settle them now
     for answer in answers:
         delivery = answer.delivery
         late = Message.objects.filter(
@@ -194,6 +215,7 @@ def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
             "state": delivery.state,
             "message_id": delivery.message_id[:128],
             "detail": delivery.error,
+            "settled_at": Coalesce("settled_at", timezone.now()),
         }
         count_messages(late, delivery.state)
         if delivery.state == State.FAILED:
@@ -207,7 +229,7 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     now = timezone.now()
     if steps := [ending.step for ending in endings if ending.step is not None]:
         record_steps(steps)
-    outcomes = [ending.outcome for ending in endings if ending.outcome is not None]
+    outcomes = _with_answers([one.outcome for one in endings if one.outcome is not None])
     answered = [
         (ending, pk)
         for ending in endings

@@ -57,7 +57,8 @@ class RunJournal:
         return self._put(replies.plan_answers, (plan, self.record.process_id))
 
     def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
-        return self._put(replies.mark_replies_sent, (pk, echo))
+        sent = (pk, echo, self.record.process_id)
+        return self._put(replies.mark_replies_sent, sent)
 
     def settle(self, outcome: replies.SendResult) -> None:
         """Not awaited: the sender may have been cancelled. If it comes too late, it changes

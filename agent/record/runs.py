@@ -1,8 +1,10 @@
 """Runs on record: begun, and resumed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +14,7 @@ from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
+from agent.domain.live_kinds import LiveKind
 from agent.domain.manners import Manners, environment_manners
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
@@ -23,6 +26,7 @@ from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record import deferred_calls
 from agent.record.accounts import AccountRows
 from agent.record.chat_history import load_history
+from agent.record.clock import ClockRow
 from agent.record.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
 from agent.record.deferred_calls import DeferredCall
 from agent.record.manners import MannersRows
@@ -30,7 +34,7 @@ from agent.record.own_messages import adopt_own_messages
 from agent.record.personas import PersonaRows
 from agent.record.recorded_answers import RecordedAnswer, find_recorded_answer
 from agent.record.sessions import ChatGateSetting, load_session_state
-from tools.models import ConfigVersion
+from agent.record.versions import read_versions
 from tools.registry.settings import SettingsCache
 
 Direction = Message.Direction
@@ -40,7 +44,6 @@ OTHERS = 2
 
 insert_runs = PreparedInsert(Run)
 note_query = PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
-version_query = PreparedSelect(ConfigVersion.objects.filter(pk=1).values_list("number"))
 take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
 
 
@@ -145,18 +148,11 @@ class ActiveRun:
         return self.claim.run_pk
 
 
-def settings_version() -> int:
-    """The number of the last change of a row that the operator edits, by any process; 0 before the
-    first."""
-    found = version_query(1)
-    return int(found[0][0]) if found else 0
-
-
 class RunStarter:
     """Begins runs for one server process, with the operator's settings as they are at that moment.
 
     ``reload`` is called when any of them was changed since it was called last, for
-    what the layer above keeps of them.
+    what the layer above keeps of them. ``reload_kinds`` are the same for what else is kept of rows.
     """
 
     def __init__(
@@ -165,7 +161,9 @@ class RunStarter:
         settings: SettingsCache,
         reload: Callable[[], None],
         accounts: AccountRows | None = None,
+        reload_kinds: Mapping[LiveKind, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
+        self.clock = ClockRow()
         self.accounts = accounts or AccountRows()
         self.personas = PersonaRows()
         self.manners = MannersRows()
@@ -173,53 +171,67 @@ class RunStarter:
         self._settings = settings
         self._reload = reload
         self._reloaded: int | None = None
+        self._reload_kinds = reload_kinds
+        self._known: dict[LiveKind, int] = {}
 
     def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
         """Apply the operator's changes since the last check, once the current transaction is
         committed."""
-        self.obey_from(settings_version())
+        self.obey_from(read_versions())
         return asked
 
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._settings.forget()
+        self.clock.forget()
         self.accounts.forget()
         self.personas.forget()
         self.manners.forget()
         self._reloaded = None
+        self._known.clear()
 
-    def obey_from(self, version: int) -> None:
-        """Apply the settings as of ``version``, once the current transaction is committed."""
-        if not self._settings.version == self._reloaded == version:
+    def obey_from(self, versions: Mapping[int, int]) -> None:
+        """Apply the changes as of ``versions``, once the current transaction is committed."""
+        if not self._settings.version == self._reloaded == versions[LiveKind.SETTINGS]:
             transaction.on_commit(self._obey, robust=True)
+        for kind in self._reload_kinds:
+            if (number := versions[kind]) != self._known.get(kind):
+                transaction.on_commit(partial(self._obey_kind, kind, number), robust=True)
 
     def _obey(self) -> None:
         """After a commit, so that nothing is learnt of rows that never come to be."""
         self._settings.refresh()
         if self._settings.version is not None:
+            self.clock.refresh(self._settings.version)
             self.personas.refresh(self._settings.version)
             self.manners.refresh(self._settings.version)
         if self._settings.version != self._reloaded:
             self._reload()
             self._reloaded = self._settings.version
 
-    def refresh(self, version: int) -> None:
-        """See the rows of operators as of ``version``, for the current transaction."""
-        self.obey_from(version)
+    def _obey_kind(self, kind: LiveKind, number: int) -> None:
+        self._reload_kinds[kind]()
+        self._known[kind] = number
+
+    def refresh(self, versions: Mapping[int, int]) -> None:
+        """See the rows of operators as of ``versions``, for the current transaction."""
+        self.obey_from(versions)
+        version = versions[LiveKind.SETTINGS]
+        self.clock.refresh(version)
         self.accounts.refresh(version)
         self.personas.refresh(version)
         self.manners.refresh(version)
 
     def begin_runs(
-        self, wishes: Sequence[StartRun], version: int | None = None
+        self, wishes: Sequence[StartRun], versions: Mapping[int, int] | None = None
     ) -> list[ActiveRun | ClaimLost]:
         """Begin runs, or resume them; :class:`ClaimLost` for a message that another process has
         claimed.
 
-        ``version`` is that of the settings, if this transaction has already read it.
+        ``versions`` are those of :func:`read_versions`, if this transaction has already read them.
         """
-        version = settings_version() if version is None else version
-        self.refresh(version)
+        versions = read_versions() if versions is None else versions
+        self.refresh(versions)
         now = timezone.now()
         on_messages = [w for w in wishes if w.message_pk]
         taken = take_messages.matching(
@@ -247,7 +259,7 @@ class RunStarter:
                 "place": wish.plan.place,
                 "started_at": now,
                 "persona": personas[id(wish)].name[:100],
-                "config_version": version,
+                "config_version": versions[LiveKind.SETTINGS],
             }
             for wish in fresh
         ]

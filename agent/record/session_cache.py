@@ -1,7 +1,7 @@
 """The rows of chats, as the transactions of one process find and remember them."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -22,14 +22,22 @@ TITLE_LIMIT = 200
 OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
 
 insert_sessions = PreparedInsert(ChatSession)
+#: What a message is judged by is read by the statement that says there is something new: whatever
+#: any process has committed counts for it, and who changes it later finds the message on record.
 touch_sessions = PreparedUpdate(
-    ChatSession, "last_message_at", where=("account", "kind", "peer_id", "platform")
+    ChatSession,
+    "last_message_at",
+    where=("account", "kind", "peer_id", "platform"),
+    returned=(
+        *("title", "pause_reason", "paused_until", "taken_over_by", "taken_over_until"),
+        *OWN_LIMITS,
+    ),
 )
 #: Its parameters are account, kind, peer and platform: Django orders conditions by name.
 session_query = PreparedSelect(
     ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
     .order_by()
-    .values_list("pk", "title", "pause_reason", "paused_until", "taken_over_by", *OWN_LIMITS)
+    .values_list("pk", "title")
 )
 
 
@@ -38,16 +46,28 @@ class KnownSession(NamedTuple):
 
     pk: int
     title: str
-    limits: LimitOverrides = NO_OVERRIDES
+
+
+class TouchedSession(NamedTuple):
+    """A chat's row as it is when something is said there."""
+
+    pk: int
+    title: str
     pause_reason: PauseReason | None = None
     paused_until: datetime | None = None
     taken_over_by: str = ""
-    """The operator who answers there instead of the bot."""
+    taken_over_until: datetime | None = None
+    limits: LimitOverrides = NO_OVERRIDES
 
     def find_pause(self, now: datetime) -> PauseReason | None:
         """Why the account cannot speak in the chat, at ``now``; None where it can."""
         is_over = self.paused_until is not None and self.paused_until <= now
         return None if is_over else self.pause_reason
+
+    def find_operator(self, now: datetime) -> str:
+        """Who answers there instead of the bot, at ``now``; "" for nobody."""
+        is_over = self.taken_over_until is not None and self.taken_over_until <= now
+        return "" if is_over else self.taken_over_by
 
 
 class SessionCache:
@@ -59,7 +79,7 @@ class SessionCache:
     def __init__(self) -> None:
         self._known: OrderedDict[ChatAddress, KnownSession] = OrderedDict()
 
-    def find(self, arrivals: Sequence[tuple[IncomingMessage, datetime]]) -> list[KnownSession]:
+    def find(self, arrivals: Sequence[tuple[IncomingMessage, datetime]]) -> list[TouchedSession]:
         """The sessions that messages belong to, each with when it came; a new title is taken over.
 
         Raises :class:`StaleSession` when a row that is remembered is not there any more.
@@ -71,9 +91,9 @@ class SessionCache:
             if known is None or (title and known.title != title):
                 known = _find_or_create_session(chat, title, received_at)
             found[chat] = known
-        _touch_sessions(found, arrivals[-1][1])
+        touched = _touch_sessions(found, arrivals[-1][1])
         transaction.on_commit(partial(self._remember, found), robust=True)
-        return [found[message.chat] for message, _ in arrivals]
+        return [touched[message.chat] for message, _ in arrivals]
 
     def forget(self) -> None:
         """Forget all cached rows: another process may have deleted some."""
@@ -107,19 +127,32 @@ def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> Kno
             [place | {"title": title, "created_at": now, "last_message_at": now}]
         )
         return KnownSession(pk, title)
-    pk, known, pause, until, operator, *limits = found[0]
+    [(pk, known)] = found
     if title and known != title:
         ChatSession.objects.filter(pk=pk).update(title=title)
-    reason = PauseReason(pause) if pause else None
-    return KnownSession(pk, title or known, tuple(limits), reason, until, operator or "")
+    return KnownSession(pk, title or known)
 
 
-def _touch_sessions(found: Mapping[ChatAddress, KnownSession], now: datetime) -> None:
+def _touch_sessions(
+    found: dict[ChatAddress, KnownSession], now: datetime
+) -> dict[ChatAddress, TouchedSession]:
     """Record that there is something new in chats, each of which has to be the one that its row
-    says."""
-    touched = sorted(
-        (pk, chat.account, chat.kind, chat.peer_id, chat.platform)
-        for chat, (pk, *_) in found.items()
+    says; the rows."""
+    chats = sorted(found, key=lambda chat: found[chat].pk)
+    rows = touch_sessions.returning(
+        [
+            (now, found[chat].pk, chat.account, chat.kind, chat.peer_id, chat.platform)
+            for chat in chats
+        ]
     )
-    if not all(touch_sessions.matching([(now, *row) for row in touched])):
-        raise StaleSession(f"one of the sessions {[row[0] for row in touched]} is not what it was")
+    touched = {}
+    for chat, row in zip(chats, rows, strict=True):
+        pk = found[chat].pk
+        if row is None:
+            raise StaleSession(f"the session {pk} is not what it was")
+        title, pause, until, operator, taken_until, *limits = row
+        reason = PauseReason(pause) if pause else None
+        touched[chat] = TouchedSession(
+            pk, title, reason, until, operator or "", taken_until, tuple(limits)
+        )
+    return touched

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.domain.manners import Manners
+from agent.domain.manners import MOST_PART_CHARS, Manners
 from agent.domain.state import StateChange, ToolDiscovery
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
@@ -23,7 +24,7 @@ session_state_query = PreparedSelect(
     .order_by()
     .values_list(
         *("state", "timing_gate", "is_continuing", "discovered_tools", "context_after"),
-        "taken_over_by",
+        *("taken_over_by", "taken_over_until"),
     )
 )
 
@@ -53,11 +54,12 @@ class SessionState:
 @dataclass(frozen=True, slots=True)
 class OpenedChat:
     """The row of a chat that something is to be sent to. ``silence``: why nothing may be said
-    there, in words for a model; "" where it may. ``sends_per_minute`` is that of its manners."""
+    there, in words for a model; "" where it may. The rest is that of its manners."""
 
     session_pk: int
     silence: str = ""
     sends_per_minute: int | None = None
+    part_chars: int = MOST_PART_CHARS
 
 
 @for_each
@@ -73,10 +75,11 @@ def open_chats(wanted: tuple[ChatAddress, Manners]) -> OpenedChat:
         defaults={"last_message_at": now},
     )
     is_paused = row.pause_reason and (row.paused_until is None or row.paused_until > now)
-    silence = "已被静音" if manners.silenced_by else "机器人在那里不能发言" if is_paused else ""
-    if row.taken_over_by:
+    is_silenced = manners.find_silence(now)
+    silence = "已被静音" if is_silenced else "机器人在那里不能发言" if is_paused else ""
+    if row.is_taken_over:
         silence = "正由管理员接管"
-    return OpenedChat(row.pk, silence, manners.sends_per_minute)
+    return OpenedChat(row.pk, silence, manners.sends_per_minute, manners.part_chars)
 
 
 def load_session_state(session_pk: int | None) -> SessionState:
@@ -84,14 +87,34 @@ def load_session_state(session_pk: int | None) -> SessionState:
     rows = session_state_query(session_pk) if session_pk is not None else []
     if not rows:
         return SessionState()
-    state, is_on, is_continuing, names, context_after, operator = rows[0]
+    state, is_on, is_continuing, names, context_after, operator, until = rows[0]
+    is_over = until is not None and until <= timezone.now()
     return SessionState(
         parse_stored_state(state),
         ChatGateSetting(is_on, is_continuing),
         parse_discovered_tools(names),
         context_after,
-        operator or "",
+        "" if is_over else operator or "",
     )
+
+
+@for_each
+def find_title(chat: ChatAddress) -> str:
+    """What a chat is called on record; "" where it has no name, or no row."""
+    return _rows(chat).values_list("title", flat=True).first() or ""
+
+
+@for_each
+def name_chat(named: tuple[ChatAddress, str]) -> None:
+    """Keep the name of a chat that has none."""
+    chat, title = named
+    _rows(chat).filter(title="").update(title=title)
+
+
+def _rows(chat: ChatAddress) -> QuerySet[ChatSession]:
+    return ChatSession.objects.filter(
+        platform=chat.platform, account=chat.account, kind=chat.kind, peer_id=chat.peer_id
+    ).order_by()
 
 
 @for_each

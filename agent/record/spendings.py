@@ -1,19 +1,16 @@
 """What models cost on record: sums by day, and by whom and what it was for."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import NamedTuple
 
 from django.db.models import Sum
-from django.utils import timezone
 
 from agent.domain.budgets import SpendKind
 from agent.llm.meter import CallCost, Spend, SpendScope
-from agent.models import Spending, SpendSum
+from agent.models import BudgetStop, SpendSum
 from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedAddition, PreparedSelect
+from tools.local_time import first_of_day
 
 #: Days that are kept.
 KEPT_DAYS = 400
@@ -21,7 +18,6 @@ KEPT_DAYS = 400
 FORGOTTEN = 1_000
 SUBJECT_LIMIT = 300
 
-add_tokens = PreparedAddition(Spending, ["day"], ["tokens"])
 add_sums = PreparedAddition(
     SpendSum,
     ["day", "kind", "subject", "currency"],
@@ -30,7 +26,6 @@ add_sums = PreparedAddition(
         *("reasoning_tokens", "cost_nano"),
     ],
 )
-tokens_query = PreparedSelect(Spending.objects.filter(day="").values_list("tokens"))
 #: Its parameters are the first day, the kind and the subject: Django orders conditions by name.
 sums_query = PreparedSelect(
     SpendSum.objects.filter(kind="", subject="", day__gte="")
@@ -62,18 +57,6 @@ class SumRange(NamedTuple):
     first_day: str
 
 
-def current_day() -> str:
-    """The day where the installation is."""
-    now = timezone.now()
-    return _day_of_minute(int(now.timestamp()) // 60)
-
-
-@lru_cache(maxsize=2)
-def _day_of_minute(minute: int) -> str:
-    """Days begin with a minute in every time zone; to find them takes long."""
-    return timezone.localdate(datetime.fromtimestamp(minute * 60, UTC)).isoformat()
-
-
 def spend_subjects(
     endpoint_pk: int | None, endpoint_name: str, scope: SpendScope
 ) -> Iterator[tuple[SpendKind, str]]:
@@ -93,18 +76,15 @@ def spend_subjects(
 
 
 def add_spending(items: Sequence[DatedSpend]) -> list[None]:
-    """Add what calls cost to the tokens of their days and to the sums of all they were for."""
-    tokens: dict[str, int] = defaultdict(int)
+    """Add what calls cost to the sums of all they were for."""
     sums: dict[tuple[str, str, str, str], list[int]] = {}
     for day, (cost, scope) in items:
-        tokens[day] += cost.tokens
         added = _added(cost)
         for kind, subject in spend_subjects(cost.endpoint_pk, cost.endpoint_name, scope):
             key = (day, str(kind), subject, cost.currency)
             known = sums.get(key)
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
     # in one order, so that two processes never wait for each other's rows in a circle
-    add_tokens(sorted(tokens.items()))
     add_sums([(*key, *sums[key]) for key in sorted(sums)])
     return [None] * len(items)
 
@@ -124,14 +104,14 @@ def load_spent(wanted: SumRange) -> SpentAmount:
 
 @for_each
 def load_spent_tokens(day: str) -> int:
-    """The tokens of each of ``days``."""
-    return rows[0][0] if (rows := tokens_query(day)) else 0
+    """The tokens of each of ``days``, of which each is the present one."""
+    return load_spent(SumRange(SpendKind.TOTAL, "", first_of_day(day))).tokens
 
 
 @for_each
 def prune_spendings(day: str) -> int:
-    """Delete the tokens, and some of the sums, of the days before each of ``before``; how many
-    sums, 0 once there are none."""
-    Spending.objects.filter(day__lt=day).delete()
+    """Delete stops of budgets, and some of the sums, of the days before each of ``before``; how
+    many sums, 0 once there are none."""
+    BudgetStop.objects.filter(period_start__lt=day).delete()
     old = SpendSum.objects.filter(day__lt=day).order_by().values("pk")[:FORGOTTEN]
     return SpendSum.objects.filter(pk__in=list(old.values_list("pk", flat=True))).delete()[0]

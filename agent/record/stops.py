@@ -45,6 +45,15 @@ class StopRequest:
     reason: Message.Reason
 
 
+@dataclass(frozen=True, slots=True)
+class StopChat:
+    """A request to stop what is answered in a chat, of ``asker`` alone unless that is None."""
+
+    chat: ChatAddress
+    reason: Message.Reason
+    asker: str | None = None
+
+
 class StopOutcome(NamedTuple):
     """``is_stopped``: there was something to stop. ``leaves_more``: there are messages that are
     still to be answered, and are nobody's."""
@@ -65,18 +74,19 @@ def stop_runs(wish: StopRequest) -> StopOutcome:
 
 
 @for_each
-def stop_chats(wish: tuple[ChatAddress, Message.Reason]) -> bool:
-    """Stop what is answered in a chat, by whatever process, for a reason; whether there was
-    anything. Commands go on."""
-    chat, reason = wish
-    session_pk = find_session(chat)
+def stop_chats(wish: StopChat) -> bool:
+    """Stop what is answered in a chat, by whatever process; whether there was anything. Commands go
+    on."""
+    session_pk = find_session(wish.chat)
     if session_pk is None:
         return False
     running = Message.objects.filter(
         session_id=session_pk, direction=Message.Direction.IN, state=State.RUNNING
     )
+    if wish.asker is not None:
+        running = running.filter(sender_id=wish.asker)
     pks = list(running.exclude(reason=Reason.COMMAND).order_by("pk").values_list("pk", flat=True))
-    stopped = [_stop(pk, reason).is_stopped for pk in pks]
+    stopped = [_stop(pk, wish.reason).is_stopped for pk in pks]
     return any(stopped)
 
 

@@ -1,27 +1,23 @@
 """Chats in which an operator answers instead of the bot: he takes over and hands back.
 
 What is said to the bot meanwhile, and what he writes, is part of the history: the model knows both
-when it answers again. When a take-over ends by itself stands with the act that began it.
+when it answers again. All of it stands in the chat's row, which is read with each message.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from agent.domain.operator_acts import ActKind
-from agent.models import UNSETTLED, ChatSession, Message, OperatorAct
+from agent.models import UNSETTLED, ChatSession, Message
 from agent.record.operator_acts import author_name, record_act
 from agent.record.own_messages import find_place
 from agent.record.pauses import KEPT
-from agent.record.runs import settings_version
 from agent.record.stops import StopRequest, stop_runs
-from tools.models import ConfigVersion
 
 Reason = Message.Reason
 #: What goes on in a chat that is taken over.
@@ -34,9 +30,9 @@ def take_over(session_pk: int, author: User | AnonymousUser, end: datetime | Non
     the keys of those messages.
     """
     with transaction.atomic():
-        ConfigVersion.bump()  # before all else: of two operators, one waits here for the other
+        # Before all else: a message, or another operator, waits at this row until it is committed.
         ChatSession.objects.filter(pk=session_pk).update(
-            taken_over_by=author_name(author), taken_over_at=timezone.now()
+            taken_over_by=author_name(author), taken_over_at=timezone.now(), taken_over_until=end
         )
         left = _leave_to_operator(session_pk, author_name(author))
         until = end.isoformat() if end is not None else ""
@@ -44,53 +40,42 @@ def take_over(session_pk: int, author: User | AnonymousUser, end: datetime | Non
         return left
 
 
-def hand_back(session_pk: int, author: User | AnonymousUser | None) -> bool:
-    """Let the bot answer again, from the next message on; whether the chat was taken over. Without
-    an ``author`` the time was over."""
+def hand_back(session_pk: int, author: User | AnonymousUser) -> bool:
+    """Let the bot answer again, from the next message on; whether the chat was taken over."""
     with transaction.atomic():
-        ConfigVersion.bump()
-        taken = ChatSession.objects.filter(pk=session_pk, taken_over_by__isnull=False)
-        if not taken.update(taken_over_by=None, taken_over_at=None):
+        if not _end(Q(pk=session_pk, taken_over_by__isnull=False)):
             return False
         record_act(ActKind.HAND_BACK, session_pk, author)
         return True
 
 
-def find_ends(session_pks: Iterable[int]) -> dict[int, datetime | None]:
-    """When the take-overs of these chats end by themselves, by chat; None for never."""
-    acts = OperatorAct.objects.filter(session__in=list(session_pks), kind=ActKind.TAKE_OVER)
-    newest = acts.order_by("pk").values_list("session_id", "detail")  # the last of each chat wins
-    return {pk: parse_datetime(detail) if detail else None for pk, detail in newest}
+def end_take_overs(asked: Sequence[None]) -> list[int]:
+    """Tidy up the take-overs whose time is over, on record; how many. The bot answers there
+    again already."""
+    over = Q(taken_over_until__lte=timezone.now())
+    ended = 0
+    for pk in ChatSession.objects.filter(over).order_by().values_list("pk", flat=True):
+        if _end(over & Q(pk=pk)):
+            record_act(ActKind.HAND_BACK, pk, None)
+            ended += 1
+    return [ended] * len(asked)
 
 
-class TakeOverClock:
-    """Ends take-overs whose time is over. It reads the chats only after a change of settings, for a
-    take-over is one, and when an end is due."""
+def is_taken_over(now: datetime) -> Q:
+    """Of the chats in which an operator answers at ``now``."""
+    return Q(taken_over_by__isnull=False) & (Q(taken_over_until=None) | Q(taken_over_until__gt=now))
 
-    def __init__(self) -> None:
-        self._version: int | None = None
-        self._next_end: datetime | None = None
 
-    def end_take_overs(self, asked: Sequence[None]) -> list[int]:
-        """Hand back the chats whose time is over; how many."""
-        now, version = timezone.now(), settings_version()
-        is_due = self._next_end is not None and self._next_end <= now
-        if version == self._version and not is_due:
-            return [0] * len(asked)
-        taken = ChatSession.objects.filter(taken_over_by__isnull=False).order_by()
-        ends = {
-            pk: end
-            for pk, end in find_ends(taken.values_list("pk", flat=True)).items()
-            if end is not None
-        }
-        over = [pk for pk, end in ends.items() if end <= now]
-        count = sum(hand_back(pk, None) for pk in over)
-        left = min((end for end in ends.values() if end > now), default=None)
-        transaction.on_commit(partial(self._remember, version, left), robust=True)
-        return [count] * len(asked)
+def find_end(session_pk: int) -> datetime | None:
+    """When the take-over of a chat that is under way ends by itself."""
+    taken = ChatSession.objects.filter(is_taken_over(timezone.now()), pk=session_pk)
+    return taken.values_list("taken_over_until", flat=True).first()
 
-    def _remember(self, version: int, next_end: datetime | None) -> None:
-        self._version, self._next_end = version, next_end
+
+def _end(which: Q) -> int:
+    return ChatSession.objects.filter(which).update(
+        taken_over_by=None, taken_over_at=None, taken_over_until=None
+    )
 
 
 def _leave_to_operator(session_pk: int, name: str) -> list[int]:

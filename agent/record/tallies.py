@@ -12,6 +12,7 @@ from agent.domain.types import ChatAddress
 from agent.models import Tally
 from agent.record.commit import for_each
 from agent.record.compiled_sql import PreparedSelect, PreparedUpsert
+from tools.local_time import current_day, first_of_day
 
 #: The number that stands for every anonymous member of a group.
 ANONYMOUS = "80000000"
@@ -117,12 +118,12 @@ def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
 def take_notice_of_day(subject: str) -> bool:
     """Whether the chat that ``subject`` counts was not told anything of the day's limits yet; it
     is from now on."""
-    now = timezone.localtime()
+    now, day = int(timezone.now().timestamp()), first_of_day(current_day())
     [count] = load_counts([subject]).values()
-    if count.told_on == now.date().isoformat():
+    if count.told_on == day:
         return False
-    count.told_on, count.is_changed = now.date().isoformat(), True
-    save_counts({subject: count}, int(now.timestamp()))
+    count.told_on, count.is_changed = day, True
+    save_counts({subject: count}, now)
     return True
 
 

@@ -10,8 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.models import Run
-from agent.record.runs import insert_runs, settings_version
+from agent.record.runs import insert_runs
 from agent.record.steps import CallOutcome, NewStep, record_call_outcomes, record_steps
+from agent.record.versions import settings_version
 
 TESTED_BY = gettext_noop("Tested by hand by")
 

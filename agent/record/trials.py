@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.domain.claims import FIRST_CLAIM, Claim
+from agent.domain.live_kinds import LiveKind
 from agent.domain.model_roles import ModelRole
 from agent.domain.operator_acts import ActKind
 from agent.domain.persona import Persona, PersonaKind
@@ -19,8 +20,9 @@ from agent.record.operator_acts import record_act
 from agent.record.personas import load_persona
 from agent.record.recovery import to_incoming
 from agent.record.requests import load_opening
-from agent.record.runs import RunPlan, RunStarter, insert_runs, settings_version
+from agent.record.runs import RunPlan, RunStarter, insert_runs
 from agent.record.sessions import SessionState, load_session_state
+from agent.record.versions import read_versions
 
 NO_REQUEST = gettext_noop(
     "No model call of this answer is on record, so there is nothing to ask again."
@@ -75,9 +77,9 @@ class TrialStarter:
 
     def begin_trials(self, wishes: Sequence[TrialWish]) -> list[BegunTrial | TrialRefusal]:
         """An operation of the record. The run and the operator's act are written together."""
-        version = settings_version()
-        self._starter.refresh(version)
-        return [self._begin(wish, version) for wish in wishes]
+        versions = read_versions()
+        self._starter.refresh(versions)
+        return [self._begin(wish, versions[LiveKind.SETTINGS]) for wish in wishes]
 
     def _begin(self, wish: TrialWish, version: int) -> BegunTrial | TrialRefusal:
         going = Run.objects.filter(trial_of__isnull=False, state=Run.State.RUNNING)

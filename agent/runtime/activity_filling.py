@@ -3,12 +3,11 @@
 import asyncio
 import logging
 
-from django.utils import timezone
-
 from agent.record import activity_history as history
 from agent.record.record import Record
 from agent.runtime.record_retention import PAUSE_SECONDS
 from tools.error_boundary import log_errors
+from tools.local_time import today
 
 logger = logging.getLogger(__name__)
 
@@ -17,9 +16,9 @@ async def fill_activity(record: Record) -> None:
     """Make the sums that are missing. After cancellation the next start goes on: a day has all of
     its sums or none."""
     with log_errors(logger, "Sums of earlier days could not be made"):
-        today = timezone.localdate()
-        for day in await record.submit(history.find_missing_days, today):
-            await _fill_day(record, day, is_today=day.day == today.isoformat())
+        now = today()
+        for day in await record.submit(history.find_missing_days, now):
+            await _fill_day(record, day, is_today=day.day == now.isoformat())
             await asyncio.sleep(PAUSE_SECONDS)
 
 

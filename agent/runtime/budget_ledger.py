@@ -3,11 +3,11 @@ what calls under way may cost."""
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agent.domain.budgets import (
     TOKENS,
@@ -20,13 +20,17 @@ from agent.domain.budgets import (
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import BudgetSpent
 from agent.domain.notices import ALL
-from agent.llm.meter import CallCost, Spend, SpendScope, scope
+from agent.llm.meter import Spend, SpendScope, scope
 from agent.llm.spend_gate import SpendHold
-from agent.record.budgets import BudgetAlarm, BudgetAlarms, load_budgets
+from agent.record.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
 from agent.record.record import Record
 from agent.record.spend_book import Posting, SpentAnswer
-from agent.record.spendings import SumRange, current_day, spend_subjects
+from agent.record.spendings import SumRange, spend_subjects
+from agent.runtime.running_sums import Hold, RunningSum, Turn
+from tools.local_time import current_day, first_of_day
 
+K = TypeVar("K")
+V = TypeVar("V")
 logger = logging.getLogger(__name__)
 
 #: Sums that are remembered.
@@ -49,34 +53,6 @@ class _Checked(NamedTuple):
     amount: int
 
 
-@dataclass(slots=True, eq=False)
-class _Sum:
-    """What one subject spent from a day on, and what calls under way may cost it: by unit, which is
-    a currency or tokens."""
-
-    spent: Counter[str] = field(default_factory=Counter)
-    held: Counter[str] = field(default_factory=Counter)
-    read_at: float | None = None
-    reading: "asyncio.Future[SpentAnswer | None] | None" = None
-
-    def add(self, cost: CallCost) -> None:
-        self.spent[TOKENS] += cost.tokens
-        if cost.cost_nano:
-            self.spent[cost.currency] += cost.cost_nano
-
-
-class _Hold:
-    """What one call may cost, in the sums of all budgets that it counts against."""
-
-    def __init__(self, held: "list[tuple[_Sum, str, int]]") -> None:
-        self._held = held
-
-    def release(self) -> None:
-        held, self._held = self._held, []
-        for total, unit, amount in held:
-            total.held[unit] -= amount
-
-
 class BudgetLedger:
     """The :class:`agent.llm.spend_gate.SpendGate` of one process. Used on one event loop, but for
     :meth:`reload`.
@@ -96,13 +72,16 @@ class BudgetLedger:
         self._budgets: tuple[BudgetTerms, ...] = ()
         self._bounded: frozenset[tuple[SpendKind, BudgetPeriod]] = frozenset()
         """Of which kinds and periods sums are kept."""
-        self._sums: OrderedDict[SumRange, _Sum] = OrderedDict()
+        self._sums: OrderedDict[SumRange, RunningSum] = OrderedDict()
         self._readers = 0
         self._posted = 0
         self._settled = 0
         self._latest: deque[Posting] = deque()
         """Own postings, in order, that an answer from the record may not hold yet."""
+        self._arrivals = 0
         self._told: OrderedDict[tuple[int, str, int], None] = OrderedDict()
+        self._stopped: OrderedDict[tuple[int, str, str], int] = OrderedDict()
+        """Of those whom a budget turned away, the smallest call that it did not allow."""
         self._day = ""
 
     def reload(self) -> None:
@@ -122,7 +101,9 @@ class BudgetLedger:
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
                 continue
-            total = self._sums.get(SumRange(kind, subject, period_start(period, posting.day)))
+            total = self._sums.get(
+                SumRange(kind, subject, period_start(period, first_of_day(posting.day)))
+            )
             if total is not None and total.read_at is not None:
                 total.add(spend.cost)
         for one in self._checked(spend.cost.endpoint_pk, spend.cost.endpoint_name, spend.scope):
@@ -135,7 +116,28 @@ class BudgetLedger:
 
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
         """As :meth:`agent.llm.spend_gate.SpendGate.hold`."""
-        who = scope.get()
+        self._arrivals += 1
+        who, turn = scope.get(), Turn(self._arrivals)
+        until = asyncio.get_running_loop().time() + endpoint.timeout_seconds
+        try:
+            while True:
+                checked = await self._check(endpoint, input_tokens, output_tokens, who)
+                if stopped := [one for one in checked if self._is_over(one, endpoint, who)]:
+                    raise self._refuse(stopped, who)
+                busy = [one for one in checked if self._is_busy(one, endpoint, who, turn)]
+                if not busy:
+                    return self._take(checked)
+                try:
+                    await turn.wait(self._sums[busy[0].range], until)
+                except TimeoutError:
+                    raise self._refuse(busy, who) from None
+        finally:
+            turn.leave()
+
+    async def _check(
+        self, endpoint: Endpoint, input_tokens: int, output_tokens: int, who: SpendScope
+    ) -> list[_Checked]:
+        """The budgets that a call counts against, of which all sums are known now."""
         checked = [
             _Checked(terms, wanted, amount)
             for terms, wanted in self._checked(endpoint.pk, endpoint.name, who)
@@ -147,12 +149,13 @@ class BudgetLedger:
                 reading.result()
         for one in checked:
             self._watch(one.terms, one.range, who)
-        if stopped := [one for one in checked if self._is_over(one, endpoint, who)]:
-            raise self._refuse(stopped, who)
+        return checked
+
+    def _take(self, checked: list[_Checked]) -> SpendHold:
         held = [(self._sums[one.range], one.terms.unit, one.amount) for one in checked]
         for total, unit, amount in dict.fromkeys(held):  # two budgets may bound one sum
             total.held[unit] += amount
-        return _Hold(list(dict.fromkeys(held)))
+        return Hold(list(dict.fromkeys(held)))
 
     def _checked(
         self, endpoint_pk: int | None, endpoint_name: str, who: SpendScope
@@ -161,28 +164,36 @@ class BudgetLedger:
         self._obey()
         if not self._budgets:
             return
-        day, subjects = self._today(), dict(spend_subjects(endpoint_pk, endpoint_name, who))
+        first = first_of_day(self._today())
+        subjects = dict(spend_subjects(endpoint_pk, endpoint_name, who))
         for terms in self._budgets:
             subject = subjects.get(terms.kind)
             if subject is not None and terms.subject in ("", subject):
-                yield terms, SumRange(terms.kind, subject, terms.period_start(day))
+                yield terms, SumRange(terms.kind, subject, terms.period_start(first))
 
     def _is_over(self, one: _Checked, endpoint: Endpoint, who: SpendScope) -> bool:
-        """Whether a call may not be made because of one budget."""
-        terms, total = one.terms, self._sums[one.range]
-        if terms.action is BudgetAction.OWNERS and who.is_owner:
-            return False
-        if terms.action is BudgetAction.CHEAPER and terms.cheaper == endpoint.pk:
-            return False
-        return total.spent[terms.unit] + total.held[terms.unit] + one.amount > terms.limit
+        """Whether a call may not be made because of what is spent of one budget."""
+        spent = self._sums[one.range].spent[one.terms.unit]
+        return spent + one.amount > _most(one.terms, endpoint, who)
+
+    def _is_busy(self, one: _Checked, endpoint: Endpoint, who: SpendScope, turn: Turn) -> bool:
+        """Whether a call has to wait until others have given back what they hold of one budget,
+        or until those before it have had their turn."""
+        total, unit = self._sums[one.range], one.terms.unit
+        most = _most(one.terms, endpoint, who)
+        is_full = total.spent[unit] + total.held[unit] + one.amount > most
+        return is_full or (most != math.inf and not turn.is_before(total))
 
     def _refuse(self, stopped: list[_Checked], who: SpendScope) -> BudgetSpent:
+        strictest = min(stopped, key=lambda one: STRICTEST.index(one.terms.action))
         for one in stopped:
-            if self._sums[one.range].spent[one.terms.unit] + one.amount > one.terms.limit:
-                self._tell(one.terms, one.range, ALL, who)
-        terms = min((one.terms for one in stopped), key=lambda terms: STRICTEST.index(terms.action))
+            self._tell_stop(one, who)
+        terms, total = strictest.terms, self._sums[strictest.range]
+        spent = total.spent[terms.unit]
+        is_over = spent + strictest.amount > terms.limit
         cheaper = terms.cheaper if terms.action is BudgetAction.CHEAPER else None
-        return BudgetSpent(terms.name, terms.action, cheaper)
+        shortage = terms.shortage(spent, strictest.amount if is_over else 0)
+        return BudgetSpent(terms.name, terms.action, cheaper, shortage)
 
     # --- Telling owners -----------------------------------------------------------------
 
@@ -194,19 +205,39 @@ class BudgetLedger:
         if reached := [percent for percent in TOLD_PERCENTS if used >= percent]:
             self._tell(terms, wanted, max(reached), who)
 
-    def _tell(self, terms: BudgetTerms, wanted: SumRange, percent: int, who: SpendScope) -> None:
+    def _tell_stop(self, one: _Checked, who: SpendScope) -> None:
+        """That a budget turned somebody away."""
+        terms, wanted, needed = one
+        if self._sums[wanted].spent[terms.unit] + needed <= terms.limit:
+            self._tell(terms, wanted, IN_USE, who)
+            return
+        key = (terms.pk, wanted.subject, wanted.first_day)
+        if needed < self._stopped.get(key, needed + 1):
+            _remember(self._stopped, key, needed)
+            self._told.pop((terms.pk, wanted.first_day, ALL), None)
+            self._tell(terms, wanted, ALL, who, needed)
+
+    def _tell(
+        self,
+        terms: BudgetTerms,
+        wanted: SumRange,
+        percent: int,
+        who: SpendScope,
+        needed: int | None = None,
+    ) -> None:
         key = (terms.pk, wanted.first_day, percent)
         if key in self._told or self._record.is_closed:
             return
-        self._told[key] = None
-        if len(self._told) > REMEMBERED_ALARMS:
-            self._told.popitem(last=False)
+        _remember(self._told, key, None)
         spent = self._sums[wanted].spent[terms.unit]
-        alarm = BudgetAlarm(terms, wanted.subject, wanted.first_day, percent, spent, who.account)
+        alarm = BudgetAlarm(
+            terms, wanted.subject, wanted.first_day, percent, spent, who.account, needed
+        )
 
         def on_told(done: "asyncio.Future[bool]") -> None:
             if not done.cancelled() and (error := done.exception()):
                 self._told.pop(key, None)
+                self._stopped.pop((terms.pk, wanted.subject, wanted.first_day), None)
                 logger.warning("Owners could not be told of the budget %s: %s", terms.name, error)
 
         self._record.submit(self._alarms.tell, alarm).add_done_callback(on_told)
@@ -222,7 +253,9 @@ class BudgetLedger:
         if loaded != self._budgets:
             for total in self._sums.values():
                 total.read_at = None
+                total.wake()
             self._told.clear()
+            self._stopped.clear()
         self._budgets = loaded
         self._bounded = frozenset((terms.kind, terms.period) for terms in loaded)
 
@@ -230,7 +263,7 @@ class BudgetLedger:
         day = current_day()
         if day != self._day:  # sums of periods that are over are of no use
             self._day = day
-            starts = {period_start(period, day) for period in BudgetPeriod}
+            starts = {period_start(period, first_of_day(day)) for period in BudgetPeriod}
             self._sums = OrderedDict(
                 (wanted, total)
                 for wanted, total in self._sums.items()
@@ -249,7 +282,7 @@ class BudgetLedger:
         """The reading of a sum that is under way, or begins. Waiting for it must not cancel it."""
         total = self._sums.get(wanted)
         if total is None:
-            total = self._sums[wanted] = _Sum()
+            total = self._sums[wanted] = RunningSum()
             self._make_room()
         if total.reading is None:
             total.reading = self._record.submit(self._record.spend_book.post, wanted)
@@ -261,11 +294,11 @@ class BudgetLedger:
         """Forget the sum that was needed longest ago, unless a call holds some of it."""
         if len(self._sums) > REMEMBERED_SUMS:
             wanted, total = self._sums.popitem(last=False)
-            if total.reading is not None or any(total.held.values()):
+            if total.reading is not None or total.turns or any(total.held.values()):
                 self._sums[wanted] = total
 
     def _on_read(
-        self, wanted: SumRange, total: _Sum, done: "asyncio.Future[SpentAnswer | None]"
+        self, wanted: SumRange, total: RunningSum, done: "asyncio.Future[SpentAnswer | None]"
     ) -> None:
         self._readers -= 1
         total.reading = None
@@ -275,6 +308,7 @@ class BudgetLedger:
                 if posting.number > answer.number and _is_in(wanted, posting):
                     total.add(posting.spend.cost)
             total.read_at = self._clock()
+            total.wake()
         self._forget_settled()
 
     def _on_posted(self, posting: Posting, done: "asyncio.Future[SpentAnswer | None]") -> None:
@@ -287,6 +321,21 @@ class BudgetLedger:
     def _forget_settled(self) -> None:
         while not self._readers and self._latest and self._latest[0].number <= self._settled:
             self._latest.popleft()
+
+
+def _most(terms: BudgetTerms, endpoint: Endpoint, who: SpendScope) -> float:
+    """How much of a budget may be used by a call."""
+    if terms.action is BudgetAction.OWNERS and who.is_owner:
+        return math.inf
+    if terms.action is BudgetAction.CHEAPER and terms.cheaper == endpoint.pk:
+        return math.inf
+    return terms.limit + (terms.reserve if who.is_outcome else 0)
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
+    known[key] = value
+    if len(known) > REMEMBERED_ALARMS:
+        known.popitem(last=False)
 
 
 def _subjects(posting: Posting) -> Iterator[tuple[SpendKind, str]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.builtin_tools.fetch_history import describe_message, fit_messages_on_page
-from agent.builtin_tools.send_message import CONFIRMED, delivery_result
+from agent.builtin_tools.send_message import CONFIRMED, delivery_result, send_parts
 from agent.domain.types import MessagePart
 from agent.llm.base import LLMClient
 from agent.llm.meter import spending_in
@@ -49,11 +49,8 @@ class PluginServices:
 
         Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
         """
-        delivery = await _sender(call).send(
-            [MessagePart("plain", text=text)],
-            text,
-            tool_call_pk=call.invocation.call_pk,
-        )
+        parts = [MessagePart("plain", text=text)]
+        delivery = await send_parts(_sender(call), parts, text, call.invocation.call_pk)
         result = delivery_result(call.invocation.tool_name, delivery, CONFIRMED)
         if not result.success:
             raise ToolFailed(result.error_message)

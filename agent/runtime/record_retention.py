@@ -15,6 +15,7 @@ from agent.record.expiry import EraseRequest, EraseResult
 from agent.record.personas import load_longest_contexts
 from agent.record.record import Record
 from tools.error_boundary import log_errors
+from tools.local_time import today
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ async def prune_counts(record: Record) -> int:
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
     while await record.submit(spendings.prune_spendings, oldest.isoformat()):
         pass
-    kept_sums = KeptDays(oldest.isoformat(), (timezone.localdate() - KEEP_HOURS_FOR).isoformat())
+    kept_sums = KeptDays(oldest.isoformat(), (today() - KEEP_HOURS_FOR).isoformat())
     while await record.submit(activity_history.prune_activity, kept_sums):
         pass
     return count

@@ -5,6 +5,7 @@ the loop it runs on.
 """
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import uuid
@@ -20,6 +21,7 @@ from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices, ListGroup, list_nowhere
 from agent.commands.desk import CommandDesk
+from agent.domain.live_kinds import LiveKind
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
@@ -28,9 +30,11 @@ from agent.media.retention import run_copy_expiry, run_copy_size_limit
 from agent.record.accounts import AccountRows
 from agent.record.budgets import BudgetAlarms
 from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.clock_skew import ClockWatch
 from agent.record.endpoint_reports import log_failure
 from agent.record.endpoints import mirror_environment
 from agent.record.record import Record
+from agent.record.take_overs import end_take_overs
 from agent.record.timed_silences import end_silences
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -51,13 +55,18 @@ logger = logging.getLogger(__name__)
 #: How often a process renews its lease and looks for orphaned work, in seconds.
 HEARTBEAT_SECONDS = TIME_LIMITS.heartbeat
 #: What may still be written once a draining process has stopped its runs, in seconds.
-LAST_SECONDS = 2.0
+LAST_SECONDS = 0.5
+#: What else belongs to the agent is closed within so many seconds after that time for runs.
+CLOSE_SECONDS = 2.0
 #: How often the operator's changes are polled while no message comes, in seconds.
 WATCH_SECONDS = 1.0
 
 
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
+
+    _ends_at: float | None = None
+    """When all of it is to be closed, once it drains."""
 
     def __init__(
         self,
@@ -73,7 +82,8 @@ class Runtime:
         self._outbox = outbox
         accounts = AccountRows(outbox)
         quotas = wiring.build_quotas(accounts)
-        self.record = Record(self.process_id, cache, self._reload, quotas, accounts)
+        kinds = {LiveKind.PAUSES: outbox.reload_pauses, LiveKind.STICKERS: self._reload_stickers}
+        self.record = Record(self.process_id, cache, self._reload, quotas, accounts, kinds)
         self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
         meter.set_receiver(self._budgets.spend)
         self.book = wiring.build_endpoint_book(self.record, self._budgets)
@@ -108,6 +118,7 @@ class Runtime:
         self.trials = self._build_trials(cache)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(outbox, self._inbox, hand_messages)
+        self._clock_watch = ClockWatch()
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
@@ -184,7 +195,7 @@ class Runtime:
     async def chat_paused(self, chat: ChatAddress) -> None:
         """The account cannot speak in ``chat``: the answer under way there is stopped, which costs
         no further model call."""
-        await self._inbox.stop(chat, MessageReason.PAUSED)
+        await self._inbox.stop(chat, reason=MessageReason.PAUSED)
 
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""
@@ -198,6 +209,7 @@ class Runtime:
     async def drain(self, seconds: float) -> None:
         """Let what runs finish within ``seconds``; the rest stays on record for the next start."""
         self.record.fail_pending_after(seconds + LAST_SECONDS)
+        self._ends_at = asyncio.get_running_loop().time() + seconds + CLOSE_SECONDS
         await asyncio.gather(
             self._inbox.drain(seconds),
             self._steering.hand_messages.drain(seconds),
@@ -207,7 +219,17 @@ class Runtime:
         )
 
     async def close(self) -> None:
-        """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards."""
+        """End everything that :meth:`ensure_started` began; nothing can be accepted afterwards.
+        What takes longer than the time that is left since :meth:`drain` is left to itself."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._ends_at):
+                await self._close_parts()
+        meter.set_receiver(None)
+        await self.record.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    async def _close_parts(self) -> None:
         serving.end_serving(self.registry)
         for task in filter(None, [self._presence, *self._retention, self._watch]):
             task.cancel()
@@ -220,19 +242,17 @@ class Runtime:
         await self.registry.close()
         await self._chat_tools.close()
         await self.book.close()
-        meter.set_receiver(None)
-        await self.record.close()
-        if self._lock is not None:
-            self._lock.close()
 
     def _reload(self) -> None:
         """What the operator has changed. Runs in the database thread."""
         self.book.reload()
         self._budgets.reload()
         self._outbox.reload()
-        self._chat_tools.reload()
         for provider in self._live:
             provider.reload()
+
+    def _reload_stickers(self) -> None:
+        self._chat_tools.reload_stickers()
 
     def _build_trials(self, cache: SettingsCache) -> Trials:
         return Trials(
@@ -260,7 +280,8 @@ class Runtime:
                 await asyncio.gather(
                     self._inbox.audit(),
                     self.record.submit(end_silences, None),
-                    self.record.submit(self._steering.take_overs.end_take_overs, None),
+                    self.record.submit(end_take_overs, None),
+                    self.record.submit(self._clock_watch.look, None),
                 )
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)

@@ -5,14 +5,13 @@ until the server looks by itself.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MessagePart, Outbox
-from agent.record.take_overs import TakeOverClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,6 @@ class Steering:
     outbox: Outbox
     inbox: Inbox
     hand_messages: HandMessages
-    take_overs: TakeOverClock = field(default_factory=TakeOverClock)
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the segments of one message. In any thread."""

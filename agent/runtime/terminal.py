@@ -80,6 +80,9 @@ class TerminalOutbox:
     def reload(self) -> None:
         """There is nothing to read."""
 
+    def reload_pauses(self) -> None:
+        """There are none."""
+
     def is_connected(self, chat: ChatAddress) -> bool:
         return True
 

@@ -184,7 +184,7 @@ class Trials:
             spend_scope=scope.get(),
             persona=begun.persona,
         )
-        context = build_tool_context(begun.message, begun.account.owners, services)
+        context = build_tool_context(begun.message, begun.account, services)
         prompt = await render_chat_prompt(begun.persona, context, engine.registry)
         notes += prompt_notes(prompt)
         task = RunRequest(

@@ -171,6 +171,9 @@ class Mailbox:
     def reload(self) -> None:
         """There is nothing to read."""
 
+    def reload_pauses(self) -> None:
+        """There are none."""
+
     def is_connected(self, chat: ChatAddress) -> bool:
         return self.connected.is_set()
 

@@ -41,8 +41,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
-        for ending in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
+        _end_in_order()
         try:
             prepare_database()
             with asyncio.Runner() as runner:
@@ -92,6 +91,22 @@ class Command(BaseCommand):
 
     def _remark(self, text: str) -> None:
         self.stderr.write(text, self.style.HTTP_INFO)
+
+
+def _end_in_order() -> None:
+    """Have SIGTERM and SIGHUP end the chat as Ctrl-C does, also where SIGINT is ignored: a job in
+    the background of a script is not meant to hear Ctrl-C, and does not."""
+    ctrl_c = {signal.SIGINT}
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ctrl_c)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def end(*_signal: object) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ctrl_c)
+        signal.raise_signal(signal.SIGINT)
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, end)
 
 
 def prepare_database() -> None:

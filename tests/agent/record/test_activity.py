@@ -26,6 +26,7 @@ from agent.record.replies import (
     complete_runs,
     correct_send_results,
     mark_replies_sent,
+    record_send_results,
 )
 from agent.record.runs import StartRun
 from agent.record.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps
@@ -102,7 +103,7 @@ def play(dice: random.Random, chat: ChatAddress) -> None:
     sent = reply(wish, run.run_pk, f"{accepted.pk}")
     if dice.random() < 0.3:  # the process dies; another one takes the message up
         recovery._settle_outgoing(Message.objects.filter(pk=sent))
-        mark_replies_sent([(sent, f"again {sent}")] if dice.random() < 0.5 else [])
+        mark_replies_sent([(sent, f"again {sent}", PROCESS)] if dice.random() < 0.5 else [])
     state = dice.choice([State.DELIVERED, State.FAILED, State.UNKNOWN])
     answered = State.FAILED if state == State.FAILED else State.ANSWERED
     ended = Run.State.FAILED if dice.random() < 0.2 else Run.State.FINISHED
@@ -112,6 +113,37 @@ def play(dice: random.Random, chat: ChatAddress) -> None:
         late = Delivery(dice.choice([State.DELIVERED, State.FAILED]))
         echo = Message.objects.get(pk=sent).echo or ""
         correct_send_results([LateSendResult(chat.account, echo, late)])
+
+
+@pytest.mark.parametrize("state", [State.DELIVERED, State.FAILED])
+def test_what_a_client_told_another_process_is_kept_and_counted_once(state):
+    (accepted,) = accept(message("hi", CHATS[0]))
+    wish = StartRun(PLAN, accepted.pk, accepted.session_pk)
+    (run,) = begin([wish])
+    sent = reply(wish, run.run_pk, "yes")
+    echo = Message.objects.get(pk=sent).echo or ""
+    told = Delivery(state, "77")
+    assert correct_send_results([LateSendResult(CHATS[0].account, echo, told)]) == [True]
+    unknown = SendResult(sent, Delivery(State.UNKNOWN, error="no answer within 60 s"))
+    ending = RunCompletion(
+        run.run_pk, Run.State.FINISHED, accepted.pk, State.ANSWERED, outcome=unknown
+    )
+    complete_runs([ending])
+    row = Message.objects.get(pk=sent)
+    assert (row.state, row.message_id, row.in_history) == (state, "77", state == State.DELIVERED)
+    assert sums() == said_by_rows()
+
+
+def test_an_answer_thought_lost_that_waits_again_counts_once_it_arrives():
+    (accepted,) = accept(message("hi", CHATS[0]))
+    wish = StartRun(PLAN, accepted.pk, accepted.session_pk)
+    (run,) = begin([wish])
+    sent = reply(wish, run.run_pk, "yes")
+    recovery._settle_outgoing(Message.objects.filter(pk=sent))
+    for state in (State.PENDING, State.DELIVERED):
+        record_send_results([SendResult(sent, Delivery(state))])
+        assert sums().get("unknown") is None
+    assert sums()["sent"] == 1
 
 
 @pytest.mark.parametrize("seed", range(3))

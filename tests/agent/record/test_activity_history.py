@@ -98,6 +98,15 @@ def test_an_installation_that_is_new_has_nothing_to_fill(database):
     assert fill() == []
 
 
+def test_the_day_of_an_upgrade_is_counted_where_the_record_began_that_day(database):
+    accept(message("of before", message_id="a"))
+    ActivitySum.objects.all().delete()
+    accept(message("of after", message_id="b"))
+    assert fill() == [timezone.localdate().isoformat()]
+    assert sums(day=timezone.localdate().isoformat())["received"] == 2
+    assert fill() == []
+
+
 def test_days_without_messages_do_not_have_the_day_of_today_counted_again(database):
     accept(message())
     move_back(2)

@@ -8,10 +8,12 @@ from django.utils import timezone
 
 from agent.domain.approval_replies import ApprovalReply
 from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
-from agent.record import approvals, deferred_calls, recovery
+from agent.record import approvals, deferred_calls, early_ids, recovery
 from agent.record.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
+from agent.record.own_messages import find_quoted_own
 from agent.record.steps import CallOutcome
 from tests.admin.record import call_of, chat, run_for, said, step_of
+from tests.agent.talk import message
 from tools.models import ToolConfig
 
 pytestmark = pytest.mark.django_db
@@ -278,3 +280,24 @@ def test_refused_questions_cannot_be_replaced_without_end(session):
     assert ask(called(session), amount=-1) is None
     Approval.objects.update(created_at=timezone.now() - approvals.WHILE)
     assert ask(called(session), amount=-1) is not None
+
+
+def test_a_quote_in_the_moment_of_the_confirmation_decides(session):
+    """The client has told the id of the question, and it is not on record yet."""
+    approval = waiting(session)
+    Message.objects.create(
+        session=session,
+        direction="out",
+        state="sent",
+        echo="e-1",
+        text=f"批准 {approval.code}？",
+        tool_call=approval.call,
+        created_at=timezone.now(),
+    )
+    quote = message("[回复:771] 批准", quoted_id="771", message_id="772")
+    assert approvals.read_approval_reply(quote, session.pk) is None
+    early_ids.remember(ACCOUNT, "771", "e-1")
+    word = approvals.read_approval_reply(quote, session.pk)
+    assert word == ApprovalReply(True, approval.code)
+    assert find_quoted_own([quote], [session.pk]) == {(session.pk, "771")}
+    assert find_quoted_own([quote], [session.pk + 1]) == set()

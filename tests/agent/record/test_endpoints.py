@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
@@ -90,6 +91,21 @@ def test_the_environment_is_mirrored_once_and_followed(named: Any):
     assert (up.name, up.model, up.position, up.keys) == (".env: UPSTREAM", "bigger", 0, [])
     named.VISUAL_MODEL_NAME = ""
     assert models(load_endpoint_table(), ModelRole.VISION) == []
+
+
+def test_a_mirror_that_another_process_adds_meanwhile_stays_the_only_one(named: Any):
+    added: list[str] = []
+
+    def add_too(execute: Any, sql: str, *arguments: Any) -> Any:
+        result = execute(sql, *arguments)
+        if sql.startswith("SELECT") and not added:
+            added.append(".env: UPSTREAM")
+            ModelEndpoint.objects.create(name=added[0], environment="UPSTREAM", model="big")
+        return result
+
+    with connection.execute_wrapper(add_too):
+        mirror_environment()
+    assert ModelEndpoint.objects.get(environment="UPSTREAM").name == added[0]
 
 
 def test_a_mirror_has_its_key_from_the_environment_and_the_rest_from_its_row(

@@ -52,6 +52,7 @@ async def commit(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     def move_in() -> None:
         settings: dict[str, Any] = {**usual, **parse_database_url("DATABASE_URL", postgres_url)}
         connections["default"] = Unacknowledged({**settings, "OPTIONS": {}}, "default")
+        commit._socket.dial_directly()
         with connection.schema_editor() as editor:
             editor.create_model(CommitMark)
             editor.execute("CREATE TABLE told (word text)")
@@ -85,3 +86,19 @@ async def test_a_connection_that_is_lost_again_while_that_is_asked_is_made_anew(
     monkeypatch.setattr(CommitMarker, "took_effect", cut_off)
     assert await asyncio.wait_for(commit.submit(put_down, "abc"), 10) == 3
     assert await commit.submit(told, None) == ["abc"]
+
+
+async def test_a_server_that_says_nothing_is_cut_off_and_asked_again(commit, monkeypatch):
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    tries = []
+
+    def linger(words: Sequence[str]) -> list[int]:
+        tries.append(words)
+        if len(tries) == 1:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(600)")
+        return put_down(words)
+
+    assert await asyncio.wait_for(commit.submit(linger, "abc"), 20) == 3
+    assert (await commit.submit(told, None), len(tries)) == (["abc"], 2)

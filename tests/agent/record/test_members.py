@@ -49,6 +49,15 @@ def test_the_name_that_the_client_gives_is_taken_as_far_as_it_can_be_shown():
     assert len(shown["name"]) == 64
 
 
+def test_who_speaks_in_the_same_moment_is_named_in_the_message_behind():
+    mention = message("hi", GROUP, mentions=(Mention("20002"),))
+    before = message("ho", GROUP, sender_id="20002", sender_name="Bob")
+    elsewhere = message("ho", OTHER_GROUP, sender_id="20002", sender_name="Boss")
+    accepted = accept(before, elsewhere, mention, elsewhere)
+    row = Message.objects.get(pk=accepted[2].pk)
+    assert row.header == {"mentions": [{"user_id": "20002", "name": "Bob"}]}
+
+
 def test_the_group_has_the_name_it_had_when_the_message_came():
     assert header(title="Test") == {"chat_name": "Test"}
     assert header() == {"chat_name": "Test"}, "a client that does not say it again"

@@ -22,6 +22,7 @@ from agent.record.recovery import (
     release_messages,
     remove_processes,
 )
+from agent.record.replies import mark_replies_sent
 from agent.record.runs import StartRun
 from agent.record.steps import NewCall, NewStep, record_steps
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
@@ -130,6 +131,15 @@ def test_an_answer_that_a_dead_process_had_not_sent_still_waits():
     assert states(Message, pk) == ["pending"]
 
 
+def test_an_answer_of_a_dead_process_that_a_living_one_sends_is_not_taken_for_lost():
+    _, run_pk, _ = running()
+    pk = outgoing(run_pk, "pending")
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
+    mark_replies_sent([(pk, "again", "me")])
+    record_heartbeats([ProcessHeartbeat("me", alone=True)])
+    assert states(Message, pk) == ["sent"]
+
+
 def test_a_tools_message_that_a_dead_process_had_not_sent_will_never_be_and_says_so():
     _, run_pk, (call,) = running("dead", "send_message")
     pk = outgoing(run_pk, "pending", tool_call_pk=call)
@@ -164,6 +174,15 @@ def test_what_waits_in_dead_hands_is_taken_over_oldest_first():
     first, second, third = waiting("a"), running()[0], waiting("b")
     assert [left.pk for left in taken()] == [first, second, third]
     assert set(Message.objects.values_list("claimed_by", flat=True)) == {"me"}
+
+
+@pytest.mark.parametrize("mentioned", [GROUP.account, "999"])
+def test_a_command_that_is_taken_over_still_says_whether_the_bot_was_mentioned(mentioned):
+    at = {"type": "at", "data": {"qq": mentioned}}
+    waiting("/help", chat=GROUP, segments=[at], mentions_bot=True)
+    Message.objects.update(reason=Message.Reason.COMMAND)
+    (found,) = taken(account=GROUP.account)
+    assert found.message.mentions_bot is (mentioned == GROUP.account)
 
 
 def test_what_was_taken_over_is_not_taken_again():

@@ -77,8 +77,8 @@ def test_the_model_call_it_came_from_is_recorded_with_it(wish, run_pk):
 
 def test_a_pending_reply_goes_out_under_a_new_echo(wish, run_pk):
     pk = reply(wish, run_pk, state="pending")
-    mark_replies_sent([(pk, "e2")])
-    assert (row(pk).state, row(pk).echo) == ("sent", "e2")
+    mark_replies_sent([(pk, "e2", "me")])
+    assert (row(pk).state, row(pk).echo, row(pk).claimed_by) == ("sent", "e2", "me")
 
 
 # --- What became of it --------------------------------------------------------------

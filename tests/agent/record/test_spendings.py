@@ -1,10 +1,15 @@
 """What calls cost is added to the sums of all they were for, and nothing is counted twice."""
 
+import importlib
+
 import pytest
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import Sum
 
 from agent.domain.budgets import SpendKind
 from agent.llm.meter import CallCost, Spend, SpendScope
-from agent.models import Spending, SpendSum
+from agent.models import SpendSum
 from agent.record.spend_book import Posting, SpendBook
 from agent.record.spendings import (
     DatedSpend,
@@ -12,8 +17,10 @@ from agent.record.spendings import (
     SumRange,
     add_spending,
     load_spent,
+    load_spent_tokens,
     prune_spendings,
 )
+from tests.agent.databases import inside, postgres  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,7 +47,7 @@ def test_a_call_counts_for_all_it_was_for():
         ("person", "onebot:10001/20001", 3, 4_500),
         ("tool", "use_subagent", 3, 4_500),
     }
-    assert Spending.objects.get().tokens == 360
+    assert load_spent_tokens(["2026-01-31", "2026-02-01"]) == [360, 0]
 
 
 def test_a_call_for_nobody_counts_for_the_whole_and_its_endpoint_alone():
@@ -76,3 +83,35 @@ def test_old_sums_are_deleted():
     add_spending([dated(), dated(day="2024-01-01")])
     assert prune_spendings(["2026-01-01"]) == [7]
     assert set(SpendSum.objects.values_list("day", flat=True)) == {"2026-01-31"}
+
+
+# --- An upgrade -----------------------------------------------------------------------
+
+
+def upgrade() -> None:
+    node = ("agent", "0016_one_sum_of_tokens")
+    before = MigrationLoader(None).project_state(node, at_end=False)
+    importlib.import_module(".".join(("agent", "migrations", node[1]))).copy_tokens(
+        before.apps, None
+    )
+
+
+def check_upgrade() -> None:
+    add_spending([dated(), dated(COST._replace(currency="USD"))])
+    rows = {"2026-01-31": 240, "2026-01-30": 77, "2025-05-01": 5}
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO agent_spending VALUES (%s, %s)", list(rows.items()))
+    for _ in range(2):
+        upgrade()
+        sums = SpendSum.objects.filter(kind="total").values_list("day").order_by()
+        tokens = Sum("input_tokens") + Sum("output_tokens")
+        assert dict(sums.annotate(tokens=tokens)) == rows
+
+
+def test_tokens_of_days_without_sums_are_in_the_sums_after_an_upgrade():
+    check_upgrade()
+
+
+def test_they_are_on_postgresql(postgres, django_db_blocker):  # noqa: F811
+    with django_db_blocker.unblock(), inside(postgres):
+        check_upgrade()

@@ -8,11 +8,11 @@ from django.db import connection
 from agent.domain.states import MessageReason
 from agent.models import Message, Run
 from agent.record.chat_record import MessageRecall, find_quoted, record_recalls
-from agent.record.commit import find_lost_claims
+from agent.record.lost_claims import find_lost_claims
 from agent.record.merged import HeldMessage, merge_messages
 from agent.record.recovery import ClaimMessages, claim_messages
 from agent.record.runs import StartRun
-from agent.record.stops import StopOutcome, StopRequest, stop_chats, stop_runs
+from agent.record.stops import StopChat, StopOutcome, StopRequest, stop_chats, stop_runs
 from tests.agent.databases import inside, postgres
 from tests.agent.talk import PLAN, PRIVATE, accept, begin, message, reply
 
@@ -46,7 +46,7 @@ def test_whoever_works_on_a_stopped_answer_holds_nothing_any_more():
     [run] = begin([wish])
     reply(wish, run.run_pk, "on the wire")
     reply(wish, run.run_pk, "waits", "pending")
-    assert stop_chats([(PRIVATE, MessageReason.STOPPED)] * 2) == [True, False]
+    assert stop_chats([StopChat(PRIVATE, MessageReason.STOPPED)] * 2) == [True, False]
     assert find_lost_claims({run.claim}) == {run.claim}
     assert states() == {
         "a": ("answered", "merged"),
@@ -55,6 +55,14 @@ def test_whoever_works_on_a_stopped_answer_holds_nothing_any_more():
         "waits": ("failed", ""),
     }
     assert Run.objects.get().finished_at is not None
+
+
+def test_answers_to_others_are_not_stopped_for_one_person():
+    wish, _ = merged("a", "b")
+    begin([wish])
+    asker = message("a").sender_id
+    wishes = [StopChat(PRIVATE, MessageReason.STOPPED, one) for one in ("66666", asker)]
+    assert stop_chats(wishes) == [False, True]
 
 
 def test_a_stopped_message_is_taken_up_by_nobody():

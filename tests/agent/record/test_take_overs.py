@@ -1,5 +1,6 @@
 """Chats that operators take over: what is said there, and how it ends."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,8 +12,10 @@ from agent.models import ChatSession, Message, OperatorAct
 from agent.record.chat_history import load_history
 from agent.record.hand_messages import HandMessage, put_down
 from agent.record.sessions import load_session_state
-from agent.record.take_overs import TakeOverClock, hand_back, take_over
+from agent.record.take_overs import end_take_overs, hand_back, take_over
 from tests.admin.record import answered, chat, said
+from tests.agent.talk import PRIVATE, arrival, arrivals, message
+from tools.models import ConfigVersion
 
 pytestmark = pytest.mark.django_db
 
@@ -27,36 +30,53 @@ def taken(session: ChatSession) -> str | None:
     return session.taken_over_by
 
 
-def test_a_take_over_ends_by_itself_when_its_time_is_over(
-    author: User, django_capture_on_commit_callbacks
+def reasons() -> list[str]:
+    return list(Message.objects.order_by("pk").values_list("reason", flat=True))
+
+
+def test_a_message_that_comes_a_second_after_the_end_is_answered(author: User):
+    store, said, now = arrivals(), message("hi", PRIVATE), timezone.now()
+    store.accept_messages([arrival(said)])
+    take_over(ChatSession.objects.get().pk, author, now + timedelta(minutes=5))
+    OperatorAct.objects.all().delete()
+    for seconds in (299, 301):
+        later = now + timedelta(seconds=seconds)
+        store.accept_messages([arrival(replace(said, happened_at=later), received_at=later)])
+    assert reasons() == ["taken_over", "taken_over", "private"]
+
+
+def test_a_take_over_counts_for_the_next_message_without_any_change_of_settings(author: User):
+    store, version = arrivals(), ConfigVersion.current()
+    store.accept_messages([arrival(message("hi", PRIVATE))])
+    pk = ChatSession.objects.get().pk
+    take_over(pk, author, None)
+    store.accept_messages([arrival(message("hi", PRIVATE))])
+    hand_back(pk, author)
+    store.accept_messages([arrival(message("hi", PRIVATE))])
+    assert reasons()[1:] == ["taken_over", "private"]
+    assert ConfigVersion.current() == version
+
+
+def test_a_take_over_whose_time_is_over_is_tidied_up_on_record(
+    author: User, django_assert_num_queries
 ):
     soon, later = chat("700"), chat("701")
     take_over(soon.pk, author, timezone.now() - timedelta(seconds=1))
     take_over(later.pk, author, timezone.now() + timedelta(hours=1))
-    clock = TakeOverClock()
-    with django_capture_on_commit_callbacks(execute=True):
-        assert clock.end_take_overs([None]) == [1]
+    assert load_session_state(soon.pk).taken_over_by == ""
+    assert end_take_overs([None]) == [1]
     assert (taken(soon), taken(later)) == (None, "ann")
     end = OperatorAct.objects.get(kind="hand_back")
     assert (end.author, end.author_name, end.session) == (None, "", soon)
+    with django_assert_num_queries(1):
+        assert end_take_overs([None]) == [0]
 
 
-def test_the_clock_reads_the_chats_only_after_a_change(
-    author: User, django_capture_on_commit_callbacks, django_assert_num_queries
-):
-    take_over(chat().pk, author, timezone.now() + timedelta(hours=1))
-    clock = TakeOverClock()
-    with django_capture_on_commit_callbacks(execute=True):
-        clock.end_take_overs([None])
-    with django_assert_num_queries(1):  # the number of the settings
-        clock.end_take_overs([None])
-
-
-def test_the_newest_take_over_says_when_it_ends(author: User, django_capture_on_commit_callbacks):
+def test_the_newest_take_over_says_when_it_ends(author: User):
     session = chat()
     take_over(session.pk, author, timezone.now() - timedelta(seconds=1))
     take_over(session.pk, author, None)
-    assert TakeOverClock().end_take_overs([None]) == [0]
+    assert end_take_overs([None]) == [0]
     assert taken(session) == "ann"
 
 

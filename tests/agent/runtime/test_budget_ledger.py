@@ -4,31 +4,35 @@ agrees with the record."""
 import asyncio
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
+from agent.domain.budgets import Shortage
 from agent.domain.endpoint import Endpoint, TokenPrices
 from agent.domain.errors import BudgetSpent
 from agent.domain.types import AccountSettings
 from agent.llm.meter import CallCost, Spend, scope, spending_for
 from agent.llm.spend_gate import SpendHold
-from agent.models import Budget, Message, ModelEndpoint
+from agent.models import Budget, BudgetStop, Message, ModelEndpoint
 from agent.record.accounts import AccountRows
 from agent.record.budgets import BudgetAlarms, load_budgets
 from agent.record.record import Record
-from agent.record.spendings import current_day
 from agent.runtime import budget_ledger
 from agent.runtime.budget_ledger import BudgetLedger
 from tests.agent.talk import Mailbox
+from tools.local_time import current_day
 from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ANN = {"account": "onebot:10001", "person": "onebot:10001/20001"}
-PRICED = Endpoint("http://m", pk=7, prices=TokenPrices(input=1, output=10, currency="CNY"))
-FREE = Endpoint("http://local", pk=8)
+PRICES = TokenPrices(input=1, output=10, currency="CNY")
+PRICED = Endpoint("http://m", pk=7, prices=PRICES, timeout_seconds=0.1)
+FREE = Endpoint("http://local", pk=8, timeout_seconds=0.1)
+PATIENT = replace(FREE, timeout_seconds=60)
 
 
 async def ledger(record: Record, owners: str = "", **options: Any) -> BudgetLedger:
@@ -225,7 +229,10 @@ async def test_owners_are_told_at_80_and_at_100_percent_once_in_all_processes(re
     notes = Message.objects.filter(reason="owner_note").order_by("pk")
     told = [row.text async for row in notes]
     assert len(told) == 2
-    assert all("onebot:10001/0" in words for words in told)
+    assert [("80%" in words, "1,000 tokens / 1,000 tokens" in words) for words in told] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 async def test_a_budget_without_its_other_endpoint_answers_owners_only(record):
@@ -243,3 +250,87 @@ async def test_a_process_that_begins_reads_what_another_spent(record):
         await other.close()
         with pytest.raises(BudgetSpent):
             await held(await ledger(record))
+
+
+async def test_whom_only_others_are_in_the_way_of_waits_its_turn_and_nobody_is_turned_away(record):
+    await budget(kind="total", limit=20_000)
+    gate = await ledger(record)
+    order: list[int] = []
+    at_once = most = 0
+
+    async def answer(number: int) -> None:
+        nonlocal at_once, most
+        hold = await held(gate, 6_000, PATIENT)
+        order.append(number)
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        spend(gate, 15)
+        at_once -= 1
+        hold.release()
+
+    await asyncio.gather(*map(answer, range(50)))
+    assert (order, most) == ([*range(50)], 3)
+
+
+async def test_who_gave_up_waiting_is_in_nobodys_way(record):
+    await budget(kind="total", limit=1_000)
+    gate = await ledger(record)
+    first = await held(gate, 600)
+    waiting = [asyncio.ensure_future(held(gate, tokens, PATIENT)) for tokens in (900, 300, 100)]
+    await asyncio.sleep(0.05)
+    assert not any(one.done() for one in waiting)  # the smaller ones came later
+    waiting[0].cancel()
+    holds = await asyncio.gather(*waiting[1:])
+    first.release()
+    for hold in holds:
+        hold.release()
+    (await held(gate, 1_000)).release()
+
+
+async def test_who_waited_in_vain_is_told_why_and_so_are_owners_once(record):
+    await budget(kind="total", limit=1_000)
+    gate = await ledger(record, "owner")
+    with spending_for(account="onebot:10001"):
+        hold = await held(gate, 600)
+        for _ in range(2):
+            with pytest.raises(BudgetSpent) as refused:
+                await held(gate, 600)
+        assert refused.value.shortage == Shortage("1,000 tokens")
+        hold.release()
+        (await held(gate, 600)).release()
+    await asyncio.wait([record.submit(lambda items: [None for _ in items], None)])
+    assert await Message.objects.filter(reason="owner_note").acount() == 1
+    assert not await BudgetStop.objects.aexists()
+
+
+async def test_what_is_left_and_what_was_needed_is_said_and_stays_on_record(record):
+    row = await budget(limit=1_000)
+    gate = await ledger(record, "owner")
+    with spending_for(**ANN):
+        spend(gate, 880)
+        for tokens in (300, 200, 400):
+            with pytest.raises(BudgetSpent) as refused:
+                await held(gate, tokens)
+            assert refused.value.shortage == Shortage("120 tokens", f"{tokens} tokens")
+        (await held(gate, 120)).release()
+    await asyncio.wait([record.submit(lambda items: [None for _ in items], None)])
+    stop = await BudgetStop.objects.aget()
+    assert (stop.budget_id, stop.subject, stop.needed) == (row.pk, ANN["person"], 200)
+    *_, note = [row async for row in Message.objects.filter(reason="owner_note").order_by("pk")]
+    assert "剩 120 tokens" in note.text
+    assert "300 tokens" in note.text
+    assert "用完" not in note.text
+
+
+async def test_the_outcome_of_an_earlier_call_has_a_reserve(record):
+    await budget(limit=1_000)
+    gate = await ledger(record)
+    with spending_for(**ANN):
+        spend(gate, 950)
+        with pytest.raises(BudgetSpent):
+            await held(gate, 100)
+        with spending_for(is_outcome=True):
+            (await held(gate, 150)).release()
+            with pytest.raises(BudgetSpent):
+                await held(gate, 151)
