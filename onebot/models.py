@@ -65,6 +65,18 @@ class Bot(models.Model):
         default="",
         help_text=_("The User-Agent the client introduced itself with."),
     )
+    nickname = models.CharField(
+        _("nickname"),
+        max_length=100,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("What the client says its account is called."),
+    )
+    client_name = models.CharField(
+        max_length=200, blank=True, default="", db_default="", editable=False
+    )
+    """What the client says it is called, with its version; "" where it did not say."""
     connected_at = models.DateTimeField(_("connected since"), null=True, blank=True)
     disconnected_at = models.DateTimeField(_("disconnected at"), null=True, blank=True)
     last_heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from tools.text.fences import neutralize_material
+from tools.text.fences import neutralize_marks
 
 JsonSchema = dict[str, Any]
 
@@ -142,7 +142,7 @@ class ToolSpec:
             description = f"{description}\n\n{LONG_RUNNING_NOTE}".strip()
         definition: dict[str, Any] = {
             "name": self.name,
-            "description": neutralize_material(description),
+            "description": neutralize_marks(description),
         }
         if self.parameters_schema is not None:
             definition["parameters_schema"] = _copied(self.parameters_schema)
@@ -217,6 +217,9 @@ class ToolExecutionContext:
     """The ids of the bot's owners."""
     sender_role: str = ""
     """``owner``, ``admin`` or ``member`` of the group; "" when the client does not report it."""
+    believes_sender: bool = True
+    """Whether ids and role give rights; not where whoever writes makes them up. Then nobody is an
+    owner, on a list or an administrator."""
     other_chats: frozenset[str] = frozenset()
     """The chats beside its own, as ``kind:peer``, that the tool's row lets this sender reach."""
     on_progress: Callable[[str, bool], None] | None = None
@@ -237,7 +240,7 @@ class ToolExecutionContext:
     @property
     def is_owner(self) -> bool:
         """Whether the sender is one of the bot's owners."""
-        return bool(self.user_id) and self.user_id in self.owners
+        return self.believes_sender and bool(self.user_id) and self.user_id in self.owners
 
     def availability(self) -> ToolAvailabilityContext:
         return ToolAvailabilityContext(

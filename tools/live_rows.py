@@ -3,7 +3,7 @@ grow."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django.db import models, transaction
 from django.db.models import F
@@ -11,11 +11,14 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ConfigVersion(models.Model):
-    """One row whose number grows with every change of a row that the operator edits.
+    """Numbers of which the first grows with every change of a row that the operator edits. What
+    else processes remember of rows has a number of its own, so that nothing but that is read again.
 
-    Every process compares it before each message, so that a change made in one
+    Every process compares them before each message, so that a change made in one
     process is obeyed by all of them without a message bus.
     """
+
+    SETTINGS: ClassVar = 1
 
     number = models.BigIntegerField(default=0)
 
@@ -27,13 +30,13 @@ class ConfigVersion(models.Model):
         return str(self.number)
 
     @classmethod
-    def bump(cls) -> None:
-        if not cls.objects.filter(pk=1).update(number=F("number") + 1):
-            cls.objects.get_or_create(pk=1, defaults={"number": 1})
+    def bump(cls, key: int = SETTINGS) -> None:
+        if not cls.objects.filter(pk=key).update(number=F("number") + 1):
+            cls.objects.get_or_create(pk=key, defaults={"number": 1})
 
     @classmethod
-    def current(cls) -> int:
-        return cls.objects.filter(pk=1).values_list("number", flat=True).first() or 0
+    def current(cls, key: int = SETTINGS) -> int:
+        return cls.objects.filter(pk=key).values_list("number", flat=True).first() or 0
 
 
 class LiveQuerySet(models.QuerySet[Any]):

@@ -7,6 +7,7 @@ from agent.admin.chats.messages import MessageAdmin
 from agent.admin.chats.sessions import ChatSessionAdmin
 from agent.admin.descriptions import DescriptionAdmin
 from agent.admin.endpoints import EndpointAdmin
+from agent.admin.installation import InstallationAdmin
 from agent.admin.kept_files import KeptFileAdmin
 from agent.admin.manners import MannersAdmin
 from agent.admin.media_files import MediaFileAdmin
@@ -27,6 +28,7 @@ __all__ = [
     "DescriptionAdmin",
     "DigestAdmin",
     "EndpointAdmin",
+    "InstallationAdmin",
     "KeptFileAdmin",
     "MannersAdmin",
     "MediaFileAdmin",

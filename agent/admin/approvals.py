@@ -18,9 +18,13 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.access.players import may_decide
+from agent.admin.error_words import explain_error
 from agent.admin.own_chats import OwnChatsAdmin
+from agent.domain.states import MessageState
 from agent.models import Approval
 from agent.record.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
+from agent.record.deferred_calls import find_news
 from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
@@ -29,6 +33,7 @@ from tools.admin.record_pages import (
     format_moment,
     parse_row_number,
     record_link,
+    render_badge,
 )
 from tools.text.visible import escape_invisible_chars, escape_invisible_json
 
@@ -88,7 +93,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     change_form_template = "admin/agent/approval/change_form.html"
     readonly_fields = (
         *("outcome", "code", "tool", "asked_by", "chat", "asked", "expiry"),
-        *("arguments_json", "changed_json", "decided_by", "decided_at"),
+        *("arguments_json", "changed_json", "decided_by", "decided_at", "told"),
     )
 
     def get_queryset(self, request: HttpRequest) -> Rows:
@@ -100,12 +105,16 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         if obj is not None and self.has_change_permission(request, obj):
             other = {"fields": ["changed_arguments"], "classes": ["collapse"]}
             return [(None, {"fields": shown}), (_("With other arguments"), other)]
-        return [(None, {"fields": [*shown, "changed_json", "decided_by", "decided_at"]})]
+        decided = ["changed_json", "decided_by", "decided_at", "told"]
+        return [(None, {"fields": [*shown, *decided]})]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Only what waits can be decided."""
-        is_open = not isinstance(obj, Approval) or _is_open(obj)
-        return is_open and request.user.has_perm("agent.change_approval")
+        """Only what waits can be decided; what a playground asks for, by who may change tools."""
+        if not request.user.has_perm("agent.change_approval"):
+            return False
+        if not isinstance(obj, Approval):
+            return True
+        return _is_open(obj) and may_decide(request.user, obj.session.account)
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Approvals are few."""
@@ -129,11 +138,14 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
             case ApprovalOutcome.APPROVED:
                 messages.success(
                     request,
-                    gettext("Approved. The call is made within seconds, and the chat is told."),
+                    gettext(
+                        "Approved. The call is made in its turn; below stands what the chat heard."
+                    ),
                 )
             case ApprovalOutcome.REFUSED:
                 messages.success(
-                    request, gettext("Refused. The call is not made, and the chat is told.")
+                    request,
+                    gettext("Refused. The call is not made; what the chat heard stands below."),
                 )
             case _:
                 messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
@@ -168,6 +180,22 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     def place(self, approval: Approval) -> str:
         return format_html(
             '{} <div class="quiet">{}</div>', self.chat(approval), approval.call.requested_by
+        )
+
+    @admin.display(description=_("told to the chat"))
+    def told(self, approval: Approval) -> str:
+        """What became of the message that tells the chat the outcome of the call."""
+        news = find_news(approval.call_id)
+        if news is None:
+            return "-"
+        detail = explain_error(news.detail).sentence
+        if news.state == MessageState.ANSWERED:
+            detail = ""
+        return format_html(
+            '{} {} <div class="quiet">{}</div>',
+            render_badge(news.state, news.get_state_display()),
+            record_link("agent_message", news.pk, f"#{news.pk}"),
+            clamp_text(escape_invisible_chars(detail)),
         )
 
     @admin.display(description=_("tool"))

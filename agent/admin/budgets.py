@@ -14,10 +14,10 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.subjects import name_subjects
 from agent.domain.budgets import TOKENS, BudgetAction, SpendKind, cost_words
-from agent.models import Budget, BudgetNotice, ModelEndpoint, SpendSum
-from agent.record.budgets import budget_terms, knows_subject, most_spent
+from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
+from agent.record.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
+from agent.record.subject_names import name_subjects
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import RecordAdmin, RecordChangeList, clamp_text, render_badge
 
@@ -87,7 +87,7 @@ def has_prices(currency: str) -> bool:
 @admin.register(Budget)
 class BudgetAdmin(HistoryAdmin):
     form = BudgetForm
-    list_display = ("name", "enabled", "bounded", "most", "spent_now", "at_limit")
+    list_display = ("named", "enabled", "bounded", "most", "spent_now", "at_limit")
     list_select_related = ("cheaper",)
     readonly_fields = ("spent_now",)
     search_fields = ("name", "subject")
@@ -96,7 +96,7 @@ class BudgetAdmin(HistoryAdmin):
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("What it bounds"), {"fields": ("kind", "subject", "period", "limit", "unit")}),
-        (_("When it is used up"), {"fields": ("at_limit", "cheaper")}),
+        (_("When too little is left"), {"fields": ("at_limit", "cheaper")}),
         (_("Now"), {"fields": ("spent_now",)}),
     )
 
@@ -104,6 +104,7 @@ class BudgetAdmin(HistoryAdmin):
         super().save_model(request, obj, form, change)
         if change and BOUNDS & set(form.changed_data):
             BudgetNotice.objects.filter(budget=obj).delete()
+            BudgetStop.objects.filter(budget=obj).delete()
         if obj.subject and not knows_subject(obj.kind, obj.subject):
             self.message_user(
                 request,
@@ -124,20 +125,42 @@ class BudgetAdmin(HistoryAdmin):
         terms = budget_terms(budget)
         return f"{terms.in_words(terms.limit)} / {budget.get_period_display()}"
 
+    @admin.display(description=_("name"), ordering="name")
+    def named(self, budget: Budget) -> str:
+        """With a mark while it turns somebody away."""
+        return format_html("{} {}", str(budget), _mark(_most_used(budget)))
+
     @admin.display(description=_("spent now"))
     def spent_now(self, budget: Budget) -> str:
-        """Of those who have it each for themselves: by the one who spent most."""
+        """Of those who have it each for themselves: by the one who was turned away, or who spent
+        most."""
         if not budget.pk:
             return "-"
-        terms = budget_terms(budget)
-        subject, spent = most_spent(terms)
-        percent = terms.used_percent(spent)
+        use = _most_used(budget)
+        whom = name_subjects(budget.kind, [use.subject])[use.subject] if use.subject else ""
+        beside = [use.shortage.words] if use.shortage else []
         return format_html(
-            '{} ({}) <div class="quiet">{}</div>',
-            terms.in_words(spent),
-            f"{percent}%" if percent < 100 else render_badge("failed", f"{percent}%"),
-            name_subjects(budget.kind, [subject])[subject] if subject else "",
+            '{} ({}) {} <div class="quiet">{}</div>',
+            use.spent_words,
+            f"{use.percent}%" if use.percent < 100 else render_badge("failed", f"{use.percent}%"),
+            _mark(use),
+            " · ".join(filter(None, [whom, *beside])),
         )
+
+
+def _most_used(budget: Budget) -> BudgetUse:
+    """The use of those first who are turned away, then of who spent most; for a row that is not
+    enabled nobody is turned away. Asked for once for each row of a page."""
+    if not hasattr(budget, "most_used"):
+        terms = budget_terms(budget)
+        uses = load_budget_uses(terms)
+        budget.most_used = uses[0] if uses else BudgetUse(terms, terms.subject, 0)  # type: ignore[attr-defined]
+    found: BudgetUse = budget.most_used  # type: ignore[attr-defined]
+    return found
+
+
+def _mark(use: BudgetUse) -> str:
+    return render_badge("failed", use.stop_words) if use.stop_words else ""
 
 
 class SpendList(RecordChangeList):

@@ -231,7 +231,8 @@ class EndpointForm(_Form):
 
     def _own_name(self, cleaned: dict[str, Any]) -> str:
         preset = PRESETS.get(cleaned.get("preset") or "")
-        parts = [str(preset.title) if preset else "", cleaned.get("model") or ""]
+        provider = str(preset.title) if preset and preset.base_url else ""
+        parts = [provider, cleaned.get("model") or ""]
         base = " ".join(filter(None, parts))[:80] or gettext("model endpoint")
         taken = ModelEndpoint.objects.exclude(pk=self.instance.pk)
         names = [base, *(f"{base} ({number})" for number in range(2, 100))]

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
 from django.utils import timezone
 from django.utils.html import format_html
@@ -10,6 +9,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from agent.admin.error_words import explain_error
+from agent.domain.budgets import NANO, cost_words
 from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
 from agent.llm.environment_endpoints import environment_endpoints
@@ -102,12 +102,10 @@ def describe_price(row: ModelEndpoint) -> str:
     """Input and output per million tokens, in one line; "-" where no price is known."""
     if row.price_input is None and row.price_output is None:
         return "-"
-    prices = [_number(price) for price in (row.price_input, row.price_output)]
-    return f"{' / '.join(prices)} {row.currency}".strip()
-
-
-def _number(value: Any) -> str:
-    return "?" if value is None else f"{value.normalize():f}"
+    prices = (row.price_input, row.price_output)
+    return " / ".join(
+        "?" if price is None else cost_words(int(price * NANO), row.currency) for price in prices
+    )
 
 
 def list_learnt(row: ModelEndpoint) -> Iterable[tuple[str, str, str]]:

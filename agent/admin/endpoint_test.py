@@ -22,6 +22,7 @@ from agent.admin.endpoint_models import (
 from agent.admin.endpoint_record import record_probe
 from agent.admin.endpoint_state import list_learnt
 from agent.admin.endpoint_throttle import throttle
+from agent.domain.budgets import cost_words
 from agent.domain.endpoint import Endpoint
 from agent.llm.model_list import find_alike
 from agent.llm.probe import ProbeReport, probe_endpoint
@@ -33,7 +34,6 @@ from tools.text.error_words import explain_network_error
 
 MOST_TESTED = 5
 """Endpoints that the action of the list tests."""
-NANO = 10**9
 
 
 class TriedEndpoint(NamedTuple):
@@ -77,7 +77,7 @@ class TriedEndpoint(NamedTuple):
 def _cost(response: Any, currency: str) -> str:
     if response is None or response.cost_nano is None:
         return "-"
-    return f"{response.cost_nano / NANO:.6f} {currency}"
+    return cost_words(response.cost_nano, currency)
 
 
 class EndpointTestAdmin(EndpointModelsAdmin):

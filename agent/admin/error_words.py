@@ -1,4 +1,6 @@
-"""Any error on record in words for people: of models, of OneBot clients, of the network. Pure.
+"""Any error on record in words for people: of models, of OneBot clients, of the network.
+
+Those who may not see model endpoints read no text on record of them, on pages.
 
 In templates: ``{% load error_words %}`` and ``{{ run.error|error_words }}`` (a block, the text on
 record folded) or ``{{ run.error|error_sentence }}`` (one line).
@@ -6,13 +8,22 @@ record folded) or ``{{ run.error|error_sentence }}`` (one line).
 
 import re
 
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from agent.admin.page_reader import find_shut_out
+from agent.domain.errors import THEN
+from agent.domain.failures import WORDS, FailureKind
 from agent.llm.error_words import explain_model_error
-from tools.text.error_words import ErrorWords, explain_network_error
+from tools.admin.record_pages import clamp_text
+from tools.text.error_words import ErrorWords, explain_network_error, tell_again
+from tools.text.retold import is_sentence, retell
+from tools.text.visible import escape_invisible_chars
 
 #: What a run is recorded with whose model asked for tools until it had no call left.
 OUT_OF_CALLS = "out of model calls"
+_TOO_LONG = re.compile(r"the run took longer than [\d.]+ s")
 _CLIENT = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -34,7 +45,19 @@ def explain_error(raw: str) -> ErrorWords:
 
     A text that is not known is its own sentence; "" for "".
     """
-    text = raw.strip()
+    reader = find_shut_out()
+    if reader is None:
+        return _explain(raw.strip())
+    text = raw.split(THEN)[0].strip()
+    told = _explain(text)
+    if told.raw or not text or text == OUT_OF_CALLS or is_sentence(text):
+        return told._replace(raw="")
+    if reader.may_read(text):
+        return told
+    return ErrorWords(_("It failed; those who may see model endpoints see why."))
+
+
+def _explain(text: str) -> ErrorWords:
     if not text:
         return ErrorWords("")
     if text == OUT_OF_CALLS:
@@ -42,10 +65,34 @@ def explain_error(raw: str) -> ErrorWords:
             _("The model used up its calls before it had an answer."),
             _("Allow the persona more model calls if it needs them."),
         )
-    if (said := _(text)) != text:  # a sentence of the program's own
-        return ErrorWords(said)
+    if _TOO_LONG.fullmatch(text):
+        happened, remedy = WORDS[FailureKind.TIME]
+        return ErrorWords(_(happened), _(remedy), text)
+    if is_sentence(text):
+        return ErrorWords(retell(text))
     known = explain_model_error(text) or _explain_client_error(text) or explain_network_error(text)
-    return known or ErrorWords(text)
+    return known or tell_again(text)
+
+
+def shown_words(raw: str) -> ErrorWords:
+    """The words for ``raw``, with what cannot be seen written as its escape."""
+    told = explain_error(raw)
+    sentence, advice, kept = (
+        escape_invisible_chars(part, keep="\n\t") for part in (told.sentence, told.advice, told.raw)
+    )
+    return ErrorWords(sentence, advice, kept, told.is_foreign)
+
+
+def format_error(raw: str) -> str:
+    """What happened, as a list shows it: one sentence."""
+    told = shown_words(raw)
+    return clamp_text(told.sentence, is_foreign=told.is_foreign)
+
+
+def error_block(raw: str) -> SafeString | str:
+    """What happened, what to do, the text on record folded; "" for none."""
+    told = shown_words(raw)
+    return render_to_string("admin/error_words.html", {"told": told}) if told.sentence else ""
 
 
 def _explain_client_error(raw: str) -> ErrorWords | None:

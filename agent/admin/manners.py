@@ -17,7 +17,7 @@ from agent.access import find_access
 from agent.admin.chats.session_list import known_accounts
 from agent.admin.manners_conflicts import find_contradictions
 from agent.admin.manners_form import MannersForm
-from agent.admin.manners_words import list_said, place_words
+from agent.admin.manners_words import list_said, place_words, silenced_words
 from agent.models import Manners
 from agent.models.manners import HEARING, LISTS, SPEAKING, WAKING
 from agent.record.chat_manners import end_silence_everywhere, find_everywhere, silence_everything
@@ -76,7 +76,15 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
         page: dict[str, Any] = {"accounts": known_accounts(find_access(request.user))}
         if obj is not None and obj.pk and obj.enabled:
             page["contradictions"] = list(contradiction_lines(obj))
+        if obj is not None and obj.is_silencing and obj.silenced_until is not None:
+            page["silence_end"] = silenced_words(obj.silenced_until)
         return page
+
+    def save_model(self, request: HttpRequest, obj: Manners, form: Any, change: bool) -> None:
+        """Whoever ticks or unticks a silence says nothing of its end."""
+        if "silenced" in form.changed_data:
+            obj.silenced_until = None
+        super().save_model(request, obj, form, change)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """The choice alone: an endpoint has a page of its own."""
@@ -89,7 +97,7 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
     # --- Everything at once -----------------------------------------------------------
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        shown = {"is_all_silenced": any(row.silenced for row in find_everywhere())}
+        shown = {"is_all_silenced": any(row.is_silencing for row in find_everywhere())}
         return super().changelist_view(request, {**(extra_context or {}), **shown})
 
     def get_urls(self) -> list[URLPattern]:
@@ -123,7 +131,9 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
     def state(self, row: Manners) -> str:
         if not row.enabled:
             return render_badge("off", _("off"))
-        if row.silenced:
+        if row.is_silencing and row.silenced_until is not None:
+            return render_badge("refused", silenced_words(row.silenced_until))
+        if row.is_silencing:
             return render_badge("refused", _("silenced"))
         return render_badge("succeeded", _("on"))
 

@@ -104,7 +104,8 @@ def _show_program(fields: dict[str, Any], usual: Counting) -> None:
         if name in fields:
             value = getattr(usual, name)
             shown = f"{value:g}" if isinstance(value, float) else str(value)
-            fields[name].widget.attrs["placeholder"] = shown
+            words = gettext("default %(value)s") % {"value": shown}
+            fields[name].widget.attrs["placeholder"] = words
     if "wake_names" in fields:
         fields["wake_names"].widget.attrs["placeholder"] = "\n".join(usual.wake_names)
     for name in (*SWITCHES, *OF_PERSONA):

@@ -2,8 +2,11 @@
 two rows."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -52,6 +55,12 @@ def place_words(row: MannersRow) -> str:
     if keys or kind:
         return gettext("%(chats)s of every account") % {"chats": where}
     return gettext("everywhere")
+
+
+def silenced_words(end: datetime) -> str:
+    """That a row silences its chats, until ``end``."""
+    at = date_format(timezone.localtime(end), "Y-m-d H:i")
+    return gettext("silenced until %(time)s") % {"time": at}
 
 
 def list_said(row: MannersRow) -> Iterator[Statement]:

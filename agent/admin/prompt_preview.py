@@ -17,7 +17,7 @@ from agent.domain.endpoint import Endpoint
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona
 from agent.domain.state import ChatState
-from agent.domain.types import ChatAddress, IncomingMessage
+from agent.domain.types import DEFAULT_ACCOUNT, ChatAddress, IncomingMessage
 from agent.llm.base import LLMRequest
 from agent.llm.endpoint_book import EndpointBook
 from agent.llm.messages import content_text
@@ -109,7 +109,7 @@ async def _preview(
     persona = active.persona
     tools = PersonaEngines(Engine(book.model(ModelRole.CHAT), registry), book).find(persona)
     services = RunServices(chat_state=ChatState(session_pk, active.state), persona=persona)
-    context = build_tool_context(message, frozenset(), services)
+    context = build_tool_context(message, DEFAULT_ACCOUNT, services)
     messages, notes = await open_conversation(
         message, active, context, tools.registry, media=MediaText(), memory=memory
     )

@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain.live_kinds import LiveKind
 from agent.media.folder_listing import NameTaken, remove_media_file, safe_name, save_media_file
 from agent.media.media_folder import media_folder_root, open_media_file
 from agent.models import Sticker
@@ -172,7 +173,7 @@ class StickerAdmin(HistoryAdmin, RecordAdmin):
     ) -> HttpResponse:
         """The list, after a look at the folder."""
         if request.method == "GET":
-            sync_stickers([None])
+            sync_stickers()
         return super().changelist_view(request, extra_context)
 
     def picture_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -289,7 +290,7 @@ def _shown(sticker: Sticker, height: int) -> str:
 
 def _switch(request: HttpRequest, stickers: QuerySet[Sticker], *, enabled: bool) -> None:
     with record_changes(cast("User", request.user), *stickers):
-        ConfigVersion.bump()
+        ConfigVersion.bump(LiveKind.STICKERS)
         stickers.update(enabled=enabled)
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from agent.runtime import serving
 from frostproject.cockpit.dashboard import load_overview
 from frostproject.signin import plain_http
+from tools.local_time import present_clock
 
 register = template.Library()
 
@@ -27,6 +28,13 @@ def outage(context: Any) -> dict[str, Any]:
     serving_now = serving.get_serving() if getattr(context.get("user"), "is_staff", False) else None
     found = serving_now.outage() if serving_now else None
     return {"outage": found, "reason": gettext(found.reason) if found else ""}
+
+
+@register.inclusion_tag("admin/zone_line.html", takes_context=True)
+def zone_line(context: Any) -> dict[str, Any]:
+    """Which time zone the page's times are of, for those who are signed in."""
+    keys = ("has_permission", "perms", "is_popup")
+    return {key: context.get(key) for key in keys} | {"clock": present_clock()}
 
 
 @register.inclusion_tag("admin/https_only.html", takes_context=True)

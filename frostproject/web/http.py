@@ -30,6 +30,9 @@ MAX_BODY = 4 * 2**20
 BODY_SECONDS = 30.0
 
 QUERY_ROLES = ("system", "user", "assistant")
+MOST_MESSAGES = 1_000
+#: Numbers in the body of a query, which needs none.
+MOST_NUMBERS = 10_000
 
 
 class HttpRefusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -50,11 +53,14 @@ class AgentQueryEndpoint:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._reading = asyncio.Lock()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         try:
             self._admit(scope)
-            messages = parse_query(await read_body(receive))
+            body = await read_body(receive)
+            async with self._reading:  # in a thread, which holds up the others as little as it can
+                messages = await asyncio.to_thread(parse_query, body)
             self._gateway.ensure_started()
             run_pk, text = await self._gateway.runtime.queries.answer(messages)
         except HttpRefusal as refusal:
@@ -63,7 +69,10 @@ class AgentQueryEndpoint:
             await send_json(
                 send,
                 429,
-                {"result": "", "error": "a budget for models is used up; try again later"},
+                {
+                    "result": "",
+                    "error": "too little is left of a budget for models; try again later",
+                },
             )
         except (AgentError, ClaimLost):
             await send_json(
@@ -110,7 +119,7 @@ def refuse_wrong_bearer(request: Handshake, token: str) -> None:
 def parse_query(body: bytes) -> list[dict[str, Any]]:
     """The messages of a request body that are to be answered. Raises :class:`HttpRefusal` (400)."""
     try:
-        query = make_storable(json.loads(body))
+        query = _decode(body)
     except (ValueError, RecursionError) as error:
         raise HttpRefusal(400, "the body is not JSON") from error
     if not isinstance(query, dict):
@@ -118,12 +127,14 @@ def parse_query(body: bytes) -> list[dict[str, Any]]:
     given = query.get("messages")
     if given is not None and not isinstance(given, list):
         raise HttpRefusal(400, "messages is not a list")
+    if given is not None and len(given) > MOST_MESSAGES:
+        raise HttpRefusal(400, f"more than {MOST_MESSAGES} messages")
     messages = [_message(place, message) for place, message in enumerate(given or [])]
     text = query.get("input")
     if text is not None and not isinstance(text, str):
         raise HttpRefusal(400, "input is not a string")
     if text and text.strip():
-        messages.append({"role": "user", "content": text})
+        messages.append({"role": "user", "content": make_storable(text)})
     if not messages:
         raise HttpRefusal(400, "give input or messages")
     return messages
@@ -138,7 +149,21 @@ def _message(place: int, message: object) -> dict[str, Any]:
         raise HttpRefusal(
             400, f"messages[{place}] wants a role of {', '.join(QUERY_ROLES)} and a content string"
         )
-    return {"role": message["role"], "content": message["content"]}
+    return {"role": message["role"], "content": make_storable(message["content"])}
+
+
+def _decode(body: bytes) -> Any:
+    """The JSON of a query. Raises :class:`HttpRefusal` for one that is full of numbers."""
+    left = MOST_NUMBERS
+
+    def count(_digits: str) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise HttpRefusal(400, f"more than {MOST_NUMBERS} numbers")
+        return 0
+
+    return json.loads(body, parse_int=count, parse_float=count)
 
 
 async def read_body(receive: Receive) -> bytes:

@@ -4,11 +4,12 @@ import json
 import logging
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.conf import settings
+from django.utils import timezone
 
 REDACTED = "***"
 #: Settings that hold a secret; none of their values is ever printed.
@@ -52,6 +53,9 @@ class RedactingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return redact_secrets(super().format(record))
 
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802 - logging's name
+        return f"{_local_time(record):%Y-%m-%d %H:%M:%S},{int(record.msecs):03d}"
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         shown = escape_invisible(record.message)
         shown = shown.replace("\n", "\\n") if record.args else _with_margin(shown)
@@ -65,15 +69,25 @@ class RedactingFormatter(logging.Formatter):
         return CONTINUATION_INDENT + _with_margin(escape_invisible(super().formatStack(stack_info)))
 
 
+class RefusedRequests(logging.Filter):
+    """Takes the traceback from lines about requests that were refused (status 4xx): where a view
+    said no is no news, and whoever asks again and again would fill the log with it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_of_requests = record.name.startswith(("django.request", "django.security"))
+        if is_of_requests and getattr(record, "status_code", 500) < 500:
+            record.exc_info = record.exc_text = None
+        return True
+
+
 class JsonFormatter(RedactingFormatter):
     """One JSON object a line: ``time`` (ISO 8601, with the zone), ``level``, ``logger``,
     ``message``, and where there is one ``run`` and ``error``, the traceback. Secrets are blotted
     out."""
 
     def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created).astimezone()
         line: dict[str, Any] = {
-            "time": at.isoformat(timespec="milliseconds"),
+            "time": _local_time(record).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": redact_secrets(escape_invisible(record.getMessage())),
@@ -84,6 +98,11 @@ class JsonFormatter(RedactingFormatter):
             trace = logging.Formatter.formatException(self, record.exc_info)
             line["error"] = redact_secrets(escape_invisible(trace))
         return json.dumps(line, ensure_ascii=False)
+
+
+def _local_time(record: logging.LogRecord) -> datetime:
+    """When it was logged, in the installation's time zone."""
+    return timezone.localtime(datetime.fromtimestamp(record.created, UTC))
 
 
 def run_of(record: logging.LogRecord) -> int:

@@ -13,6 +13,7 @@ from django.db import connection
 from agent.record.outage import plain_reason
 from agent.record.recovery import touch_processes
 from frostproject.web.http import Receive, Send, send_json
+from onebot.connections.handshake import Handshake
 from onebot.gateway.gateway import Gateway
 from tools.error_boundary import capture_error
 from tools.log_limit import LogLimit
@@ -27,7 +28,8 @@ ReadinessCheck = Callable[[], Awaitable[str]]
 
 
 class ReadinessEndpoint:
-    """200 when an answer could be made and recorded now, else 503 with what is missing, and why."""
+    """200 when an answer could be made and recorded now, else 503 with what is missing; for
+    ``ADMIN_NETWORKS`` also why."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -45,11 +47,12 @@ class ReadinessEndpoint:
                 for name, check in self._checks.items()
             }
         problems = {name: problem for name, check in checks.items() if (problem := check.result())}
-        status = {
+        status: dict[str, Any] = {
             "status": "unavailable" if problems else "ok",
             "missing": list(problems),
-            "reasons": problems,
         }
+        if Handshake.from_scope(scope).peer in settings.ADMIN_NETWORKS:
+            status["reasons"] = problems
         await send_json(send, 503 if problems else 200, status)
 
     async def _database(self) -> str:

@@ -25,6 +25,8 @@ from agent.domain.playground import is_playground
 from agent.models import Manners, Message
 from agent.record.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
+from onebot.admin.event_words import name_kind, name_roles
+from onebot.admin.names import client_words, nickname_of
 from onebot.models import Bot, ClientEvent
 from tools.admin.changes import HistoryAdmin
 from tools.admin.concurrent_edits import ConcurrentEdits
@@ -40,32 +42,25 @@ from tools.models import ToolConfig
 from tools.models.choices import ApprovalMode
 from tools.text.readable import json_block
 
-#: Clients by what their name holds.
-CLIENTS = {
-    "napcat": "NapCat",
-    "llonebot": "LLBot",
-    "llbot": "LLBot",
-    "lagrange": "Lagrange",
-    "go-cqhttp": "go-cqhttp",
-}
-
 
 @admin.register(Bot)
 class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
     account_field = "self_id"
     form = BotForm
-    list_display = ("name", "online", "account_state", "heartbeat", "client", "chats")
+    list_display = ("name", "connected", "account_state", "heartbeat", "client", "chats")
     list_filter = ("online",)
     ordering = ("-online", "self_id")
-    text_fields = ("self_id", "implementation")
-    search_help_text: ClassVar = _("Part of an account's id or of the client's name.")
+    text_fields = ("self_id", "nickname", "client_name", "implementation")
+    search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
     #: What the program writes; the rest is the operator's.
     readonly_fields = (
         "self_id",
+        "called",
         "online",
         "account_online",
-        "roles",
-        "implementation",
+        "kinds_of_connection",
+        "client",
+        "user_agent",
         "connected_at",
         "disconnected_at",
         "last_heartbeat_at",
@@ -105,6 +100,10 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
     )
     token_fields = ("token_change", "token_typed")
     change_form_template = "admin/onebot/bot/change_form.html"
+
+    @admin.display(description=_("roles"))
+    def kinds_of_connection(self, bot: Bot) -> str:
+        return name_roles(bot.roles)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Calls that wait for an owner wait in vain where there is none."""
@@ -183,12 +182,21 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
     def name(self, bot: Bot) -> str:
         if is_playground(bot.self_id):
             return format_html("{} {}", bot.self_id, render_badge("mock", gettext("playground")))
-        nickname = find_nickname(bot.self_id)
+        nickname = nickname_of(bot) or find_nickname(bot.self_id)
         return (
             format_html('{} <div class="quiet">{}</div>', nickname, bot.self_id)
             if nickname
             else bot.self_id
         )
+
+    @admin.display(description=_("connected"), ordering="online", boolean=True)
+    def connected(self, bot: Bot) -> bool | None:
+        """A playground that is closed is no bot that is away."""
+        return None if is_playground(bot.self_id) else bot.online
+
+    @admin.display(description=_("nickname"))
+    def called(self, bot: Bot) -> str:
+        return nickname_of(bot) or find_nickname(bot.self_id) or "-"
 
     @admin.display(description=_("account online"), boolean=True)
     def account_state(self, bot: Bot) -> bool | None:
@@ -197,7 +205,12 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
 
     @admin.display(description=_("client"))
     def client(self, bot: Bot) -> str:
-        return client_words(bot.implementation)
+        return client_words(bot)
+
+    @admin.display(description="User-Agent")
+    def user_agent(self, bot: Bot) -> str:
+        """What the client introduced itself with when it dialled in."""
+        return bot.implementation or "-"
 
     @admin.display(description=_("last heartbeat"))
     def heartbeat(self, bot: Bot) -> str:
@@ -256,17 +269,6 @@ def find_nickname(account: str) -> str:
     return str(names.first() or "")
 
 
-def client_words(implementation: str) -> str:
-    """A client as people call it, from what it says of itself when it dials in."""
-    name, _slash, version = implementation.partition("/")
-    for known, words in CLIENTS.items():
-        if known in name.lower():
-            return f"{words} {version}".strip()
-    if name.lower() in ("", "onebot"):
-        return gettext("a client that does not say its name")
-    return implementation
-
-
 def _asking_tools() -> list[str]:
     """Tools of which calls wait for an owner."""
     rows = ToolConfig.objects.filter(enabled=True).exclude(requires_approval=ApprovalMode.NEVER)
@@ -281,15 +283,27 @@ def _asking_tools() -> list[str]:
 @admin.register(ClientEvent)
 class ClientEventAdmin(OwnPlacesAdmin, RecordAdmin):
     account_field = "self_id"
-    list_display = ("recorded", "self_id", "post_type", "detail_type", "sub_type")
+    list_display = ("recorded", "self_id", "post_kind", "detail_kind", "sub_kind")
     list_filter = (RecordedSince,)
     list_defer = ("raw",)
     text_fields = ("self_id", "post_type", "detail_type", "sub_type")
-    fields = ("self_id", "post_type", "detail_type", "sub_type", "created_at", "event_json")
+    fields = ("self_id", "post_kind", "detail_kind", "sub_kind", "created_at", "event_json")
 
     @admin.display(description=_("recorded at"))
     def recorded(self, event: ClientEvent) -> str:
         return format_moment(event.created_at)
+
+    @admin.display(description=_("post type"))
+    def post_kind(self, event: ClientEvent) -> str:
+        return name_kind(event.post_type)
+
+    @admin.display(description=_("type"))
+    def detail_kind(self, event: ClientEvent) -> str:
+        return name_kind(event.detail_type)
+
+    @admin.display(description=_("sub type"))
+    def sub_kind(self, event: ClientEvent) -> str:
+        return name_kind(event.sub_type)
 
     @admin.display(description=_("event"))
     def event_json(self, event: ClientEvent) -> str:

@@ -14,10 +14,15 @@ from django.utils import timezone
 from agent.models import ChatSession, Message, Run, Step, ToolCall
 
 groups = import_module("agent.migrations.0002_groups")
-group_permissions = import_module("agent.migrations.0008_group_permissions")
-cockpit_permissions = import_module("agent.migrations.0012_cockpit_permissions")
-manners_permissions = import_module("agent.migrations.0010_manners_permissions")
-cockpit_permissions = import_module("agent.migrations.0012_cockpit_permissions")
+PERMISSIONS = [
+    import_module(f"agent.migrations.{name}")
+    for name in (
+        "0008_group_permissions",
+        "0010_manners_permissions",
+        "0012_cockpit_permissions",
+        "0015_installation",
+    )
+]
 ENGLISH = {"accept-language": "en"}
 CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
 
@@ -100,17 +105,22 @@ def tool_form(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in (form | changes).items() if value is not None}
 
 
+def make_groups() -> None:
+    """The groups as the migrations make them; a test before may have emptied the database."""
+    editor = SimpleNamespace(connection=connection)
+    groups.make_groups(apps, editor)
+    for migration in PERMISSIONS:
+        migration.give(apps, editor)
+
+
 def logged_in(group: str = "", **user: Any) -> Client:
     """A browser of somebody in ``group``, or of a superuser."""
     account = User.objects.create_user(
         f"user-{group}", is_staff=True, is_superuser=not group, **user
     )
     if group:
-        if not Group.objects.filter(name=group).exists():  # a test before has emptied the database
-            groups.make_groups(apps, SimpleNamespace(connection=connection))
-            group_permissions.give(apps, SimpleNamespace(connection=connection))
-            manners_permissions.give(apps, SimpleNamespace(connection=connection))
-            cockpit_permissions.give(apps, SimpleNamespace(connection=connection))
+        if not Group.objects.filter(name=group).exists():
+            make_groups()
         account.groups.add(Group.objects.get(name=group))
     client = Client(headers=ENGLISH)
     client.force_login(account)

@@ -50,7 +50,7 @@ def decide(browser: Client, approval: Approval, **form: Any) -> str:
 
 def test_what_waits_is_listed_and_can_be_approved(browser: Client, approval: Approval):
     assert "transfer" in page(browser, LIST)
-    assert "the chat is told" in decide(browser, approval, decision="approve")
+    assert "The call is made in its turn" in decide(browser, approval, decision="approve")
     approval.refresh_from_db()
     assert (approval.state, approval.decided_by) == ("approved", "user-")
     assert Message.objects.filter(reason="later_result", tool_call=approval.call).count() == 1

@@ -1,12 +1,16 @@
 """The pages of budgets and of what was spent."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from agent.llm.meter import CallCost, Spend, SpendScope
-from agent.models import Budget, BudgetNotice, ModelEndpoint, SpendSum
-from agent.record.spendings import DatedSpend, add_spending, current_day
+from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
+from agent.record.spendings import DatedSpend, add_spending
 from tests.admin.record import ENGLISH
+from tools.local_time import current_day
 
 pytestmark = pytest.mark.django_db
 
@@ -53,8 +57,8 @@ def test_what_cannot_be_a_budget_is_said_at_its_field(admin, change, words):
 def test_the_list_shows_how_much_is_spent_now(admin):
     assert admin.post(ADD, FORM).status_code == 302
     text = admin.get("/admin/agent/budget/", headers=ENGLISH).content.decode()
-    assert "9.50 CNY (95%)" in text
-    assert "10.00 CNY / day" in text
+    assert "¥9.50 (95%)" in text
+    assert "¥10.00 / day" in text
 
 
 def test_a_subject_that_nobody_knows_is_saved_with_a_warning(admin):
@@ -77,11 +81,39 @@ def test_owners_are_told_anew_of_another_limit(admin):
 def test_sums_are_listed_with_their_cost_and_found_by_subject(admin):
     for address in ("", "?kind__exact=person", "?q=onebot:1/2", f"?q={current_day()}"):
         text = admin.get(f"/admin/agent/spendsum/{address}", headers=ENGLISH).content.decode()
-        assert "9.50 CNY" in text, address
+        assert "¥9.50" in text, address
         assert "onebot:1/2" in text
     row = SpendSum.objects.earliest("pk")
     assert admin.get(f"/admin/agent/spendsum/{row.pk}/change/").status_code == 200
 
 
 def test_the_first_page_shows_what_today_costs(admin):
-    assert "9.50 CNY" in admin.get("/admin/", headers=ENGLISH).content.decode()
+    assert "¥9.50" in admin.get("/admin/", headers=ENGLISH).content.decode()
+
+
+def stopped(subject: str = "onebot:1/2", **fields: Any) -> Budget:
+    """A budget that turned somebody away who asked for 0.8 of its currency."""
+    usual = {"name": "ann", "kind": "person", "limit": 10, "unit": "CNY"}
+    row: Budget = Budget.objects.create(**usual | fields)
+    facts = {"period_start": current_day(), "needed": 800_000_000, "at": timezone.now()}
+    BudgetStop.objects.create(budget=row, subject=subject, **facts)
+    return row
+
+
+def test_a_budget_that_stops_somebody_says_so_with_what_is_left_until_it_is_raised(admin):
+    row = stopped()
+    page = f"/admin/agent/budget/{row.pk}/change/"
+    for address in ("/admin/agent/budget/", page):
+        text = admin.get(address, headers=ENGLISH).content.decode()
+        assert "stopped" in text
+        assert "¥0.50 left, and a call may take ¥0.80" in text
+    assert admin.post(page, FORM | {"limit": "11"}).status_code == 302
+    text = admin.get(page, headers=ENGLISH).content.decode()
+    assert "may take" not in text
+    assert not BudgetStop.objects.exists()
+
+
+def test_the_end_of_a_period_is_the_end_of_a_stop(admin):
+    stopped()
+    BudgetStop.objects.update(period_start="2026-01-01")
+    assert "stopped" not in admin.get("/admin/agent/budget/", headers=ENGLISH).content.decode()

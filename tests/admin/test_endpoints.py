@@ -228,7 +228,7 @@ def test_the_list_says_how_each_fares_and_what_for(browser: Client):
     saved = row(price_input="1.50", price_output="4", can_see=True)
     EndpointStatus.objects.create(endpoint=saved, error="401 <no>", error_at="2026-11-22T10:00Z")
     text = page(browser, LIST)
-    for words in ("failed", "401 &lt;no&gt;", "1.5 / 4 CNY", "sees pictures", "chat", "m1"):
+    for words in ("failed", "401 &lt;no&gt;", "¥1.50 / ¥4.00", "sees pictures", "chat", "m1"):
         assert words in text
 
 

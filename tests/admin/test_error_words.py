@@ -33,7 +33,17 @@ LOST = "the endpoint cannot be reached: "
         (LOST + "Cannot connect to host a:443 [Name or service not known]", "host was not found"),
         (LOST + "Connect call failed ('127.0.0.1', 1)", "refused"),
         (LOST + "something new", "trouble itself"),
-        ("the budget “day” is used up", "budget “day”"),
+        ("the budget “day” is used up", "budget “day” did not allow it."),
+        ("the budget “day” has nothing left", "it: nothing is left."),
+        (
+            "the budget “day” has 2,614 tokens left, and a call may take 5,700 tokens",
+            "budget “day” did not allow it: 2,614 tokens left, and a call may take 5,700 tokens.",
+        ),
+        ("the budget “d” has ¥1.20 left, which calls under way may take", "it: ¥1.20 left, which"),
+        (
+            MODEL + '402: {"error": {"code": "insufficient_quota"}}\nthen: ' + LOST + "refused",
+            "out of money",
+        ),
         ("All connection attempts failed", "could not be made"),
         ("HTTP 401 Unauthorized", "refuses the key or token"),
         ("[Errno 113] No route to host", "no way through the network"),
@@ -69,3 +79,22 @@ def test_a_template_escapes_what_was_recorded_and_shows_overrides():
     assert "&lt;script&gt;" in shown
     assert "\u202e" not in shown
     assert shown.endswith("|")
+
+
+def test_of_several_endpoints_the_cause_of_the_first_one_stands_first():
+    first = MODEL + '429: {"error": {"code": "insufficient_quota"}}'
+    raw = f"{first}\nthen: {LOST}Connect call failed\nthen: {LOST}Connect call failed"
+    with translation.override("en"):
+        told = explain_error(raw)
+        assert told.sentence.startswith(explain_error(first).sentence)
+        assert told.advice == explain_error(first).advice
+        assert told.sentence.count("refused") == 1
+
+
+def test_a_budget_that_stops_says_so_in_the_language_of_the_reader():
+    raw = "the budget “天” has 2,614 tokens left, and a call may take 5,700 tokens"
+    with translation.override("zh-hans"):
+        assert "剩 2,614 tokens" in explain_error(raw).sentence
+        for text in (raw, "the budget “天” is used up"):
+            assert "用完" not in explain_error(text).sentence
+            assert "budget" not in explain_error(text).sentence

@@ -5,7 +5,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,15 +15,10 @@ from django.db import connection
 from django.test import Client
 
 from agent.models import ChatSession
-from tests.admin.record import chat, logged_in, page, said, tool_form
+from tests.admin.record import chat, groups, logged_in, make_groups, page, said, tool_form
 from tests.environment import PROJECT
 from tools.models import ToolConfig
 
-groups = import_module("agent.migrations.0002_groups")
-later = import_module("agent.migrations.0008_group_permissions")
-of_manners = import_module("agent.migrations.0010_manners_permissions")
-of_cockpit = import_module("agent.migrations.0012_cockpit_permissions")
-EDITOR = SimpleNamespace(connection=connection)
 AGENT = (
     *(
         "approval",
@@ -52,10 +46,7 @@ LISTS = (
 @pytest.fixture(autouse=True)
 def _groups(db: None) -> None:
     """The groups, also after a test that emptied the database."""
-    groups.make_groups(apps, EDITOR)
-    later.give(apps, EDITOR)
-    of_manners.give(apps, EDITOR)
-    of_cockpit.give(apps, EDITOR)
+    make_groups()
 
 
 @pytest.mark.parametrize("group", ["operator", "viewer"])
@@ -129,16 +120,13 @@ def test_without_a_group_there_is_nothing_to_see():
 
 def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_them():
     before = {group.name: group.permissions.count() for group in Group.objects.all()}
-    groups.make_groups(apps, EDITOR)
-    later.give(apps, EDITOR)
-    of_manners.give(apps, EDITOR)
-    of_cockpit.give(apps, EDITOR)
+    make_groups()
     assert (
         before
         == {group.name: group.permissions.count() for group in Group.objects.all()}
-        == {"operator": 82, "viewer": 36, "chat_owner": 13}
+        == {"operator": 85, "viewer": 37, "chat_owner": 13}
     )
-    groups.remove_groups(apps, EDITOR)
+    groups.remove_groups(apps, SimpleNamespace(connection=connection))
     assert not Group.objects.exclude(name="chat_owner").exists()
 
 
@@ -156,5 +144,5 @@ def test_a_fresh_database_has_the_groups(tmp_path: Path):
             "SELECT 1 FROM auth_permission GROUP BY content_type_id, codename HAVING COUNT(*) > 1"
         ).fetchall()
     assert ("operator", "change_toolconfig", "Can change tool config") in rows
-    assert len(rows) == 131
+    assert len(rows) == 135
     assert doubled == []

@@ -118,3 +118,10 @@ def test_an_operator_replaces_secrets(db: None):
     row = secret()
     assert send(logged_in("operator"), f"{row.pk}/change/", value="new") == ""
     assert Secret.objects.get().value == "new"
+
+
+def test_the_form_says_before_saving_that_new_hosts_want_the_value_again(browser: Client):
+    send(browser, "add/", name="key", hosts="api.example.com", value=VALUE)
+    assert "Whoever changes the hosts enters the value again" in page(
+        browser, f"/admin/tools/secret/{Secret.objects.get().pk}/change/"
+    )

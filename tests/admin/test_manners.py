@@ -1,10 +1,12 @@
 """The pages of manners: what they accept and say, who may do what, the switch for everything."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from agent.admin.manners_conflicts import find_contradictions
 from agent.models import Manners, ModelEndpoint
@@ -198,3 +200,16 @@ def test_the_bots_page_leads_to_its_manners(browser: Client):
     Manners.objects.create(name="other", account="10002")
     text = page(browser, f"/admin/onebot/bot/{bot.pk}/change/")
     assert f'href="{MANNERS}?account=10001">of this account (1)</a>' in text
+
+
+def test_the_end_of_a_silence_is_shown_and_goes_when_the_silence_is_ticked_anew(browser: Client):
+    end = timezone.now() + timedelta(hours=1)
+    row = Manners.objects.create(name="hush", chats="group:1", silenced=True, silenced_until=end)
+    shown = f"silenced until {timezone.localtime(end):%Y-%m-%d %H:%M}"
+    assert shown in page(browser, MANNERS)
+    assert shown in page(browser, f"{MANNERS}{row.pk}/change/")
+    assert "The next one ends by itself at" in page(browser, "/admin/")
+    assert save(browser, row) == ""
+    assert save(browser, row, silenced="on") == ""
+    row.refresh_from_db()
+    assert (row.silenced, row.silenced_until) == (True, None)

@@ -4,8 +4,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from agent.models import ChatGrant, ErasureReceipt, Message
+from agent.models import ChatGrant, ErasureReceipt, Message, SpendSum
+from agent.record.subject_names import name_subjects
 from tests.admin.record import chat, logged_in, page, said
+from tools.local_time import current_day
 
 ONE, EVIL = "71000001", "<b>x</b>"
 
@@ -20,6 +22,33 @@ def test_people_are_found_by_name_and_by_number(browser: Client):
     assert ONE in everybody
     assert "&lt;b&gt;x" in everybody
     assert "Nobody is called that" in page(browser, "/admin/people/?q=nobody")
+
+
+def test_people_have_their_newest_name_that_is_not_empty(browser: Client):
+    session = chat("900")
+    for name in ("木木", "阿雪", "", ""):
+        said(session, sender_id=ONE, sender_name=name)
+    for kind, subject in (("person", f"onebot:10001/{ONE}"), ("total", "")):
+        SpendSum.objects.create(day=current_day(), kind=kind, subject=subject, input_tokens=9)
+    row = page(browser, "/admin/people/").split(ONE)
+    assert "阿雪" in "".join(row)
+    for place in ("/admin/", "/admin/agent/chatsession/", "/admin/agent/message/"):
+        text = page(browser, place)
+        assert "阿雪" in text, place
+        assert f">{ONE}<" not in text, place
+    bubbles = page(browser, f"/admin/agent/chatsession/{session.pk}/change/")
+    assert bubbles.count("<bdi>阿雪</bdi>") == 3
+
+
+def test_same_name_twice_is_told_apart_by_the_account(db: None):
+    chats = [chat("900", account=account, title="Garden") for account in ("10001", "10002")]
+    places = [f"onebot:{one.account}:{one.key}" for one in chats]
+    assert set(name_subjects("chat", places).values()) == {"Garden · 10001", "Garden · 10002"}
+    people = [f"onebot:{one.account}/{ONE}" for one in chats]
+    said(chats[0], sender_id=ONE, sender_name="木木")
+    names = name_subjects("person", people)
+    assert names[people[0]] == f"木木 ({ONE}) · 10001"
+    assert name_subjects("chat", places[:1])[places[0]] == "Garden"
 
 
 def test_a_persons_page_leads_to_the_chats_and_notes(browser: Client):

@@ -159,8 +159,8 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         call_of(step_of(run, number))
     page(browser, address(run))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        14
-    ):  # login (4), run, message, what is merged into it, calls, runs inside and later,
+        15
+    ):  # login (4), time zone, run, message, what is merged into it, calls, runs inside and later,
         # approvals, steps, what it sent
         page(browser, address(run))
 
@@ -297,7 +297,7 @@ def test_a_step_shows_whom_it_asked_at_what_price_and_what_the_model_thought(bro
         sent="[{}]",
     )
     text = page(browser, address(run))
-    for expected in ("main · m1", "first · m0 · 9 ms", "is down", "six times seven", "0.0015 CNY"):
+    for expected in ("main · m1", "first · m0 · 9 ms", "is down", "six times seven", "¥0.0015"):
         assert expected in text
     for expected in ("3 cached", "top_p", "Really sent: 1 message", "Frosty", "config version"):
         assert expected in text

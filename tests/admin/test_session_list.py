@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from agent.domain.budgets import SpendKind
 from agent.models import ActivitySum, ChatSession, SpendSum
-from agent.record.spendings import current_day
 from tests.admin.record import answered, chat, page, said
+from tools.local_time import current_day
 
 CHATS = "/admin/agent/chatsession/"
 
@@ -28,7 +28,7 @@ def test_what_happened_today_and_what_it_cost_is_shown(browser: Client):
     SpendSum.objects.create(day=current_day(), **spent)
     text = page(browser, CHATS)
     assert "1,234" in text
-    assert "2.00 CNY" in text
+    assert "¥2.00" in text
 
 
 def test_chats_are_found_by_the_name_of_a_person_and_by_words(browser: Client):

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agent.domain.live_kinds import LiveKind
 from agent.models import ChatSession, Manners
 from tests.admin.record import chat, logged_in, page, said
 from tools.live_rows import ConfigVersion
@@ -57,7 +58,7 @@ def test_a_chat_that_another_row_silences_stays_so_and_that_is_said(browser: Cli
 
 def test_a_pause_is_shown_with_its_end_and_lifted_by_a_button(browser: Client):
     session, now = chat(), timezone.now()
-    version = ConfigVersion.current()
+    version = ConfigVersion.current(LiveKind.PAUSES)
     ChatSession.objects.update(
         pause_reason="muted", paused_at=now, paused_until=now + timedelta(hours=1)
     )
@@ -67,7 +68,7 @@ def test_a_pause_is_shown_with_its_end_and_lifted_by_a_button(browser: Client):
     assert browser.post(address(session, "act/lift")).status_code == 302
     session.refresh_from_db()
     assert (session.pause_reason, session.paused_at, session.paused_until) == (None, None, None)
-    assert ConfigVersion.current() > version
+    assert ConfigVersion.current(LiveKind.PAUSES) > version
     assert "cannot speak here" not in page(browser, address(session))
 
 

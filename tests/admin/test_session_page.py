@@ -143,9 +143,10 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        19
-    ):  # the login's three, the session, changes, silences, who answers (three), manners, messages,
-        # their runs, their media, acts; for the acts: manners, personas, which is chosen, members
+        20
+    ):  # the login's four, the zone, the session, changes, silences, who answers (three), manners,
+        # messages, their runs, their media, acts; for the acts: manners, personas, which is chosen,
+        # members
         page(browser, address(session))
 
 

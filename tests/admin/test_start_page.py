@@ -1,6 +1,7 @@
 """The start page: what checks itself off, what can be entered, and who sees what."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from agent.models import EndpointStatus, ModelEndpoint, Persona
+from agent.domain.types import ChatAddress
+from agent.models import EndpointStatus, Manners, ModelEndpoint, Persona
+from agent.record.manners import load_manners_table
 from frostproject.cockpit import start
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.doctor.checks import Check
@@ -67,11 +70,22 @@ def test_each_step_checks_itself_off(browser: Client):
     assert "does not know this action" in text
 
 
-def test_playgrounds_are_no_clients_and_their_answers_no_first_answer(browser: Client):
+def test_playgrounds_are_no_clients_but_an_answer_there_is_a_first_answer(browser: Client):
     account = "9000000000000007"
     Bot.objects.create(self_id=account, online=True)
+    assert states(browser)["try"] == "todo"
     said(chat(account=account), state="answered")
-    assert {states(browser)[name] for name in ("client", "owners", "try")} == {"todo"}
+    assert {states(browser)[name] for name in ("client", "owners")} == {"todo"}
+    assert states(browser)["try"] == "done"
+    assert "in the playground was answered. Try it again with a real client" in page(browser, START)
+
+
+def test_an_answer_of_a_client_is_told_rather_than_one_in_a_playground(browser: Client):
+    said(chat(), state="answered")
+    said(chat("2", account="9000000000000007"), state="answered")
+    text = page(browser, START)
+    assert "was answered." in text
+    assert "playground was answered" not in text
 
 
 # --- The client -----------------------------------------------------------------
@@ -288,3 +302,33 @@ def test_checks_are_begun_by_post_and_shown_with_what_to_do(
     assert "mend it" in text
     assert "outside" not in asked
     assert TOKEN not in text
+
+
+# --- A lively group -----------------------------------------------------------------
+
+
+def make_lively(client: Client, wish: str) -> int:
+    return client.post(START, {"step": "group", "lively": wish}).status_code
+
+
+def test_one_button_makes_all_groups_lively_and_takes_it_back(browser: Client):
+    group = ChatAddress("10001", "group", "30001")
+    assert make_lively(browser, "on") == make_lively(browser, "on") == 302
+    manners = load_manners_table().find(group)
+    assert (manners.ambient_messages, manners.merge_seconds) == (20, 2.0)
+    assert load_manners_table().find(replace(group, kind="private")).ambient_messages == 0
+    assert "Take it back" in page(browser, START)
+    assert make_lively(browser, "off") == 302
+    assert load_manners_table().find(group).ambient_messages == 0
+    assert make_lively(browser, "on") == 302
+    assert Manners.objects.get().enabled
+
+
+def test_only_who_may_make_manners_makes_groups_lively(client: Client):
+    user = User.objects.create_user("setter", password="x", is_staff=True)
+    names = ("change_bot", "view_manners", "view_every_chat")
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    client.force_login(user)
+    assert make_lively(client, "on") == 403
+    assert "Make groups lively" not in page(client, START)
+    assert not Manners.objects.exists()

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from agent.domain.live_kinds import LiveKind
 from agent.models import Sticker
 from tests.admin.record import page
 from tests.admin.test_media_files import with_permissions
@@ -133,10 +134,10 @@ def test_a_file_that_is_gone_is_said_to_be_missing(browser: Client, folder: Path
 
 def test_words_are_changed_and_every_process_gets_to_know(browser: Client):
     upload(browser)
-    before, sticker = ConfigVersion.current(), Sticker.objects.get()
+    before, sticker = ConfigVersion.current(LiveKind.STICKERS), Sticker.objects.get()
     assert change(browser, sticker, words="无语", enabled="") == 302
     sticker.refresh_from_db()
-    assert (sticker.words, sticker.enabled, ConfigVersion.current() > before) == (
+    assert (sticker.words, sticker.enabled, ConfigVersion.current(LiveKind.STICKERS) > before) == (
         "无语",
         False,
         True,
@@ -145,12 +146,12 @@ def test_words_are_changed_and_every_process_gets_to_know(browser: Client):
 
 def test_several_are_switched_at_once(browser: Client):
     upload(browser)
-    before, sticker = ConfigVersion.current(), Sticker.objects.get()
+    before, sticker = ConfigVersion.current(LiveKind.STICKERS), Sticker.objects.get()
     act(browser, "disable", sticker)
     assert not Sticker.objects.get().enabled
     act(browser, "enable", sticker)
     assert Sticker.objects.get().enabled
-    assert ConfigVersion.current() == before + 2
+    assert ConfigVersion.current(LiveKind.STICKERS) == before + 2
 
 
 def test_a_deleted_sticker_takes_its_file_along(browser: Client, folder: Path):

@@ -162,7 +162,7 @@ def test_the_page_shows_the_use_in_few_queries(
 ):
     call_of(step, duration_ms=1234)
     page(browser, f"{TOOLS}{weather.pk}/change/")  # what Django remembers for good is asked here
-    with django_assert_num_queries(7):  # the sign-in's four, the row, its calls, its changes
+    with django_assert_num_queries(8):  # the sign-in's four, zone, the row, its calls, its changes
         text = page(browser, f"{TOOLS}{weather.pk}/change/")
     assert "<dd>1234 ms</dd>" in text
     assert "/admin/agent/toolcall/?tool=get_weather" in text

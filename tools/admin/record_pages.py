@@ -291,8 +291,11 @@ def format_moment(at: datetime | None) -> str:
     return format_html('<time datetime="{}">{}</time>', local.isoformat(), local.strftime(form))
 
 
-def clamp_text(text: str) -> str:
-    """The beginning of a text in a list, on three lines at most."""
+def clamp_text(text: str, *, is_foreign: bool = False) -> str:
+    """The beginning of a text in a list, on three lines at most; ``is_foreign``: it may be in any
+    language, whatever the page's."""
+    if is_foreign:
+        return format_html('<div class="clamped" lang="">{}</div>', text)
     return format_html('<div class="clamped">{}</div>', text)
 
 

@@ -1,7 +1,9 @@
 """Changes of rows that operators edit."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -10,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 #: In ``after``, beside the fields: in words, who made a change without an account in the admin.
 SAID_AUTHOR = "$author"
-#: The same, when what was changed ends by itself, in ISO 8601.
+#: The same, in changes of before silences had a column for it: when one ends by itself.
 SAID_UNTIL = "$until"
 #: What is beside the fields there.
 SAID = frozenset({SAID_AUTHOR, SAID_UNTIL})
@@ -76,7 +78,18 @@ class ToolConfigChange(models.Model):
         indexes: ClassVar = [models.Index(fields=["subject", "-id"], name="change_subject")]
 
     def __str__(self) -> str:
-        return f"#{self.pk} {', '.join(name for name in self.after if name not in SAID)}"
+        return f"#{self.pk} {', '.join(self._labels())}"
+
+    def _labels(self) -> Iterator[str]:
+        """What people call the fields that changed; one that is no more keeps its name."""
+        label = "tools.ToolConfig" if self.config_id else self.subject.partition(":")[0]
+        try:
+            fields = {one.name: one for one in apps.get_model(label)._meta.get_fields()}
+        except (LookupError, ValueError):
+            fields = {}
+        for name in self.after:
+            if name not in SAID:
+                yield str(getattr(fields.get(name), "verbose_name", name))
 
     @property
     def made_by(self) -> Any:

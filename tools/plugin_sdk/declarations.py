@@ -75,10 +75,11 @@ def Tool(  # noqa: N802 - the name that plugins use
     people.
 
     These entries of ``metadata`` are used: ``visibility`` ("visible", "deferred" or "hidden"),
-    ``core_tool`` (True: shown to the model in full), ``timeout_ms``, ``chat_scope`` ("all", "group"
-    or "private"), ``allowed_session`` (a list of sessions, groups or ``platform:group``),
-    ``requires_approval`` (True: each call needs an owner's approval) and ``is_long_running``. They
-    are initial values: the operator may change them.
+    ``core_tool`` (True: shown to the model in full), ``timeout_ms`` and ``requires_approval``
+    (True: each call needs an owner's approval), which are initial values that the operator may
+    change; ``chat_scope`` ("all", "group" or "private") and ``allowed_session`` (a list of
+    sessions, groups or ``platform:group``), which the operator can only narrow; and
+    ``is_long_running``, which stays as it is.
 
     Raises :class:`InvalidDeclaration` for what cannot be offered.
     """

@@ -96,14 +96,6 @@ def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterat
             yield row
 
 
-def load_parameter_names(tool_name: str) -> list[str] | None:
-    """The arguments of the tool by its last declaration; None without a row or a schema."""
-    names = (
-        ToolConfig.objects.filter(name=tool_name).values_list("parameter_names", flat=True).first()
-    )
-    return None if names is None else [str(name) for name in names]
-
-
 def declaration_json(spec: ToolSpec) -> dict[str, Any]:
     """The declaration of ``spec`` as JSON, for the pages that show the tool. Empty entries are left
     out."""

@@ -80,7 +80,7 @@ def decide_call(
 def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) -> bool:
     if settings.allowed == AllowedCallers.EVERYONE:
         return True
-    if context is None:
+    if context is None or not context.believes_sender:
         return False
     if context.is_owner:
         return True
@@ -98,10 +98,19 @@ def _is_permitted(settings: ToolSettings, context: ToolExecutionContext | None) 
 
 def reachable_chats(settings: ToolSettings, context: ToolExecutionContext) -> frozenset[str]:
     """The other chats that the row lets the sender in ``context`` reach with the tool."""
+    sender = context.user_id if context.believes_sender else ""
     return frozenset(
-        chat.key
-        for chat in settings.other_chats
-        if chat.is_for(context.user_id, is_owner=context.is_owner)
+        chat.key for chat in settings.other_chats if chat.is_for(sender, is_owner=context.is_owner)
+    )
+
+
+def check_approval(name: str, context: ToolExecutionContext | None) -> ToolRefusal | None:
+    """Why nobody can be asked about a call that needs approval; None where owners can."""
+    if context is None or context.believes_sender:
+        return None
+    return ToolRefusal(
+        RefusalReason.NOT_PERMITTED,
+        f"没有权限: 工具 {name} 的这次调用需要批准，而这里没有人能批准。请如实告诉用户，不要重试。",
     )
 
 
@@ -112,7 +121,11 @@ def is_chat_manager(context: ToolExecutionContext) -> bool:
 
 
 def _is_group_admin(context: ToolExecutionContext) -> bool:
-    return context.is_group_chat is True and context.sender_role in GROUP_ADMIN_ROLES
+    return (
+        context.believes_sender
+        and context.is_group_chat is True
+        and context.sender_role in GROUP_ADMIN_ROLES
+    )
 
 
 def _is_listed(settings: ToolSettings, wanted: str, *spellings: str) -> bool:

@@ -32,7 +32,12 @@ from tools.registry.execution import ExecutionRequest, execute_call, run_after_h
 from tools.registry.hooks import AfterHook, BeforeHook, Hooks, hooks_of
 from tools.registry.new_tools import NewToolTracker
 from tools.registry.offers import ResolvedTool, ToolResolver
-from tools.registry.policy import check_availability, decide_call, reachable_chats
+from tools.registry.policy import (
+    check_approval,
+    check_availability,
+    decide_call,
+    reachable_chats,
+)
 from tools.registry.provider_set import Listed, ProviderSet
 from tools.registry.settings import ToolSettings
 from tools.schemas.arguments import check_arguments, parse_arguments
@@ -261,6 +266,8 @@ class ToolRegistry:
             raise add_own_messages(error, offer.declared, context) from error
         rates.take(*verdict.quotas)
         if not approved and requires_approval(offer.declared, offer.settings, arguments):
+            if refusal := check_approval(offer.declared.name, context):
+                raise CallRefused(refusal)
             raise ApprovalNeeded(arguments)
         return arguments
 

@@ -42,7 +42,11 @@ def secret_refusal_message(name: str, place: str, hosts: SecretHosts) -> str:
     words = gettext(
         "The secret “%(name)s” may not be sent to %(place)s. Hosts that it names: %(hosts)s."
     )
-    return words % {"name": name, "place": place or "?", "hosts": hosts.words}
+    told = words % {"name": name, "place": place or "?", "hosts": hosts.words}
+    if not place:
+        return told
+    remedy = gettext("To permit it, add this line to the hosts of the secret: %(line)s")
+    return f"{told} {remedy % {'line': place}}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 
@@ -19,7 +20,6 @@ from agent.record.chat_choices import list_personas
 from agent.record.hand_messages import find_address
 from agent.record.manners import ONEBOT, load_manners_table
 from agent.record.members import find_members
-from agent.record.take_overs import find_ends
 from tools.admin.record_pages import ModelAdmin, parse_row_number
 from tools.text.visible import escape_invisible_chars
 
@@ -93,10 +93,9 @@ def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
         if may(request, act) and (is_chat or name == "reset")
     }
     context: dict[str, Any] = {"may_act": may_act}
-    if session.taken_over_by is not None:
-        context["take_over_end"] = find_ends([session.pk]).get(session.pk)
     if "silence" in may_act:
-        context["silenced_by"] = load_manners_table().find(find_address(session)).silenced_by
+        manners = load_manners_table().find(find_address(session))
+        context["silenced_by"] = manners.find_silence(timezone.now())
     if "take_over" in may_act:
         context["hours"] = [(hours, hours_in_words(hours)) for hours in HOURS]
     if "persona" in may_act:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import TextField
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Left
 from django.utils.functional import cached_property
 from django.utils.translation import gettext
@@ -19,6 +19,7 @@ from agent.admin.chats.reasons import label_of, names_source, reason_words
 from agent.admin.chats.segments import Piece, plain_words, render_segments
 from agent.admin.chats.thumbnails import MediaPreviews, load_media_previews
 from agent.models import ChatSession, Message, MessageMedia, Run
+from agent.record.person_names import find_names
 from tools.text.visible import escape_direction_chars
 
 _SEGMENT_WORDS = {
@@ -99,6 +100,8 @@ class Bubble:
     quote: Quote | None = None
     is_doubtful: bool = False
     """Whether nobody knows if what it was answered with arrived."""
+    known_name: str = ""
+    """What the sender is called otherwise."""
 
     @property
     def side(self) -> str:
@@ -110,7 +113,8 @@ class Bubble:
 
     @property
     def name(self) -> str:
-        return escape_direction_chars(self.message.sender_name or self.message.sender_id)
+        message = self.message
+        return escape_direction_chars(message.sender_name or self.known_name or message.sender_id)
 
     @property
     def is_cut(self) -> bool:
@@ -209,12 +213,13 @@ def load_bubbles(session: ChatSession, messages: Sequence[Message]) -> list[Bubb
             quotes.get(message.quoted_id) or Quote() if message.quoted_id else None,
             message.state == State.ANSWERED
             and any(run.pk in doubtful for run in runs.get(message.pk, ())),
+            names.get(message.sender_id, ""),
         )
         for message in messages
     ]
 
 
-def _names(session: ChatSession, messages: Iterable[Message]) -> dict[str, str]:
+def _names(session: ChatSession, messages: Sequence[Message]) -> dict[str, str]:
     """What people are called, as far as these messages say."""
     names = {session.account: gettext("bot")}
     for message in messages:
@@ -224,7 +229,8 @@ def _names(session: ChatSession, messages: Iterable[Message]) -> dict[str, str]:
                 names[str(told.get("user_id"))] = str(told["name"])
         if message.sender_name:
             names[message.sender_id] = message.sender_name
-    return names
+    nameless = {one.sender_id for one in messages if one.direction == "in"} - set(names)
+    return find_names(nameless, Q(session=session)) | names
 
 
 def _pieces(message: Any, names: Mapping[str, str]) -> list[Piece]:

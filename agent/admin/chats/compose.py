@@ -20,10 +20,17 @@ from agent.domain.media_refs import MediaRef
 from agent.domain.types import MessagePart
 from agent.media.file_store import StoredFile
 from agent.media.media_store import MediaRow, record_media
-from agent.models import ChatSession, Message, Run
+from agent.models import ChatSession, Message
 from agent.models.message import BY_HAND
-from agent.record.hand_messages import HandMessage, find_address, put_down, resend
+from agent.record.hand_messages import (
+    GOING_ON,
+    HandMessage,
+    find_address,
+    put_down,
+    resend,
+)
 from agent.record.manners import ONEBOT, load_manners_table
+from agent.record.replies import FORWARD
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering
@@ -85,8 +92,7 @@ def _resend(call: ActCall) -> ActDone:
         raise ActRefused(
             gettext("It may have arrived. Say that it may arrive twice, then it is sent again.")
         )
-    going_on = (Run.State.RUNNING, Run.State.INTERRUPTED)
-    if failed.run is not None and failed.run.state in going_on and not failed.author:
+    if _may_go_out_again(failed):
         raise ActRefused(gettext("Its run is still going on, and may send it by itself."))
     if missing := _missing_file(failed.segments):
         text = gettext("The file %(name)s is not there any more: nothing was sent again.")
@@ -95,6 +101,14 @@ def _resend(call: ActCall) -> ActDone:
     if resend(failed, call.author) is None:
         raise ActRefused(gettext("It was sent again already. Look at the newer one."))
     return _on_its_way(call.session, steering)
+
+
+def _may_go_out_again(failed: Message) -> bool:
+    """Whether its own run may still say it: a model that was told that its message failed, or an
+    answer whose merged forward was refused. A refused answer is only apologised for."""
+    if failed.run is None or failed.author or failed.run.state not in GOING_ON:
+        return False
+    return failed.tool_call_id is not None or failed.part == FORWARD
 
 
 def _find_way(session: ChatSession) -> Steering:

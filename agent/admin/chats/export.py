@@ -5,14 +5,15 @@ import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.utils import timezone
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from agent.models import ChatSession, Message
+from agent.record.person_names import find_names
 from tools.admin.spreadsheet import escape_formula
 
 #: Messages that are read at a time.
@@ -35,28 +36,31 @@ class ExportForm:
     write: Callable[[Iterable[Row]], str]
 
 
-async def stream_chat(session: ChatSession, form: ExportForm) -> AsyncIterator[str]:
+async def stream_chat(session: ChatSession, form: ExportForm, zone: tzinfo) -> AsyncIterator[str]:
     """The file in pieces, from the oldest message to the newest, read as it is sent: a large chat
-    takes no more memory than a small one."""
+    takes no more memory than a small one. Times are those of ``zone``."""
     yield form.head(session)
     after = 0
-    while rows := await sync_to_async(_load_rows)(session.pk, after):
+    while rows := await sync_to_async(_load_rows)(session.pk, after, zone):
         after = rows[-1]["id"]
         yield form.write(rows)
 
 
-def _load_rows(session_pk: int, after: int) -> list[Row]:
+def _load_rows(session_pk: int, after: int, zone: tzinfo) -> list[Row]:
     found = Message.objects.filter(session=session_pk, pk__gt=after).order_by("pk")
-    return [_row(message) for message in found.defer("segments", "raw", "header")[:BATCH]]
+    messages = list(found.defer("segments", "raw", "header")[:BATCH])
+    nameless = [one.sender_id for one in messages if one.direction == "in" and not one.sender_name]
+    names = find_names(nameless, Q(session=session_pk))
+    return [_row(message, zone, names.get(message.sender_id, "")) for message in messages]
 
 
-def _row(message: Message) -> Row:
+def _row(message: Message, zone: tzinfo, known_name: str) -> Row:
     values = (
-        *(message.pk, message.created_at.isoformat(), message.direction),
-        *(message.sender_id, message.sender_name, message.text, message.media_text),
+        *(message.pk, message.created_at.astimezone(zone).isoformat(), message.direction),
+        *(message.sender_id, message.sender_name or known_name, message.text, message.media_text),
         *(message.state, message.reason, message.message_id, message.quoted_id or ""),
         *(message.run_id, message.author or ""),
-        message.recalled_at.isoformat() if message.recalled_at else "",
+        message.recalled_at.astimezone(zone).isoformat() if message.recalled_at else "",
     )
     return dict(zip(FIELDS, values, strict=True))
 
@@ -84,7 +88,7 @@ def _write_markdown(rows: Iterable[Row]) -> str:
 
 
 def _markdown_message(row: Row) -> str:
-    at = timezone.localtime(datetime.fromisoformat(row["at"]))
+    at = datetime.fromisoformat(row["at"])
     who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else _("bot")
     if row["author"]:
         who = f"{who} ({row['author']})"

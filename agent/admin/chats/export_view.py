@@ -17,6 +17,7 @@ from agent.domain.operator_acts import ActKind
 from agent.models import ChatSession
 from agent.record.operator_acts import record_act
 from tools.admin.record_pages import ModelAdmin, parse_row_number
+from tools.local_time import find_zone
 
 EXPORT = "agent.export_chatsession"
 #: The forms of :data:`FORMS`, as buttons say them.
@@ -46,7 +47,7 @@ class SessionExport(ModelAdmin):
         record_act(ActKind.EXPORT, session.pk, cast("User", request.user), detail=form)
         name = f"{session.account}-{session.kind}-{session.peer_id}.{wanted.suffix}"
         return StreamingHttpResponse(
-            stream_chat(session, wanted),
+            stream_chat(session, wanted, find_zone()),
             content_type=wanted.content_type,
             headers={
                 "Content-Disposition": f'attachment; filename="{name}"',

@@ -1,20 +1,25 @@
 """Messages: what came in and went out, each with its decision or its outcome."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.chats.act_basics import SPEAK
 from agent.admin.chats.pictures import MessagePictures
 from agent.admin.chats.reasons import names_source, reason_words
+from agent.admin.chats.session_list import names_in
 from agent.admin.chats.thumbnails import load_media_previews
+from agent.admin.error_words import error_block
 from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import ChatSession, Message
+from agent.record.manners import ONEBOT
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
     StateRecordAdmin,
@@ -45,6 +50,7 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
         " words and names are found among the newest 100,000 messages, or the newest 20,000 of a "
         "filtered list."
     )
+    change_form_template = "admin/agent/message/change_form.html"
     fieldsets = (
         (
             None,
@@ -89,6 +95,23 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
         ),
     )
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        words = {"in_history": _("Whether the bot still sees it when it answers later messages.")}
+        return super().get_form(request, obj, change, **(options | {"help_texts": words}))
+
+    def page_context(self, request: HttpRequest, obj: Message) -> dict[str, Any]:
+        """Whether it can be sent again from here, as in its chat."""
+        is_resent = Message.objects.filter(resent_from=obj.pk).exists()
+        failed = obj.state in (Message.State.FAILED, Message.State.UNKNOWN)
+        may_resend = (
+            (failed and not is_resent and obj.direction == Message.Direction.OUT)
+            and obj.session.platform == ONEBOT
+            and request.user.has_perm(SPEAK)
+        )
+        return {"may_resend": may_resend, "is_resent": is_resent}
+
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(pk=parse_row_number(term) if term.startswith("#") else 0)
         yield Q(message_id=term)
@@ -120,15 +143,13 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
     def _speaker(self, message: Message) -> object:
         if message.direction == Message.Direction.OUT:
             return format_html('<span class="from-bot">{}</span>', _("bot"))
-        return message.sender_name or message.sender_id
+        return message.sender_name or names_in(message.session_id, message.sender_id)
 
     @admin.display(description=_("sender"))
     def sender(self, message: Message) -> str:
-        return (
-            f"{message.sender_name} ({message.sender_id})"
-            if message.sender_name
-            else message.sender_id or "-"
-        )
+        person = message.sender_id
+        name = message.sender_name or (names_in(message.session_id, person) if person else "")
+        return f"{name} ({person})" if name != person else person or "-"
 
     @admin.display(description=_("text"))
     def excerpt(self, message: Message) -> str:
@@ -165,8 +186,7 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
     @admin.display(description=_("detail"))
     def details(self, message: Message) -> str:
         """What went wrong, in words; the name of a row stands at the reason."""
-        is_told = names_source(message.reason)
-        return text_block("" if is_told else gettext(message.detail or " ").strip())
+        return error_block("" if names_source(message.reason) else message.detail) or "-"
 
     @admin.display(description=_("run"))
     def run_link(self, message: Message) -> str:

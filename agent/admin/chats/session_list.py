@@ -22,13 +22,16 @@ from agent.models import ActivitySum, ChatSession, Message, SpendSum
 from agent.models.activity import WHOLE_DAY
 from agent.record.manners import load_manners_table
 from agent.record.pauses import is_paused
-from agent.record.spendings import SUBJECT_LIMIT, current_day
+from agent.record.person_names import find_names
+from agent.record.spendings import SUBJECT_LIMIT
+from agent.record.take_overs import is_taken_over
 from tools.admin.filters import PeriodFilter, Rows, window_floor
 from tools.admin.record_pages import (
     EXCERPT,
     WORD_LIMIT,
     RecordChangeList,
 )
+from tools.local_time import current_day
 from tools.text.visible import escape_direction_chars
 
 #: Newest messages that a search for words finds chats by.
@@ -68,10 +71,10 @@ class SessionChangeList(RecordChangeList):
 
 def load_session_facts(sessions: list[Any]) -> dict[int, SessionFacts]:
     """What the list shows of ``sessions``, by their ids."""
-    table, facts = load_manners_table(), dict[int, SessionFacts]()
+    table, now, facts = load_manners_table(), timezone.now(), dict[int, SessionFacts]()
     for row in sessions:
         facts[row.pk] = SessionFacts(
-            silenced_by=table.find(session_address(row)).silenced_by,
+            silenced_by=table.find(session_address(row)).find_silence(now),
             is_paused=has_pause(row),
             is_playground=is_playground(row.account),
         )
@@ -91,12 +94,17 @@ def _add_last_words(facts: dict[int, SessionFacts]) -> None:
         fact = facts[pk]
         fact.last_words, fact.last_at = escape_direction_chars(words), at
         fact.is_from_bot = direction == Message.Direction.OUT
-        fact.last_name = "" if fact.is_from_bot else escape_direction_chars(sender[0] or sender[1])
+        name = "" if fact.is_from_bot else sender[0] or names_in(pk, sender[1])
+        fact.last_name = escape_direction_chars(name)
+
+
+def names_in(session: int, person: str) -> str:
+    """What somebody who gave no name with his last message is called there."""
+    return find_names([person], Q(session=session)).get(person, person)
 
 
 def _add_today(sessions: list[Any], facts: dict[int, SessionFacts]) -> None:
-    today = timezone.localdate().isoformat()
-    sums = ActivitySum.objects.filter(day=today, hour=WHOLE_DAY, session__in=list(facts))
+    sums = ActivitySum.objects.filter(day=current_day(), hour=WHOLE_DAY, session__in=list(facts))
     for pk, received in sums.values_list("session_id", "received"):
         facts[pk].received = received
     chats = {f"{row.platform}:{row.account}:{row.key}"[:SUBJECT_LIMIT]: row.pk for row in sessions}
@@ -173,6 +181,9 @@ class SpeakingFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         if self.value() == "silenced":
             return queryset.filter(silenced_condition(load_manners_table()))
-        if self.value() in ("taken_over", "bot"):
-            return queryset.filter(taken_over_by__isnull=self.value() == "bot")
-        return queryset.filter(is_paused(timezone.now())) if self.value() == "paused" else queryset
+        now = timezone.now()
+        if self.value() == "taken_over":
+            return queryset.filter(is_taken_over(now))
+        if self.value() == "bot":
+            return queryset.exclude(is_taken_over(now))
+        return queryset.filter(is_paused(now)) if self.value() == "paused" else queryset

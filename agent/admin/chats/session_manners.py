@@ -31,7 +31,7 @@ def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, An
     return {
         "counting": sorted(said, key=_is_from_program),
         "rule_count": len(rows),
-        "silencing": [row for row in rows if row.silenced],
+        "silencing": [row for row in rows if row.is_silencing],
         "own_rule_url": _own_rule_url(chat, rows, request),
     }
 
@@ -65,7 +65,7 @@ def has_pause(session: ChatSession) -> bool:
 def silenced_condition(table: MannersTable) -> Q:
     """Of the chats that a row silences; of none where no row silences any."""
     found = Q(pk__in=[])
-    for row in (row for row in table.rows if row.silenced):
+    for row in (row for row in table.rows if row.is_silencing):
         where = Q(platform=ONEBOT)
         if row.account:
             where &= Q(account=row.account)

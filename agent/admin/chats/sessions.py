@@ -47,7 +47,6 @@ from tools.admin.record_pages import (
     render_badge,
 )
 from tools.admin.row_history import record_changes
-from tools.models import ConfigVersion
 from tools.text.readable import format_readable
 from tools.text.visible import escape_direction_chars
 
@@ -87,7 +86,6 @@ class ChatSessionAdmin(
             save_changes([form.change()])
             if changes := form.changed_columns():
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
-                ConfigVersion.bump()
 
     # --- The list -------------------------------------------------------------------
 
@@ -145,7 +143,7 @@ class ChatSessionAdmin(
     @admin.display(description=_("who answers"))
     def who_answers(self, session: Any) -> str:
         """The bot, an operator, or nobody."""
-        if session.taken_over_by:
+        if session.is_taken_over:
             words = gettext("taken over by %(name)s") % {"name": session.taken_over_by}
             return render_badge("waiting", words)
         if _facts(session).is_paused:

@@ -12,7 +12,7 @@ from agent.domain.operator_acts import ActKind
 from agent.domain.states import MessageReason
 from agent.models import ChatSession, Message, Run
 from agent.record.chat_choices import choose_persona, list_personas
-from agent.record.chat_manners import change_chat_manners, find_chat_manners
+from agent.record.chat_manners import find_chat_manners
 from agent.record.chat_resets import reset_context
 from agent.record.hand_messages import find_address
 from agent.record.manners import ONEBOT, load_manners_table
@@ -20,6 +20,7 @@ from agent.record.operator_acts import record_act
 from agent.record.pauses import PauseLift, lift_pauses
 from agent.record.stops import StopRequest, stop_runs
 from agent.record.take_overs import hand_back, take_over
+from agent.record.timed_silences import end_silence, silence_chat
 from agent.runtime.serving import get_serving
 
 #: After how many hours a take-over ends by itself; 0 for never. The first is chosen already.
@@ -52,7 +53,7 @@ def _hand_back(call: ActCall) -> ActDone:
 
 def _silence(call: ActCall) -> ActDone:
     _only_onebot(call.session)
-    change_chat_manners(find_address(call.session), call.author, silenced=True)
+    silence_chat(find_address(call.session), None, call.author)
     record_act(ActKind.SILENCE, call.session.pk, call.author)
     return ActDone(gettext("Silenced this chat."))
 
@@ -62,11 +63,11 @@ def _speak(call: ActCall) -> ActDone:
     _only_onebot(call.session)
     chat = find_address(call.session)
     own, words = find_chat_manners(chat), ""
-    if own is not None and own.silenced:
-        change_chat_manners(chat, call.author, silenced=False)
+    if own is not None and own.is_silencing:
+        end_silence(chat, call.author)
         record_act(ActKind.SPEAK, call.session.pk, call.author)
         words = gettext("Let this chat speak.")
-    if still := load_manners_table().find(chat).silenced_by:
+    if still := load_manners_table().find(chat).find_silence(timezone.now()):
         text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
         return ActDone(words, warning=text % {"name": still})
     return ActDone(words or gettext("This chat is not silenced."))

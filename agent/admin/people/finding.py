@@ -35,19 +35,28 @@ def find_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     """Those whose id is ``term``, or in whose name it stands, among the newest messages; without a
     term those who wrote last."""
     people = _newest_people(term, access)
-    newest = Message.objects.only("sender_id", "sender_name", "created_at").in_bulk(
-        [last for last, _count in people]
-    )
-    listed = [_listed(newest[last], count) for last, count in people]
+    columns = ("sender_id", "sender_name", "created_at")
+    asked = [pk for one in people for pk in (one.last, one.named) if pk]
+    newest = Message.objects.only(*columns).in_bulk(asked)
+    listed = [_listed(newest, one) for one in people]
     if term and term not in {one.person_id for one in listed}:
         old = load_person(term, access)  # who wrote long ago
         return [old, *listed] if old else listed
     return listed
 
 
-def _newest_people(term: str, access: ChatAccess) -> list[tuple[int, int]]:
-    """The last message of each, and how many were looked at. Counted here: grouped by people,
-    SQLite would walk through the messages of all times."""
+@dataclass(slots=True)
+class _Wrote:
+    """The last message of somebody, the last one with a name (0: none), and how many there are."""
+
+    last: int
+    named: int = 0
+    count: int = 0
+
+
+def _newest_people(term: str, access: ChatAccess) -> list[_Wrote]:
+    """Those who wrote last. Counted here: grouped by people, SQLite would walk through the messages
+    of all times."""
     rows = Message.objects.filter(
         access.condition("session__"),
         direction=Message.Direction.IN,
@@ -55,16 +64,20 @@ def _newest_people(term: str, access: ChatAccess) -> list[tuple[int, int]]:
     ).exclude(sender_id="")
     if term:
         rows = rows.filter(Q(sender_id=term) | Q(sender_name__icontains=term))
-    found: dict[str, tuple[int, int]] = {}
-    for pk, person in rows.order_by("-pk").values_list("pk", "sender_id")[:MOST_READ]:
-        last, count = found.get(person, (pk, 0))
-        found[person] = last, count + 1
+    columns = ("pk", "sender_id", "sender_name")
+    found: dict[str, _Wrote] = {}
+    for pk, person, name in rows.order_by("-pk").values_list(*columns)[:MOST_READ]:
+        wrote = found.setdefault(person, _Wrote(pk))
+        wrote.count += 1
+        if name and not wrote.named:
+            wrote.named = pk
     return list(found.values())[:MOST_PEOPLE]
 
 
-def _listed(newest: Message, count: int) -> FoundPerson:
-    names = [newest.sender_name] if newest.sender_name else []
-    return FoundPerson(newest.sender_id, names, newest.created_at, count)
+def _listed(newest: dict[int, Message], wrote: _Wrote) -> FoundPerson:
+    last = newest[wrote.last]
+    names = [newest[wrote.named].sender_name] if wrote.named else []
+    return FoundPerson(last.sender_id, names, last.created_at, wrote.count)
 
 
 def load_person(person_id: str, access: ChatAccess) -> FoundPerson | None:

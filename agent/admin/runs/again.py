@@ -7,13 +7,19 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.translation import gettext
 
+from agent.admin.page_reader import VIEW_ENDPOINT
+from agent.admin.runs.held_back import (
+    VIEW_PERSONA,
+    find_answering_endpoints,
+    hold_back_model,
+)
 from agent.admin.runs.run_rows import CALL_LIMIT
 from agent.admin.runs.step_facts import RunSums, describe_verdict, load_sums
 from agent.admin.runs.waterfall import format_span
@@ -73,6 +79,9 @@ def _again_view(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -
             raise PermissionDenied
         _ask(request, asked, answer)
         return redirect("admin:agent_run_again", answer.pk)
+    compared = [answer, *_trials(asked)]
+    for one in compared:
+        hold_back_model(one, request.user)
     return TemplateResponse(
         request,
         "admin/agent/run/again.html",
@@ -82,9 +91,9 @@ def _again_view(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -
             "title": gettext("Ask again without sending"),
             "asked": asked,
             "answer": answer,
-            "compared": [_compare(one) for one in [answer, *_trials(asked)]],
+            "compared": [_compare(one) for one in compared],
             "personas": _personas(),
-            "endpoints": _endpoints(),
+            "endpoints": _endpoints(request, asked),
             "may_ask": may_ask_again(request),
             "is_serving": serving.get_serving() is not None,
         },
@@ -118,11 +127,25 @@ def _personas() -> list[Persona]:
     return list(rows.only("name", "is_default").order_by("-is_default", "name")[:ROW_LIMIT])
 
 
-def _endpoints() -> list[ModelEndpoint]:
-    rows = ModelEndpoint.objects.filter(enabled=True, can_chat=True).order_by("position", "pk")[
-        :ROW_LIMIT
-    ]
-    return list(rows)
+def _endpoints(request: HttpRequest, asked: Message) -> list[ModelEndpoint]:
+    """Those that answer chats; for users who may not see endpoints those that have answered this
+    one."""
+    may_see = request.user.has_perm(VIEW_ENDPOINT)
+    rows = ModelEndpoint.objects.all() if may_see else find_answering_endpoints(asked.session_id)
+    return list(rows.filter(enabled=True, can_chat=True).order_by("position", "pk")[:ROW_LIMIT])
+
+
+def _chosen(
+    request: HttpRequest, name: str, permission: str, offered: Iterable[Model]
+) -> int | None:
+    """The key of the row that was chosen; None for none. Raises PermissionDenied for one that is
+    not ``offered``, unless the user may see all."""
+    number = parse_row_number(request.POST.get(name, "")) or None
+    if number is None or request.user.has_perm(permission):
+        return number
+    if number not in {row.pk for row in offered}:
+        raise PermissionDenied
+    return number
 
 
 def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
@@ -133,8 +156,8 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
         answer.pk,
         user.pk,
         user.get_username(),
-        parse_row_number(request.POST.get("persona", "")) or None,
-        parse_row_number(request.POST.get("endpoint", "")) or None,
+        _chosen(request, "persona", VIEW_PERSONA, _personas()),
+        _chosen(request, "endpoint", VIEW_ENDPOINT, _endpoints(request, asked)),
     )
     serves = serving.get_serving()
     if serves is None:

@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from agent.admin.error_words import error_block, format_error
 from agent.admin.own_chats import OwnPartsAdmin
 from agent.admin.runs.step_facts import describe_verdict
 from agent.models import Approval, Message, Run, ToolCall
@@ -159,7 +160,9 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
 
     @admin.display(description=_("result"))
     def answer(self, call: ToolCall) -> str:
-        return clamp_text(getattr(call, "error_excerpt", "") or getattr(call, "result_excerpt", ""))
+        if error := getattr(call, "error_excerpt", ""):
+            return format_error(error)
+        return clamp_text(getattr(call, "result_excerpt", ""))
 
     @admin.display(description=_("arguments"))
     def arguments_json(self, call: ToolCall) -> str:
@@ -189,7 +192,7 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
 
     @admin.display(description=_("error"))
     def error_text(self, call: ToolCall) -> str:
-        return text_block(call.error)
+        return error_block(call.error) or "-"
 
 
 def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:

@@ -13,13 +13,16 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.error_words import explain_error, format_error
 from agent.admin.own_chats import OwnRunsAdmin
 from agent.admin.runs.again import again_urls, may_ask_again
+from agent.admin.runs.held_back import hold_back, hold_back_model, may_see_prompts
 from agent.admin.runs.run_rows import RunRows, find_parent_call, find_told_call, load_run_rows
 from agent.admin.runs.sent_context import ContextReader
 from agent.admin.runs.step_facts import describe_step, describe_verdict, load_sums
 from agent.admin.runs.turns import parse_transcript
 from agent.admin.runs.waterfall import build_waterfall
+from agent.domain.budgets import parse_shortage
 from agent.models import Message, Run, Step, ToolCall
 from agent.record.manners import ONEBOT
 from tools.admin.filters import RecordedSince, Rows
@@ -86,9 +89,9 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
 
     @admin.display(description=_("final answer"))
     def answer(self, run: Run) -> str:
-        return clamp_text(
-            getattr(run, "error_excerpt", "") or getattr(run, "final_text_excerpt", "")
-        )
+        if error := getattr(run, "error_excerpt", ""):
+            return format_error(error)
+        return clamp_text(getattr(run, "final_text_excerpt", ""))
 
     @admin.display(description=_("tokens"))
     def tokens(self, run: Run) -> str:
@@ -115,7 +118,11 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             if request.user.has_perm(f"agent.view_{name}")
         )
         rows = load_run_rows(obj, sees)
-        steps = _shown_steps(rows, parse_row_number(request.GET.get("whole", "")))
+        hold_back_model(obj, request.user)
+        for step in rows.steps:
+            hold_back(step, request.user)
+        reader = _context_reader(rows, request)
+        steps = [_shown_step(step, rows, reader) for step in rows.steps]
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         is_unsettled = any(one.state in UNSETTLED_OUT for one in rows.messages)
         return {
@@ -135,6 +142,7 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             "waterfall": build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
+            "sees_prompts": may_see_prompts(request.user),
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
 
@@ -167,6 +175,8 @@ def stamp_run(run: Run) -> str:
 
 def shown_note(note: str) -> str:
     """A note whose first line is a fixed sentence, and the rest what it is about."""
+    if parse_shortage(note):
+        return explain_error(note).sentence
     sentence, _newline, about = note.partition("\n")
     return f"{gettext(sentence)} {about}" if sentence and about else note
 
@@ -176,21 +186,23 @@ def format_run_duration(run: Run) -> str:
     return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
 
 
-def _shown_steps(rows: RunRows, whole: int) -> list[dict[str, Any]]:
-    """Each step with its calls inside, and inside each call the messages it sent and what else
-    there is on record of it; the step ``whole`` with its whole request."""
+def _context_reader(rows: RunRows, request: HttpRequest) -> ContextReader:
+    """What reads the requests of the steps; of the one that is asked for the whole."""
     limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
-    reader = ContextReader(rows.offers, whole, limit)
-    return [
-        {
-            "step": step,
-            "context": reader.read(step),
-            "answer": parse_transcript(step.response) if step.response is not None else [],
-            **describe_step(step),
-            "calls": [_shown_call(call, rows) for call in rows.calls if call.step_id == step.pk],
-        }
-        for step in rows.steps
-    ]
+    whole = parse_row_number(request.GET.get("whole", ""))
+    return ContextReader(rows.offers, whole, limit, may_see_prompts(request.user))
+
+
+def _shown_step(step: Step, rows: RunRows, reader: ContextReader) -> dict[str, Any]:
+    """A step with its calls inside, and inside each call the messages it sent and what else there
+    is on record of it."""
+    return {
+        "step": step,
+        "context": reader.read(step),
+        "answer": parse_transcript(step.response) if step.response is not None else [],
+        **describe_step(step),
+        "calls": [_shown_call(call, rows) for call in rows.calls if call.step_id == step.pk],
+    }
 
 
 def _shown_call(call: ToolCall, rows: RunRows) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.admin.runs.held_back import veil_whole
 from agent.admin.runs.step_facts import read_definitions
 from agent.admin.runs.turns import TranscriptMessage, parse_transcript
 from agent.models import Step, ToolOffer
@@ -52,6 +53,7 @@ class ContextReader:
     offers: Mapping[int, ToolOffer] = field(default_factory=dict)
     whole: int = 0
     limit: int = TEXT_LIMIT
+    shows_prompts: bool = True
     _seen: dict[int, int] = field(default_factory=dict)
     _count: int = 0
     _characters: int = 0
@@ -94,7 +96,10 @@ class ContextReader:
         """All that was really sent, without the pictures themselves; () where it is not wanted, or
         not on record."""
         body = rebuild_request(step) if step.number == self.whole else None
-        return parse_transcript(json.loads(body)["messages"]) if body is not None else ()
+        if body is None:
+            return ()
+        messages = json.loads(body)["messages"]
+        return parse_transcript(messages if self.shows_prompts else veil_whole(messages))
 
     def _tools(self, step: Step) -> Sequence[OfferedTool]:
         """Of each set of tools once, at the first step that was offered it."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.budgets import cost_words
 from agent.llm.completion import parse_recorded
 from agent.models import Run, Step
 from tools.refusals import CallVerdict, RefusalReason
@@ -43,9 +44,7 @@ class RunSums(NamedTuple):
 
 def format_cost(nano: int | None, currency: str | None) -> str:
     """An amount in billionths of ``currency`` as people write it; "" where none is known."""
-    if nano is None:
-        return ""
-    return f"{nano / 1e9:.6f}".rstrip("0").rstrip(".") + f" {currency or ''}".rstrip()
+    return "" if nano is None else cost_words(nano, currency or "")
 
 
 def load_sums(run: Run) -> RunSums:

@@ -14,7 +14,9 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.error_words import error_block, format_error
 from agent.admin.own_chats import OwnPartsAdmin
+from agent.admin.runs.held_back import hold_back, may_see_prompts
 from agent.admin.runs.step_facts import format_cost, read_definitions
 from agent.models import Step
 from agent.record.requests import rebuild_request
@@ -22,12 +24,11 @@ from agent.runtime import wiring
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
     RecordAdmin,
-    clamp_text,
     format_moment,
     parse_row_number,
     record_link,
 )
-from tools.text.readable import json_block, text_block
+from tools.text.readable import json_block
 
 
 @admin.register(Step)
@@ -76,10 +77,21 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
         own = path("<int:pk>/request/", view, name="agent_step_request")
         return [own, *super().get_urls()]
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        step = super().get_object(request, object_id, from_field)
+        if step is not None:
+            hold_back(step, request.user)
+        return step
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Without the file of the request for those who do not see what is in it."""
+        hidden = () if may_see_prompts(request.user) else ("request_link",)
+        return [name for name in super().get_fields(request, obj) if name not in hidden]
+
     def request_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The request of a step as a file, byte for byte as it was sent."""
         step = get_object_or_404(self.get_queryset(request).select_related("offer"), pk=pk)
-        if not self.has_view_permission(request, step):
+        if not (self.has_view_permission(request, step) and may_see_prompts(request.user)):
             raise PermissionDenied
         body = rebuild_request(step, wiring.build_file_store().shown)
         if body is None:
@@ -105,11 +117,11 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
 
     @admin.display(description=_("error"))
     def failure(self, step: Step) -> str:
-        return clamp_text(getattr(step, "error_excerpt", ""))
+        return format_error(getattr(step, "error_excerpt", ""))
 
     @admin.display(description=_("error"))
     def error_text(self, step: Step) -> str:
-        return text_block(step.error)
+        return error_block(step.error) or "-"
 
     @admin.display(description=_("sent to the model"))
     def request_json(self, step: Step) -> str:

@@ -148,7 +148,8 @@ class SecretForm(_Form):
             self.fields["value"].help_text = (
                 gettext(
                     "Empty: the stored value stays. It cannot be shown; what you enter here takes"
-                    " its place."
+                    " its place. Whoever changes the hosts enters the value again: nobody is to"
+                    " send a secret to a new host who does not know it."
                 )
                 if is_kept
                 else gettext(

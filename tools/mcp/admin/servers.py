@@ -36,7 +36,7 @@ from tools.mcp.validation import check_server_row, decrypt_field
 from tools.models import McpServer
 from tools.secrets.masked import MASK
 from tools.secrets.url_masking import mask_command, mask_url
-from tools.text.error_words import explain_network_error
+from tools.text.error_words import explain_network_error, tell_again
 from tools.text.readable import drop_surrogates, shorten_text
 
 #: Tools that the result of a test shows.
@@ -187,11 +187,11 @@ class McpServerAdmin(McpExchangeAdmin):
     @admin.display(description=_("last error"))
     def error(self, server: Any) -> str:
         text, at = newest_error(server.living) if server.enabled else ("", None)
-        told = explain_network_error(text)
-        text = told.sentence if told else text
-        return (
-            format_html("{}{}", clamp_text(text), format_moment(at) if at else "") if text else "-"
-        )
+        if not text:
+            return "-"
+        told = explain_network_error(text) or tell_again(text)
+        shown = clamp_text(told.sentence, is_foreign=told.is_foreign)
+        return format_html("{}{}", shown, format_moment(at) if at else "")
 
     def page_context(self, request: HttpRequest, obj: McpServer | None) -> dict[str, Any]:
         page: dict[str, Any] = {
@@ -318,7 +318,7 @@ def _command_note(request: HttpRequest, server: McpServer | None) -> str:
         "whom the permission “%(permission)s”"
         " was given besides: to the account or to a group of it, as being a superuser is not "
         "enough."
-    ) % {"permission": permission or "tools.run_commands"}
+    ) % {"permission": gettext(permission.name) if permission else "tools.run_commands"}
     account = reverse("admin:auth_user_change", args=(request.user.pk,))
     give = gettext("Give it to your account here")
     link = (

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext
 
 from tools.admin.declaration_review import look_badge
@@ -16,6 +17,7 @@ from tools.models import Plugin, PluginLogLine, PluginStatus, PluginValue, ToolC
 from tools.plugins.capabilities import CAPABILITIES
 from tools.plugins.config import config_properties
 from tools.plugins.records import STALE
+from tools.text.error_words import tell_again
 from tools.text.readable import drop_surrogates, shorten_text
 from tools.text.visible import escape_invisible_chars
 
@@ -46,6 +48,14 @@ def escape_plugin_text(text: object, limit: int = LINE_CHARS) -> str:
     return escape_invisible_chars(
         drop_surrogates(shorten_text(str(text), limit)), keep=PLUGIN_UNESCAPED_CHARS
     )
+
+
+def tell_fault(text: str) -> str:
+    """What is wrong with a plugin, in the reader's language as far as it is of ours; what the
+    plugin said itself is marked as such."""
+    told = tell_again(text)
+    shown = escape_plugin_text(told.sentence)
+    return format_html('<span lang="">{}</span>', shown) if text and told.is_foreign else shown
 
 
 # --- Capabilities ---------------------------------------------------------------
@@ -110,7 +120,7 @@ def list_presences(statuses: Iterable[PluginStatus]) -> list[PluginPresence]:
 def _presence(status: PluginStatus, now: datetime) -> PluginPresence:
     is_stale = now - status.seen_at > STALE
     label = ("silent", gettext("no longer heard of")) if is_stale else _state(status.state)
-    return PluginPresence(status, is_stale, render_badge(*label), escape_plugin_text(status.error))
+    return PluginPresence(status, is_stale, render_badge(*label), tell_fault(status.error))
 
 
 def _state(state: str) -> tuple[str, str]:
@@ -142,7 +152,7 @@ def plugin_badge(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
 
 def plugin_error(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
     """What is wrong with it, in its row or in a process; "" where nothing is."""
-    return escape_plugin_text(plugin.fault) or next(
+    return tell_fault(plugin.fault) or next(
         (one.error for one in known if one.error and not one.is_stale), ""
     )
 
@@ -235,7 +245,7 @@ def list_crashes(plugin: Plugin) -> list[tuple[datetime, str, str]]:
     """When its process ended, why, and its last words; the newest first."""
     rows = plugin.crash_reports.order_by("-pk")[:CRASHES]
     return [
-        (crash.at, escape_plugin_text(crash.reason), escape_plugin_text(crash.detail, LAST_WORDS))
+        (crash.at, tell_fault(crash.reason), escape_plugin_text(crash.detail, LAST_WORDS))
         for crash in rows
     ]
 

@@ -45,10 +45,12 @@ from tools.plugins.admin.facts import (
     plugin_error,
     plugin_tool_names,
     requested_capabilities,
+    tell_fault,
 )
 from tools.plugins.admin.needs import list_requirements
 from tools.plugins.capabilities import CAPABILITIES
 from tools.text.readable import TEXT_LIMIT, format_readable
+from tools.text.retold import retell
 
 #: Tools of a plugin that the list names.
 TOOLS_SHOWN = 5
@@ -96,7 +98,7 @@ class PluginForm(_Form):
             self.add_error(
                 "enabled",
                 gettext("It cannot run as it is: %(fault)s")
-                % {"fault": escape_plugin_text(self.instance.fault)},
+                % {"fault": escape_plugin_text(retell(self.instance.fault))},
             )
         if self.config.find_problems(is_enabled=is_enabled):
             self.add_error(None, gettext("Its configuration is not in order."))
@@ -212,7 +214,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
         page: dict[str, Any] = {
             "facts": _facts(obj, author if isinstance(author, dict) else {"name": author}),
             "glance": plugin_badge(obj, known),
-            "fault": escape_plugin_text(obj.fault),
+            "fault": tell_fault(obj.fault),
             "description": escape_plugin_text(manifest.get("description") or ""),
             "needs": list_requirements(obj),
             "presences": known,
