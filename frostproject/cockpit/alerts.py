@@ -9,18 +9,24 @@ from django.urls import reverse
 from agent.access.chat_access import ChatAccess, find_access
 
 BAD, NOTABLE = "bad", "notable"
+#: Percent of what may be spent from which on it is told of.
+NEARLY = 80
+#: Own chats, those with the newest messages, whose sums are looked at.
+MOST_OWN = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One thing that needs somebody. ``advice`` says what to do, ``url`` leads there ("" for
-    nowhere)."""
+    """One thing that needs somebody. ``advice`` says what to do, ``url`` leads to where it is done
+    ("" for nowhere); where it is to be done several times, ``others`` is another way there."""
 
     kind: str
     text: str
     advice: str = ""
     url: str = ""
     level: str = NOTABLE
+    others: tuple[str, str] = ("", "")
+    """A text and its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,12 @@ class Viewer:
     def may_see_all(self, permission: str) -> bool:
         """Of what belongs to no chat in particular."""
         return self.access.is_everything and self.may(permission)
+
+    def own_places(self) -> list[str]:
+        """The chats within reach as they are written in sums."""
+        own = self.access.sessions().order_by("-last_message_at")[:MOST_OWN]
+        columns = own.values_list("platform", "account", "kind", "peer_id")
+        return [":".join(place) for place in columns]
 
     @property
     def sees_accounts(self) -> bool:

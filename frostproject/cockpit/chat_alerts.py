@@ -3,31 +3,40 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import Sum
+from django.db.models import Exists, OuterRef, Sum
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agent.domain.playground import is_playground
-from agent.domain.states import ApprovalState
-from agent.models import ActivitySum, Approval, ChatSession, Manners
+from agent.domain.states import ApprovalState, MessageState
+from agent.models import ActivitySum, Approval, ChatSession, Manners, Message
 from agent.models.activity import WHOLE_DAY
 from agent.record.activity import hour_of
 from agent.record.chat_manners import is_for_everything
+from agent.record.deferred_calls import find_untold
+from agent.record.hand_messages import find_address
+from agent.record.manners import ONEBOT, load_manners_table
 from agent.record.pauses import is_paused
+from agent.record.take_overs import is_taken_over
 from frostproject.cockpit.alerts import BAD, Alert, Viewer, link
+from onebot.admin.names import account_words
 from onebot.models import Bot
+from tools.text.visible import escape_invisible_chars
 
 #: Accounts that are looked at, and of which each is told of by itself.
 MOST_BOTS = 200
-#: Rows that are counted, at most.
-COUNTED = 1_000
+#: Rows that are counted, at most, and own chats that are looked at.
+COUNTED, MOST_OWN = 1_000, 200
+#: Outcomes of calls that are told of by themselves.
+UNTOLD = 5
 
 
 def chat_alerts(viewer: Viewer) -> Iterator[Alert]:
     yield from _accounts(viewer)
     yield from _sends(viewer)
     yield from _approvals(viewer)
+    yield from _untold(viewer)
     yield from _silence(viewer)
     yield from _chats(viewer)
 
@@ -60,7 +69,7 @@ def _accounts(viewer: Viewer) -> Iterator[Alert]:
             )
             yield Alert(
                 "disconnected",
-                text % {"account": bot.self_id, "since": since},
+                text % {"account": account_words(bot), "since": since},
                 _(
                     "Start its OneBot client and see that the address and the token are right. An "
                     "account that is retired is deleted on its page."
@@ -72,7 +81,7 @@ def _accounts(viewer: Viewer) -> Iterator[Alert]:
             yield Alert(
                 "account_offline",
                 _("Account %s is offline: its client is connected, but not signed in to QQ.")
-                % bot.self_id,
+                % account_words(bot),
                 _("Sign in to QQ in the OneBot client."),
                 url,
                 BAD,
@@ -80,26 +89,41 @@ def _accounts(viewer: Viewer) -> Iterator[Alert]:
 
 
 def _sends(viewer: Viewer) -> Iterator[Alert]:
-    """What was sent in the last day, and may have arrived or not."""
+    """What was sent in the last day, may have arrived or not, and was not sent again."""
     if not viewer.may("agent.view_message"):
         return
-    day, hour = hour_of(timezone.now() - timedelta(days=1))
+    since = timezone.now() - timedelta(days=1)
+    day, hour = hour_of(since)
     rows = ActivitySum.objects.filter(viewer.access.condition("session__"), hour__gt=WHOLE_DAY)
     later = rows.filter(day__gt=day) | rows.filter(day=day, hour__gte=hour)
-    count = later.order_by().aggregate(count=Sum("unknown"))["count"] or 0
-    if count:
-        yield Alert(
-            "unknown_sends",
-            ngettext(
-                "Of %(count)s message sent in the last 24 hours nobody knows whether it arrived.",
-                "Of %(count)s messages sent in the last 24 hours nobody knows whether they "
-                "arrived.",
-                count,
-            )
-            % {"count": count},
-            _("Look into the chats; what did not arrive can be sent again on its page."),
-            link("agent_message_changelist", query="state__exact=unknown"),
-        )
+    if not later.order_by().aggregate(count=Sum("unknown"))["count"]:
+        return  # else no message is read
+    lost = Message.objects.filter(
+        viewer.access.condition("session__"), state=MessageState.UNKNOWN, created_at__gte=since
+    ).exclude(Exists(Message.objects.filter(resent_from=OuterRef("pk"))))
+    found = list(lost.order_by("-pk").values_list("session_id", "pk")[:COUNTED])
+    if not found:
+        return
+    session, newest = found[0]
+    text = ngettext(
+        "Of %(count)s message sent in the last 24 hours nobody knows whether it arrived.",
+        "Of %(count)s messages sent in the last 24 hours nobody knows whether they arrived.",
+        len(found),
+    )
+    yield Alert(
+        "unknown_sends",
+        text % {"count": len(found)},
+        _("Look into the chat; what did not arrive can be sent again there."),
+        link("agent_chatsession_change", session, query=f"around={newest}") + f"#m{newest}",
+        others=_all(len(found), "agent_message_changelist", "state__exact=unknown"),
+    )
+
+
+def _all(count: int, name: str, query: str) -> tuple[str, str]:
+    """The way to a list, where more than one stand in it."""
+    if count < 2:
+        return "", ""
+    return _("All %(count)s") % {"count": count}, link(name, query=query)
 
 
 def _approvals(viewer: Viewer) -> Iterator[Alert]:
@@ -108,28 +132,56 @@ def _approvals(viewer: Viewer) -> Iterator[Alert]:
     waiting = Approval.objects.filter(
         viewer.access.condition("session__"), state=ApprovalState.WAITING
     )
-    if count := waiting.order_by()[:COUNTED].count():
+    found = list(waiting.order_by().values_list("expires_at", "pk")[:COUNTED])
+    if not found:
+        return
+    text = ngettext(
+        "%(count)s tool call waits for an owner.",
+        "%(count)s tool calls wait for an owner.",
+        len(found),
+    )
+    _expiry, first = min(found)
+    page = link("agent_approval_change", first)
+    url, others = page, ("", "")
+    if len(found) > 1:
+        url = link("agent_approval_changelist", query="state__exact=waiting")
+        others = _("The one that expires first"), page
+    advice = _("Approve or refuse them before they expire.")
+    yield Alert("approvals", text % {"count": len(found)}, advice, url, others=others)
+
+
+def _untold(viewer: Viewer) -> Iterator[Alert]:
+    """Outcomes of approved calls that the chat did not hear of in the last day, one by one: each
+    is for somebody to tell."""
+    if not viewer.may("agent.view_message"):
+        return
+    untold = find_untold(timezone.now() - timedelta(days=1))
+    mine = untold.filter(viewer.access.condition("session__"))
+    for one in mine.select_related("session", "tool_call").order_by("-pk")[:UNTOLD]:
+        words = {
+            "tool": one.tool_call.tool_name if one.tool_call else "",
+            "chat": escape_invisible_chars(one.session.title or one.session.key),
+        }
         yield Alert(
-            "approvals",
-            ngettext(
-                "%(count)s tool call waits for an owner.",
-                "%(count)s tool calls wait for an owner.",
-                count,
-            )
-            % {"count": count},
-            _("Approve or refuse them before they expire."),
-            link("agent_approval_changelist", query="state__exact=waiting"),
+            "untold",
+            _("“%(tool)s” was approved and made, and %(chat)s did not hear of it.") % words,
+            _("Tell the chat by hand; the call has the result."),
+            link("agent_chatsession_change", one.session_id, query=f"around={one.pk}#m{one.pk}"),
+            BAD,
         )
 
 
 def _silence(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may_see_all("agent.view_manners"):
+        yield from _silence_of_own_chats(viewer)
         return
-    silencing = list(Manners.objects.filter(enabled=True, silenced=True)[:COUNTED])
+    rows = Manners.objects.filter(enabled=True, silenced=True)[:COUNTED]
+    silencing = [row for row in rows if row.is_silencing]
     if not silencing:
         return
-    url = link("agent_manners_changelist", query="silenced__exact=1&enabled__exact=1")
+    query = "silenced__exact=1&enabled__exact=1"
     if any(map(is_for_everything, silencing)):
+        url = link("agent_manners_changelist", query=query)
         text = _("Everything is silenced: the bot says nothing anywhere.")
         yield Alert("silence", text, _("Switch the row off to let it speak."), url, BAD)
         return
@@ -138,7 +190,39 @@ def _silence(viewer: Viewer) -> Iterator[Alert]:
         "%(count)s rows of manners silence chats.",
         len(silencing),
     )
-    yield Alert("silence", text % {"count": len(silencing)}, "", url)
+    ends = [row.silenced_until for row in silencing if row.silenced_until is not None]
+    count, page = len(silencing), link("agent_manners_change", silencing[0].pk)
+    others = _all(count, "agent_manners_changelist", query)
+    yield Alert("silence", text % {"count": count}, _next_end(ends), page, others=others)
+
+
+def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
+    """The same for those who see single chats alone, and no rows of manners."""
+    if viewer.access.is_everything or not viewer.may("agent.view_chatsession"):
+        return
+    table = load_manners_table()
+    mine = viewer.access.sessions().filter(platform=ONEBOT).order_by("-last_message_at", "-pk")
+    silent = [
+        session.pk
+        for session in mine[:MOST_OWN]
+        if not is_playground(session.account) and table.find(find_address(session)).silenced_by
+    ]
+    if silent:
+        text = ngettext(
+            "%(count)s of your chats is silenced: the bot says nothing there.",
+            "%(count)s of your chats are silenced: the bot says nothing there.",
+            len(silent),
+        )
+        url = link("agent_chatsession_change", silent[0]) + "#acts"
+        advice = _("Let it speak on the page of the chat.")
+        yield Alert("silence", text % {"count": len(silent)}, advice, url)
+
+
+def _next_end(ends: list[datetime]) -> str:
+    """When the first of ``ends`` is; "" for none."""
+    if not ends:
+        return ""
+    return _("The next one ends by itself at %(time)s.") % {"time": moment(min(ends))}
 
 
 def _chats(viewer: Viewer) -> Iterator[Alert]:
@@ -147,31 +231,38 @@ def _chats(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may("agent.view_chatsession"):
         return
     mine = viewer.access.sessions()
-    taken = mine.filter(taken_over_at__isnull=False)[:COUNTED].count()
+    now = timezone.now()
+    columns = ("pk", "taken_over_until")
+    taken = list(
+        mine.filter(is_taken_over(now)).order_by("-taken_over_at").values_list(*columns)[:COUNTED]
+    )
     if taken:
         text = ngettext(
             "%(count)s chat is taken over: an operator answers there, and not the bot.",
             "%(count)s chats are taken over: an operator answers there, and not the bot.",
-            taken,
+            len(taken),
         )
+        advice = _("Hand them back on their pages when it is done.")
         yield Alert(
             "taken_over",
-            text % {"count": taken},
-            _("Hand them back on their pages when it is done."),
-            link("agent_chatsession_changelist", query="silence=taken_over"),
+            text % {"count": len(taken)},
+            " ".join(filter(None, (advice, _next_end([end for _pk, end in taken if end])))),
+            link("agent_chatsession_change", taken[0][0]) + "#taken-over",
+            others=_all(len(taken), "agent_chatsession_changelist", "silence=taken_over"),
         )
     recent = mine.order_by("-last_message_at", "-pk").values("pk")[:COUNTED]
-    now = timezone.now()
-    paused = ChatSession.objects.filter(is_paused(now), pk__in=recent).order_by().count()
+    muted = ChatSession.objects.filter(is_paused(now), pk__in=recent).order_by("-paused_at")
+    paused = list(muted.values_list("pk", flat=True))
     if paused:
         text = ngettext(
             "In %(count)s chat an account cannot speak: it is muted or no longer there.",
             "In %(count)s chats an account cannot speak: it is muted or no longer there.",
-            paused,
+            len(paused),
         )
         yield Alert(
             "paused",
-            text % {"count": paused},
+            text % {"count": len(paused)},
             "",
-            link("agent_chatsession_changelist", query="silence=paused"),
+            link("agent_chatsession_change", paused[0]) + "#paused",
+            others=_all(len(paused), "agent_chatsession_changelist", "silence=paused"),
         )

@@ -27,10 +27,12 @@ from frostproject.cockpit.figures import (
     load_hours,
     load_spenders,
     load_tools,
+    load_total_budgets,
 )
 from frostproject.cockpit.system_alerts import system_alerts
 from frostproject.models import SignInRecord
 from frostproject.signin import plain_http
+from onebot.admin.names import client_words, nickname_of
 
 #: Rows of each part.
 FAILURE_LIMIT, WAITING_LIMIT, SIGN_IN_LIMIT = 5, 1_000, 3
@@ -66,7 +68,7 @@ def load_overview(request: HttpRequest) -> dict[str, Any]:
     viewer = find_viewer(request.user)
     return {
         **load_state(request),
-        "is_all_silenced": any(row.silenced for row in find_everywhere()),
+        "is_all_silenced": any(row.is_silencing for row in find_everywhere()),
         **_numbers(viewer),
         **_failures(viewer),
         **_sign_ins(viewer),
@@ -79,7 +81,15 @@ def _alerts(viewer: Viewer) -> Any:
 
 
 def _connections(viewer: Viewer) -> dict[str, Any]:
-    bots = [(bot, viewer.page_of_account(bot.self_id, bot.pk)) for bot in find_bots(viewer)]
+    bots = [
+        {
+            "bot": bot,
+            "nickname": nickname_of(bot),
+            "client": client_words(bot),
+            "url": viewer.page_of_account(bot.self_id, bot.pk),
+        }
+        for bot in find_bots(viewer)
+    ]
     return {"sees_bots": viewer.sees_accounts, "bots": bots, "just_now": timezone.now() - JUST_NOW}
 
 
@@ -116,6 +126,7 @@ def _numbers(viewer: Viewer) -> dict[str, Any]:
         "sees_all": viewer.access.is_everything,
         "today": days[-1],
         "period": add_up(days),
+        "total_budgets": load_total_budgets(viewer),
         "charts": list_charts(load_hours(viewer), days),
         "day_count": DAYS,
         "most_tokens": settings.TOKENS_PER_DAY,

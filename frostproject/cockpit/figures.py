@@ -6,22 +6,22 @@ from datetime import date, timedelta
 from typing import Any
 
 from django.db.models import F, QuerySet, Sum
-from django.utils import timezone
 
-from agent.admin.subjects import describe_subjects, parse_place
-from agent.domain.budgets import BudgetTerms, SpendKind, cost_words
+from agent.admin.subjects import describe_subjects
+from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.playground import is_playground
 from agent.models import ActivitySum, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.activity import TIME_COLUMNS
-from agent.record.budgets import load_budgets
-from agent.record.spendings import current_day
+from agent.record.budgets import BudgetUse, load_budget_uses, load_budgets, load_uses_of
+from agent.record.subject_names import parse_place
 from frostproject.cockpit.alerts import Viewer
+from tools.local_time import current_day, today
 
 #: Days that are shown, today among them.
 DAYS = 30
-#: Chats, people and tools that are listed, and own chats whose cost is looked up.
-LISTED, MOST_OWN = 8, 300
+#: Chats, people and tools that are listed.
+LISTED = 8
 COUNTS = (
     *("received", "addressed", "answered", "failed", "sent", "unsent", "unknown"),
     *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
@@ -75,23 +75,7 @@ class Spender:
     url: str
     today: Period
     period: Period
-    budgets: list["BudgetShare"] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetShare:
-    """How much of a budget is used."""
-
-    terms: BudgetTerms
-    spent: int
-
-    @property
-    def percent(self) -> int:
-        return self.terms.used_percent(self.spent)
-
-    @property
-    def words(self) -> str:
-        return self.terms.in_words(self.terms.limit)
+    budgets: list[BudgetUse] = field(default_factory=list)
 
 
 def percentile(counts: Mapping[str, int], share: float) -> float | None:
@@ -123,7 +107,7 @@ def days_shown(today: date) -> list[str]:
 
 def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
-    days = days_shown(timezone.localdate())
+    days = days_shown(today())
     rows = _activity(viewer).filter(hour=WHOLE_DAY, day__gte=days[0])
     counts = _counts(rows, "day")
     spent: dict[str, tuple[int, dict[str, int]]] = {}
@@ -137,8 +121,7 @@ def load_days(viewer: Viewer) -> list[Period]:
 
 def load_hours(viewer: Viewer) -> list[Period]:
     """Every hour of today."""
-    today = timezone.localdate().isoformat()
-    rows = _activity(viewer).filter(hour__gt=WHOLE_DAY, day=today)
+    rows = _activity(viewer).filter(hour__gt=WHOLE_DAY, day=current_day())
     counts = _counts(rows, "hour")
     return [Period(f"{hour}:00", counts.get(hour, {})) for hour in range(24)]
 
@@ -155,7 +138,7 @@ def add_up(periods: Sequence[Period]) -> Period:
 
 def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
     """The tools that were called most often in the days shown."""
-    first = days_shown(timezone.localdate())[0]
+    first = days_shown(today())[0]
     rows = ToolUse.objects.filter(viewer.access.condition("session__"), day__gte=first).order_by()
     used = rows.values("tool").annotate(calls=Sum("calls"), failures=Sum("failures"))
     return [dict(row) for row in used.order_by("-calls", "tool")[:LISTED]]
@@ -164,19 +147,17 @@ def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
 def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
     """Those on whom most tokens were spent in the days shown, within reach; playgrounds are left
     out."""
-    first, today = days_shown(timezone.localdate())[0], current_day()
+    first = days_shown(today())[0]
     rows = SpendSum.objects.filter(kind=kind, day__gte=first)
     if not viewer.access.is_everything:
         if kind != SpendKind.CHAT:
             return []
-        own = viewer.access.sessions().order_by("-last_message_at")[:MOST_OWN]
-        columns = own.values_list("platform", "account", "kind", "peer_id")
-        rows = rows.filter(subject__in=[":".join(place) for place in columns])
+        rows = rows.filter(subject__in=viewer.own_places())
     ranked = rows.order_by().values_list("subject").annotate(tokens=_SPENT["tokens"])
     some = ranked.order_by("-tokens", "subject")[: LISTED * 2]
     subjects = [subject for subject, _tokens in some if not _is_tried(kind, subject)][:LISTED]
     chosen = rows.filter(subject__in=subjects)
-    spent, of_day = _by_subject(chosen), _by_subject(chosen.filter(day=today))
+    spent, of_day = _by_subject(chosen), _by_subject(chosen.filter(day=current_day()))
     told = describe_subjects(kind, subjects)
     nothing = Period("", {})
     found = {
@@ -222,17 +203,19 @@ def _by_subject(rows: "QuerySet[SpendSum]") -> dict[str, Period]:
     return found
 
 
+def load_total_budgets(viewer: Viewer) -> list[BudgetUse]:
+    """The budgets on everything, for those who may see it."""
+    if not viewer.may_see_all("agent.view_budget"):
+        return []
+    return load_uses_of({SpendKind.TOTAL: ""})
+
+
 def _add_budgets(kind: SpendKind, spenders: Mapping[str, Spender]) -> None:
-    """To each the budgets that bound it. One query for each budget of the kind."""
+    """To each the budgets that bound it. Two queries for each budget of the kind."""
     for terms in load_budgets():
         mine = [subject for subject in spenders if terms.subject in ("", subject)]
         if terms.kind != kind or not mine:
             continue
-        rows = SpendSum.objects.filter(
-            kind=kind, subject__in=mine, day__gte=terms.period_start(current_day())
-        )
-        spent = _by_subject(rows)
+        used = {use.subject: use for use in load_budget_uses(terms, mine)}
         for subject in mine:
-            used = spent.get(subject, Period("", {}))
-            amount = used.tokens if terms.unit == "tokens" else used.costs.get(terms.unit, 0)
-            spenders[subject].budgets.append(BudgetShare(terms, amount))
+            spenders[subject].budgets.append(used.get(subject, BudgetUse(terms, subject, 0)))

@@ -41,6 +41,9 @@ class GrantForm(_Form):
     class Meta:
         model = ChatGrant
         fields = ("account", "chat")
+        help_texts = {  # noqa: RUF012 - as below
+            "chat": _("group:ID or private:ID. Empty: every chat of the account.")
+        }
         widgets = {"chat": forms.TextInput(attrs={"size": 32, "list": "known-chats"})}  # noqa: RUF012 - Django's own form
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -90,6 +90,7 @@ NAVIGATION: tuple[Group, ...] = (
         _("Settings"),
         (
             "agent.Manners",
+            "agent.Installation",
             "auth.User",
             "auth.Group",
             NavigationPlace("admin:sign_in_sessions", _("Sign-in sessions")),

@@ -24,7 +24,10 @@ class CockpitSite(FrostAdminSite):
         own = [
             path(page.route, self.admin_view(page.bound_to(self)), name=page.name) for page in PAGES
         ]
-        return own + super().get_urls()
+        # No row here has an address on another site, and its list of sites is not installed.
+        return own + [
+            one for one in super().get_urls() if getattr(one, "name", "") != "view_on_site"
+        ]
 
     def login(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

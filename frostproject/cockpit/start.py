@@ -24,15 +24,17 @@ from frostproject.cockpit.start_clients import (
     client_address,
     find_guide,
 )
-from frostproject.cockpit.start_forms import owners_form, persona_form, save_step
+from frostproject.cockpit.start_forms import describe_lively, owners_form, persona_form, save_step
 from frostproject.cockpit.start_model import ModelTry, describe_providers, try_model
 from frostproject.cockpit.start_steps import SetupStep, find_steps, may_set_up
 from frostproject.configuration.machine import own_hosts
 from frostproject.doctor.checks import CHECKS, own_url
 from frostproject.doctor.exposure import is_loopback
 from frostproject.signin import plain_http
+from onebot.admin.names import account_words
 from onebot.connections.refusals import explain_refusal, refused_clients
 from onebot.models import Bot
+from tools.local_time import present_clock
 from tools.text.visible import escape_invisible_chars
 
 #: How long a client that was refused is shown, in seconds, and how many are.
@@ -94,9 +96,13 @@ def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     if request.method == "POST":
         wanted = [one for one in CHECKS if asks_others or not one.asks_others]
         check_desk.start(wanted, own_url(_port(request)), asks_others=asks_others)
-    page = {"lot": check_desk.find(asks_others=asks_others), "asks_others": asks_others}
+    lot = check_desk.find(asks_others=asks_others)
     if "HX-Request" in request.headers:
-        return render(request, "admin/start/checks.html", page)
+        page = {"lot": lot, "asks_others": asks_others}
+        answer = render(request, "admin/start/checks.html", page)
+        if request.method != "POST" and lot is not None and not lot.is_running:
+            answer.headers["HX-Reswap"] = "outerHTML show:#checks:top"
+        return answer
     return redirect(reverse("admin:start") + "#checks")
 
 
@@ -123,7 +129,9 @@ def _page(
         "setup": setup,
         "tried": tried,
         "providers": describe_providers(),
+        "lively": describe_lively(request, site),
         "playground_url": _playground_url(request),
+        "clock": present_clock(),
         "lot": check_desk.find(asks_others=True) or check_desk.find(asks_others=False),
     }
     return render(request, "admin/start/page.html", context)
@@ -135,7 +143,9 @@ def _add_forms(request: HttpRequest, steps: list[SetupStep]) -> None:
             step.facts["form"] = persona_form(row, request, step.facts["prompt"])
         if step.name == "owners":
             bots = step.facts["bots"]
-            step.facts["forms"] = [(bot, owners_form(bot, request)) for bot in bots]
+            step.facts["forms"] = [
+                (bot, account_words(bot), owners_form(bot, request)) for bot in bots
+            ]
 
 
 def _live(request: HttpRequest) -> dict[str, Any]:

@@ -243,10 +243,3 @@ GUIDES = (
 def find_guide(name: str) -> ClientGuide:
     """The guide of the client ``name``; NapCat's for one that is not known."""
     return next((guide for guide in GUIDES if guide.name == name), GUIDES[0])
-
-
-def recognise_client(user_agent: str) -> str:
-    """What a connected client is called by people."""
-    known = (("LLOneBot", "LLBot"), ("Lagrange", "Lagrange.OneBot"), ("CQHttp", "go-cqhttp"))
-    found = next((title for sign, title in known if sign in user_agent), "")
-    return found or ("NapCat" if user_agent == "OneBot/11" else user_agent)

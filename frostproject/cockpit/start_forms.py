@@ -1,15 +1,17 @@
 """What is entered on the start page itself: the default persona, and the owners of an account."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.models import Persona
+from agent.models import Manners, Persona
+from agent.record.lively_groups import find_lively_row, make_groups_lively, take_back_lively
 from onebot.models import Bot
 from tools.admin.record_pages import parse_row_number
 from tools.admin.row_history import record_changes
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     _Form = forms.ModelForm[Persona]
 else:
     _Form = forms.ModelForm
+
+
+#: What the default persona is called until somebody gives it a name.
+UNNAMED = "default"
 
 
 class PersonaStepForm(_Form):
@@ -61,7 +67,8 @@ def persona_form(row: Persona, request: HttpRequest, prompt: str) -> PersonaStep
     empty one."""
     if request.POST.get("step") == "persona":
         return PersonaStepForm(request.POST, instance=row)
-    return PersonaStepForm(instance=row, initial={"prompt": row.prompt or prompt})
+    name = "" if row.name == UNNAMED else row.name
+    return PersonaStepForm(instance=row, initial={"name": name, "prompt": row.prompt or prompt})
 
 
 def owners_form(bot: Bot, request: HttpRequest) -> OwnersStepForm:
@@ -80,8 +87,33 @@ def save_step(request: HttpRequest, site: AdminSite) -> bool:
             return _save_persona(request, site)
         case "owners":
             return _save_owners(request, site)
+        case "group":
+            return _save_group(request, site)
         case _:
             raise Http404
+
+
+def describe_lively(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
+    """What the page shows of the button for groups: the row that is on, and whether the user may
+    press it."""
+    return {"row": find_lively_row(), "may_change": _may_make_lively(request, site)}
+
+
+def _may_make_lively(request: HttpRequest, site: AdminSite) -> bool:
+    admin = site.get_model_admin(Manners)
+    return admin.has_add_permission(request) and admin.has_change_permission(request)
+
+
+def _save_group(request: HttpRequest, site: AdminSite) -> bool:
+    if not _may_make_lively(request, site):
+        raise PermissionDenied
+    admin, author = site.get_model_admin(Manners), cast("User", request.user)
+    if request.POST.get("lively") == "on":
+        row = make_groups_lively(gettext("A lively group"), author)
+        admin.log_change(request, row, gettext("Made groups lively."))
+    elif taken := take_back_lively(author):
+        admin.log_change(request, taken, gettext("Took back what made groups lively."))
+    return True
 
 
 def _save_persona(request: HttpRequest, site: AdminSite) -> bool:

@@ -46,6 +46,11 @@ class ModelTry:
     may_keep: bool = False
     """Whether it can be kept although it did not work."""
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether something did not work as it should."""
+        return any(line.level != "ok" for line in self.lines)
+
 
 def try_model(request: HttpRequest, site: AdminSite) -> ModelTry:
     """Test a new endpoint, or the stored one that ``row`` of the form names. Raises

@@ -20,7 +20,7 @@ from agent.domain.playground import is_playground
 from agent.domain.states import MessageState
 from agent.models import EndpointStatus, Message, Persona
 from agent.record.endpoints import load_endpoint_table
-from frostproject.cockpit.start_clients import recognise_client
+from onebot.admin.names import account_words, client_words
 from onebot.models import Bot
 from tools.text.error_words import ErrorWords
 
@@ -118,7 +118,8 @@ def client_step(bots: list[Bot], *, is_refused: bool = False) -> SetupStep:
     shown = [
         {
             "bot": bot,
-            "client": recognise_client(bot.implementation),
+            "words": account_words(bot),
+            "client": client_words(bot),
             "is_offline": bot.online and bot.account_online is False,
         }
         for bot in bots
@@ -149,17 +150,23 @@ def owners_step(bots: list[Bot]) -> SetupStep:
 
 
 def try_step(bots: list[Bot]) -> SetupStep:
-    """Whether a message of a client was answered, and if the last one failed, why."""
-    facts: dict[str, Any] = {"account": next((bot.self_id for bot in bots if bot.online), "")}
-    answered, failed = (_newest(state) for state in (MessageState.ANSWERED, MessageState.FAILED))
-    facts |= {"answered": answered, "failed": failed, "now": timezone.now()}
+    """Whether a message of a client was answered, and if the last one failed, why. Without a
+    client, an answer in a playground counts."""
+    account = next((account_words(bot) for bot in bots if bot.online), "")
+    facts: dict[str, Any] = {"account": account, "now": timezone.now()}
+    answered, played = _newest(MessageState.ANSWERED)
+    failed, _played = _newest(MessageState.FAILED)
+    facts |= {"answered": answered, "failed": failed, "played": None if answered else played}
     if failed and (answered is None or failed.pk > answered.pk):
         return SetupStep("try", _("Try it"), StepState.WRONG, facts, explain_error(failed.detail))
-    return SetupStep("try", _("Try it"), StepState.DONE if answered else StepState.TODO, facts)
+    state = StepState.DONE if answered or played else StepState.TODO
+    return SetupStep("try", _("Try it"), state, facts)
 
 
-def _newest(state: MessageState) -> Message | None:
-    """The newest message in ``state`` among the last few, without playgrounds."""
+def _newest(state: MessageState) -> tuple[Message | None, Message | None]:
+    """The newest messages in ``state`` among the last few: of a client, and of a playground."""
     rows = Message.objects.filter(state=state).select_related("session").defer("segments", "raw")
-    newest = rows.order_by("-pk")[:MOST_MESSAGES]
-    return next((row for row in newest if not is_playground(row.session.account)), None)
+    found: dict[bool, Message] = {}
+    for row in rows.order_by("-pk")[:MOST_MESSAGES]:
+        found.setdefault(is_playground(row.session.account), row)
+    return found.get(False), found.get(True)

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import F, Q, Sum
@@ -13,35 +12,37 @@ from django.utils.translation import ngettext
 
 from agent.admin.endpoint_state import is_left_over
 from agent.admin.error_words import explain_error
-from agent.admin.subjects import name_subjects
 from agent.domain.budgets import SpendKind
 from agent.models import EndpointStatus, ModelEndpoint, ServerProcess
-from agent.record.budgets import load_budgets, most_spent
-from agent.record.spendings import SumRange, current_day, load_spent
+from agent.record.clock_skew import find_clock_skew
+from agent.record.spendings import SumRange, load_spent
 from agent.runtime import serving
-from frostproject.cockpit.alerts import BAD, Alert, Viewer, link
+from frostproject.cockpit.alerts import BAD, NEARLY, NOTABLE, Alert, Viewer, link
+from frostproject.cockpit.budget_alerts import budget_alerts
 from frostproject.cockpit.chat_alerts import moment
 from frostproject.models import FailedSignIns
 from tools.admin.declaration_review import LOOK_NEEDED
+from tools.local_time import current_day
 from tools.mcp.models import McpServerStatus
 from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
+from tools.text.retold import retell
 from tools.text.visible import escape_invisible_chars
 
 #: Rows of each kind that are told of by themselves.
 SHOWN = 10
 #: Failed sign-ins of a day that are more than somebody's slip.
 MANY_FAILURES = 5
-#: Percent of a budget from which on it is told of.
-NEARLY = 80
 #: Bytes below which messages may soon not be recorded any more.
 LEAST_FREE = 200 * 2**20
 
 
 def system_alerts(viewer: Viewer) -> Iterator[Alert]:
     yield from _outage(viewer)
+    yield from _clock(viewer)
     yield from _models(viewer)
-    yield from _budgets(viewer)
+    yield from _day_tokens(viewer)
+    yield from budget_alerts(viewer)
     yield from _mcp(viewer)
     yield from _plugins(viewer)
     yield from _tools(viewer)
@@ -58,6 +59,17 @@ def _outage(viewer: Viewer) -> Iterator[Alert]:
         words = {"since": moment(outage.since), "reason": _(outage.reason)}
         advice = _("Messages wait until it can be written again. See to disk and database.")
         yield Alert("outage", text % words, advice, level=BAD)
+
+
+def _clock(viewer: Viewer) -> Iterator[Alert]:
+    if viewer.may_see_all("agent.view_message") and (skew := find_clock_skew()):
+        text = _(
+            "Messages are %(minutes)d minutes old when they come, and are not answered: the clock "
+            "of this machine seems to be ahead."
+        )
+        minutes = int(skew.total_seconds() // 60)
+        url = link("agent_message_changelist", query="reason__exact=too_old")
+        yield Alert("clock", text % {"minutes": minutes}, _("Set the clock by NTP."), url, BAD)
 
 
 def _models(viewer: Viewer) -> Iterator[Alert]:
@@ -89,7 +101,7 @@ def _models(viewer: Viewer) -> Iterator[Alert]:
         yield Alert("model", text % words, _clean(told.advice), url, BAD)
 
 
-def _budgets(viewer: Viewer) -> Iterator[Alert]:
+def _day_tokens(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may_see_all("agent.view_budget"):
         return
     most = settings.TOKENS_PER_DAY
@@ -97,27 +109,13 @@ def _budgets(viewer: Viewer) -> Iterator[Alert]:
     if most and spent * 100 >= most * NEARLY:
         percent = spent * 100 // most
         text = _("%(percent)d %% of the tokens of the day (TOKENS_PER_DAY) are used.")
-        advice = _("When they are used up, only owners are answered until midnight.")
-        yield Alert("tokens", text % {"percent": percent}, advice, level=_budget_level(percent))
-    for terms in load_budgets()[:SHOWN]:
-        subject, amount = most_spent(terms)
-        percent = terms.used_percent(amount)
-        if percent < NEARLY:
-            continue
-        whom = name_subjects(terms.kind, [subject]).get(subject, "") if subject else ""
-        text = (
-            _("The budget “%(name)s” of %(whom)s is used to %(percent)d %%.")
-            if whom
-            else _("The budget “%(name)s” is used to %(percent)d %%.")
+        advice = _(
+            "When they are used up, only owners are answered until midnight. More are allowed in "
+            ".env; a budget stops single chats or people earlier."
         )
-        words: dict[str, Any] = {"name": _clean(terms.name), "whom": whom, "percent": percent}
-        url = link("agent_budget_change", terms.pk)
-        advice = _("Raise it, or wait until its day or month is over.")
-        yield Alert("budget", text % words, advice, url, _budget_level(percent))
-
-
-def _budget_level(percent: int) -> str:
-    return BAD if percent >= 100 else "notable"
+        level = BAD if percent >= 100 else NOTABLE
+        url = link("agent_budget_changelist")  # who or what spends it
+        yield Alert("tokens", text % {"percent": percent}, advice, url, level)
 
 
 def _mcp(viewer: Viewer) -> Iterator[Alert]:
@@ -156,7 +154,10 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
         Q(pk__in=broken.values("plugin")) | ~Q(fault=""), enabled=True
     ).order_by("pk")
     for plugin in faulty[:SHOWN]:
-        words = {"name": _clean(plugin.plugin_id or plugin.folder), "fault": _clean(plugin.fault)}
+        words = {
+            "name": _clean(plugin.plugin_id or plugin.folder),
+            "fault": _clean(retell(plugin.fault)),
+        }
         text = (
             _("The plugin “%(name)s” cannot run: %(fault)s")
             if plugin.fault

@@ -12,11 +12,13 @@ from django.utils.translation import gettext_lazy as _
 @dataclass(frozen=True, slots=True)
 class TableWords:
     """``what`` its rows are; where they come from (``begin``), for who sees none yet; what the
-    table is called where its own name would be taken for another's (``name``)."""
+    table is called where its own name would be taken for another's (``name``), and how one is added
+    (``add``)."""
 
     what: str | Promise = ""
     begin: str | Promise = ""
     name: str | Promise = ""
+    add: str | Promise = ""
 
 
 _NONE = TableWords()
@@ -91,7 +93,7 @@ TABLES: dict[str, TableWords] = {
         _("Without any, the default persona answers everywhere."),
     ),
     "agent.Budget": TableWords(
-        _("How much may be spent, and what happens when it is used up."),
+        _("How much may be spent, and what happens when too little is left."),
         _("Without any, only the limits of the environment count."),
     ),
     "agent.SpendSum": TableWords(
@@ -121,12 +123,16 @@ TABLES: dict[str, TableWords] = {
         _("How the bot behaves in which chats: when it answers, when it is quiet, how it writes."),
         _("Without any, the settings of the environment count everywhere."),
     ),
+    "agent.Installation": TableWords(_("What counts for the whole installation.")),
     "auth.User": TableWords(
         _("Who may sign in to this admin. People of chats are under “People”."),
         name=_("Admin accounts"),
+        add=_("Add an admin account"),
     ),
     "auth.Group": TableWords(
-        _("Sets of rights: whoever is in a group has them."), name=_("Groups of rights")
+        _("Sets of rights: whoever is in a group has them."),
+        name=_("Groups of rights"),
+        add=_("Add a group of rights"),
     ),
     "tools.ToolConfigChange": TableWords(
         _("Who changed which setting, and what it was before."),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 
@@ -15,6 +15,12 @@ DJANGO_TEXTS = (
     gettext_noop("Error:"),
     gettext_noop("Forgotten your login credentials?"),
     gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),
+)
+#: Tables of other packages, which have no Chinese.
+TABLES = (
+    gettext_noop("WebAuthn attestation"),
+    gettext_noop("WebAuthn credential"),
+    gettext_noop("WebAuthn user handle"),
 )
 #: What the rights that Django makes for every table are called.
 RIGHTS = {
@@ -25,10 +31,25 @@ RIGHTS = {
 }
 
 
+#: The groups that every installation begins with.
+GROUPS = {
+    "operator": pgettext_lazy("group of rights", "operator"),
+    "viewer": pgettext_lazy("group of rights", "viewer"),
+    "chat_owner": pgettext_lazy("group of rights", "owner of chats"),
+}
+
+
+def group_words(group: Group) -> str:
+    """What a group is called in the reader's language."""
+    return str(GROUPS.get(group.name, group.name))
+
+
 def permission_words(permission: Permission) -> str:
     """A right in the reader's language: what it is about, and what it allows."""
     model = permission.content_type.model_class()
-    about = capfirst(model._meta.verbose_name) if model else permission.content_type.model
+    about = (
+        capfirst(gettext(str(model._meta.verbose_name))) if model else permission.content_type.model
+    )
     action, _underscore, name = permission.codename.partition("_")
     if action in RIGHTS and name == permission.content_type.model:
         return f"{about}: {RIGHTS[action]}"
@@ -37,8 +58,9 @@ def permission_words(permission: Permission) -> str:
 
 if TYPE_CHECKING:
     _Field = forms.ModelMultipleChoiceField[Permission]
+    _GroupsField = forms.ModelMultipleChoiceField[Group]
 else:
-    _Field = forms.ModelMultipleChoiceField
+    _Field = _GroupsField = forms.ModelMultipleChoiceField
 
 
 class PermissionsField(_Field):
@@ -46,6 +68,13 @@ class PermissionsField(_Field):
 
     def label_from_instance(self, obj: Any) -> str:
         return permission_words(obj)
+
+
+class GroupsField(_GroupsField):
+    """Groups to choose from, in the reader's language."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return group_words(obj)
 
 
 def change_words(entry: LogEntry) -> str:

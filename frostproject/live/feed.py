@@ -18,7 +18,7 @@ from channels.db import database_sync_to_async
 from django.db import DatabaseError, InterfaceError
 
 from agent.record.commit import GroupCommit
-from frostproject.live.topics import Topic, digest_topic, may_follow, parse_topic
+from frostproject.live.topics import Topic, digest_topic, parse_topic, reach_topic
 from frostproject.live.viewer import find_viewer, origin_problem
 from frostproject.live.watchers import Watchers
 from tools.log_limit import LogLimit
@@ -129,13 +129,16 @@ class LiveSocket:
             await self._close(SIGNED_OUT)
             return
         self._follow(allowed)
-        await self._say(watching=[str(topic) for topic in wanted if topic in allowed])
+        names = set(map(str, allowed))
+        await self._say(watching=[name for name in map(str, wanted) if name in names])
 
     def _allowed(self, wanted: list[Topic]) -> set[Topic] | None:
         """Those of ``wanted`` that may be followed now; None for who is not signed in any
         more."""
         user = find_viewer(self._scope)
-        return {topic for topic in wanted if may_follow(user, topic)} if user else None
+        if not user:
+            return None
+        return {found for topic in wanted if (found := reach_topic(user, topic))}
 
     async def _tell(self) -> None:
         while True:

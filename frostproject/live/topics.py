@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Q
+from django.utils import timezone
 
-from agent.access import find_access
+from agent.access import EVERYTHING, ChatAccess, find_access
 from agent.models import (
     UNSETTLED,
     Approval,
+    BudgetStop,
     ChatSession,
     EndpointStatus,
     Message,
@@ -25,16 +27,20 @@ from onebot.models import Bot
 NEWEST_WATCHED = 60
 #: Messages that wait or are worked on: beyond it, more make no difference.
 MOST_UNSETTLED = 100
+#: Of an overview of own chats: those where something was said last.
+NEWEST_CHATS = 200
 
 _TOPIC = re.compile(r"(session|run):([1-9][0-9]{0,17})|(overview)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """``session:<pk>``, ``run:<pk>`` or ``overview``; equal ones share a watcher."""
+    """``session:<pk>``, ``run:<pk>`` or ``overview``, of the chats in ``access``; equal ones share
+    a watcher."""
 
     kind: str
     pk: int = 0
+    access: ChatAccess = EVERYTHING
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.pk}" if self.pk else self.kind
@@ -53,35 +59,40 @@ def parse_topic(text: object) -> Topic | None:
     return Topic("overview") if found[3] else Topic(found[1], int(found[2]))
 
 
-def may_follow(user: Any, topic: Topic) -> bool:
-    """Whether ``user``, whom the admin lets in, may see what ``topic`` is about. Up to two
-    queries."""
-    if topic.kind == "overview":
-        return True
+def reach_topic(user: Any, topic: Topic) -> Topic | None:
+    """``topic`` as far as ``user``, whom the admin lets in, may see what it is about; None where
+    that is nothing. Up to two queries."""
     access = find_access(user)
-    if topic.kind == "session":
-        return bool(user.has_perm("agent.view_chatsession")) and (
-            ChatSession.objects.filter(access.condition(), pk=topic.pk).exists()
-        )
-    return bool(user.has_perm("agent.view_run")) and (
-        Run.objects.filter(access.run_condition(), pk=topic.pk).exists()
-    )
+    if topic.kind == "run":
+        rows = Run.objects.filter(access.run_condition(), pk=topic.pk)
+        return topic if user.has_perm("agent.view_run") and rows.exists() else None
+    if not user.has_perm("agent.view_chatsession"):
+        return None
+    if topic.kind == "overview":
+        return replace(topic, access=access)
+    chats = ChatSession.objects.filter(access.condition(), pk=topic.pk)
+    return topic if chats.exists() else None
 
 
 def digest_topic(topic: Topic) -> object:
     """A value that differs whenever what pages show of ``topic`` does. A few short queries by
     index; blocks."""
+    if not topic.access.is_everything:
+        return _digest_own(topic.access)
     return _DIGESTS[topic.kind](topic.pk)
 
 
 def _digest_session(pk: int) -> object:
+    ends = ("paused_until", "taken_over_until")
     chat = ChatSession.objects.filter(pk=pk).values_list(
-        "title", "pause_reason", "paused_until", "taken_over_by", "context_after"
+        *ends, "title", "pause_reason", "taken_over_by", "context_after"
     )
+    row, now = chat.first(), timezone.now()
+    is_over = tuple(end is not None and end <= now for end in row[: len(ends)]) if row else ()
     columns = ("pk", "state", "run_id", "recalled_at", "settled_at")
     newest = Message.objects.filter(session=pk).order_by("-pk").values_list(*columns)
     acts = OperatorAct.objects.filter(session=pk).order_by("-pk").values_list("pk", flat=True)
-    return chat.first(), tuple(newest[:NEWEST_WATCHED]), acts.first()
+    return row, is_over, tuple(newest[:NEWEST_WATCHED]), acts.first()
 
 
 def _digest_run(pk: int) -> object:
@@ -94,15 +105,37 @@ def _digest_run(pk: int) -> object:
 
 
 def _digest_overview(_pk: int) -> object:
-    bots = Bot.objects.order_by("pk").values_list("pk", "online", "account_online")
+    columns = ("pk", "online", "account_online", "nickname", "client_name")
+    bots = Bot.objects.order_by("pk").values_list(*columns)
     endpoints = EndpointStatus.objects.order_by("pk").values_list("pk", "error_at", "rests_until")
     approvals = Approval.objects.order_by("-pk").values_list("pk", "state")
     newest = [
         Message.objects.filter(state=state).order_by("-pk").values_list("pk", flat=True).first()
         for state in (Message.State.ANSWERED, Message.State.FAILED, Message.State.UNKNOWN)
     ]
+    stops = BudgetStop.objects.order_by("-at").values_list("pk", "at")
     waiting = Message.objects.filter(UNSETTLED)[:MOST_UNSETTLED].count()
-    return *(tuple(rows[:500]) for rows in (bots, endpoints, approvals[:20])), *newest, waiting
+    return (
+        *(tuple(rows[:500]) for rows in (bots, endpoints, approvals[:20], stops[:1])),
+        *newest,
+        waiting,
+    )
+
+
+def _digest_own(access: ChatAccess) -> object:
+    """What an overview of these chats alone shows."""
+    accounts = access.accounts | {account for account, _key in access.chats}
+    bots = Bot.objects.filter(self_id__in=accounts).order_by("pk")
+    chats = access.sessions().order_by("-last_message_at", "-pk")
+    of_chats = ("pk", "last_message_at", "pause_reason", "paused_until", "taken_over_by")
+    approvals = Approval.objects.filter(access.condition("session__")).order_by("-pk")
+    waiting = Message.objects.filter(UNSETTLED, access.condition("session__"))
+    return (
+        tuple(bots.values_list("pk", "online", "account_online")[:500]),
+        tuple(chats.values_list(*of_chats)[:NEWEST_CHATS]),
+        tuple(approvals.values_list("pk", "state")[:20]),
+        waiting[:MOST_UNSETTLED].count(),
+    )
 
 
 _DIGESTS: dict[str, Callable[[int], object]] = {

@@ -8,12 +8,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.base import SessionBase
-from django.contrib.sessions.backends.db import SessionStore
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponse
 from django_otp.middleware import OTPMiddleware
 
+from frostproject.signin.session_store import SessionStore
 from onebot.connections.handshake import Handshake
 
 

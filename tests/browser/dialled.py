@@ -31,6 +31,9 @@ class Dialled:
     def say_group(self, group: int, user: int, message: Message, **fields: Any) -> Frame:
         return self._done(self.bot.say_group(group, user, message, **fields))
 
+    def tell(self, post_type: str, **fields: Any) -> Frame:
+        return self._done(self.bot.tell(post_type, **fields))
+
     def next_action(self) -> Frame:
         """The next action that asks for more than information."""
         return self._done(self.bot.next_action())
@@ -39,17 +42,23 @@ class Dialled:
         """The words of the next message that the server sends."""
         return spoken(self.next_action())
 
+    def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What ``work`` returns, on the thread of the client."""
+        return self._done(work)
+
     def _done(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
 
 @contextmanager
-def dial(server: LiveServer, account: int | None = None, token: str = TOKEN) -> Iterator[Dialled]:
+def dial(
+    server: LiveServer, account: int | None = None, token: str = TOKEN, nickname: str = "bot"
+) -> Iterator[Dialled]:
     """Connect as ``account``, or as one that no other test uses."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="onebot-client", daemon=True)
     thread.start()
-    bot = FakeOneBot(server.ws_url, account or fresh_id(), token=token)
+    bot = FakeOneBot(server.ws_url, account or fresh_id(), token=token, nickname=nickname)
     one = Dialled(bot, loop)
     try:
         one._done(bot.__aenter__())

@@ -29,8 +29,11 @@ def set_up_model(page: Page, address: str) -> None:
 
 def read_client_settings(page: Page) -> tuple[str, str]:
     """The address and the token that the page says to enter, as a copy button hands them out."""
+    before = page.locator("#client-setup").element_handle()
     page.click("#client-napcat")
+    page.wait_for_function("form => !form.isConnected", arg=before)
     page.click("#client-setup button[name=shown][value='1']")
+    expect(page.locator("#hide-token")).to_be_visible()
     page.click("#client-setup dl button[data-copy]")
     entered = page.locator("#client-setup dl.enter code").all_inner_texts()
     address = next(one for one in entered if one.startswith("ws://"))

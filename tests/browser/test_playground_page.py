@@ -63,6 +63,52 @@ def test_bot_answers_in_a_group_when_it_is_mentioned(page, model):
     assert "在吗" in model.requests[-1].last_text
 
 
+def mentioned(page: Page) -> None:
+    """The bot has seen that it was mentioned, and answers."""
+    expect(page.locator("#play-run .play-sent")).to_be_visible()
+    expect(page.locator(".play-by-bot")).to_contain_text("我在")
+
+
+@pytest.mark.parametrize("words", ["@{} 北京天气", "在吗 @{}", "@{}"])
+def test_typed_name_of_the_bot_is_a_mention(page, model, words):
+    model.script(["我在"])
+    page.click("[data-chat='group:2001']")
+    bot = page.locator("#playground").get_attribute("data-bot-name")
+    page.fill("#play-text", words.format(bot))
+    page.click("#play-send")
+    mentioned(page)
+
+
+def test_typed_sign_opens_the_people_for_the_keyboard(page, model):
+    model.script(["我在"])
+    page.click("[data-chat='group:2001']")
+    box, menu = page.locator("#play-text"), page.locator("#play-at")
+    box.press_sequentially("你好 @")
+    expect(menu.locator("[role=option]")).to_have_count(5)
+    box.press("Escape")
+    expect(menu).to_be_hidden()
+    box.press_sequentially(" @")
+    box.press("ArrowDown")
+    expect(menu.locator("[aria-selected=true]")).to_have_attribute("data-at", "1001")
+    chosen = menu.locator("[aria-selected=true]").get_attribute("id")
+    expect(box).to_have_attribute("aria-activedescendant", str(chosen))
+    box.press("ArrowUp")
+    box.press("Enter")
+    expect(menu).to_be_hidden()
+    expect(page.locator(".play-by-person")).to_have_count(0)
+    box.press("Enter")
+    mentioned(page)
+
+
+def test_sign_in_an_address_opens_nothing_and_mentions_nobody(page):
+    page.click("[data-chat='group:2001']")
+    bot = page.locator("#playground").get_attribute("data-bot-name")
+    page.locator("#play-text").press_sequentially(f"mail me@{bot}")
+    expect(page.locator("#play-at")).to_be_hidden()
+    page.press("#play-text", "Enter")
+    expect(page.locator("#play-run [data-play-reason=not_addressed]")).to_be_visible()
+
+
 # Each way has its own: what the model said of a picture is not asked again.
 @pytest.mark.parametrize(("way", "colour"), [("picker", RED), ("paste", BLUE)])
 def test_picture_reaches_the_model(page, model, way, colour):

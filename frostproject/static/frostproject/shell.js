@@ -1,5 +1,5 @@
-// What every page of the admin has: the menu and closed filters on phones, and the token that
-// htmx sends along.
+// What every page of the admin has: the menu and closed filters on phones, what became of an act,
+// and the token that htmx sends along.
 "use strict";
 {
     const button = document.getElementById("menu-button");
@@ -28,6 +28,22 @@
     const drawer = document.getElementById("filter-drawer");
     if (drawer && window.matchMedia("(max-width: 767px)").matches) {
         drawer.open = false; // the conditions in force stand above it, and the rows below
+    }
+
+    // What became of an act. Readers of screens hear what changes in a region, not what a page
+    // comes with: the button that comes later has all of it read.
+    const outcome = document.getElementById("outcome");
+    if (outcome && outcome.querySelector(".messagelist")) {
+        const dismiss = document.createElement("button");
+        dismiss.type = "button";
+        dismiss.className = "dismiss";
+        dismiss.textContent = "×";
+        dismiss.setAttribute("aria-label", outcome.dataset.dismiss);
+        dismiss.addEventListener("click", () => {
+            outcome.replaceChildren();
+            document.getElementById("content-start").focus({ preventScroll: true });
+        });
+        window.setTimeout(() => outcome.append(dismiss), 300);
     }
 
     // A text that scrolls by itself can be reached and scrolled by keyboard.

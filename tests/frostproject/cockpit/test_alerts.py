@@ -2,34 +2,39 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agent.domain.playground import playground_account
 from agent.models import (
     ActivitySum,
     Approval,
     Budget,
+    BudgetStop,
     ChatGrant,
     ChatSession,
     EndpointStatus,
     Manners,
+    Message,
     ModelEndpoint,
     ServerProcess,
     SpendSum,
 )
 from agent.record.activity import hour_of
-from agent.record.spendings import current_day
 from frostproject.cockpit.alerts import Alert, find_viewer
 from frostproject.cockpit.chat_alerts import chat_alerts
 from frostproject.cockpit.system_alerts import system_alerts
 from frostproject.models import FailedSignIns
 from onebot.models import Bot
-from tests.admin.record import call_of, chat, logged_in, page, run_for, said, step_of
+from tests.admin.record import answered, call_of, chat, logged_in, page, run_for, said, step_of
+from tools.local_time import current_day
 from tools.mcp.models import McpServer, McpServerStatus
+from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
 
 pytestmark = pytest.mark.django_db
@@ -54,12 +59,16 @@ def owner_of(session: ChatSession) -> User:
 def unknown_send(session: ChatSession) -> None:
     day, hour = hour_of(timezone.now())
     ActivitySum.objects.create(day=day, hour=hour, session=session, unknown=2)
+    for words in ("one", "two"):
+        answered(said(session), words, state="unknown")
 
 
 def approval(session: ChatSession) -> None:
     call = call_of(step_of(run_for(said(session))))
     times = {"created_at": timezone.now(), "expires_at": timezone.now() + timedelta(hours=1)}
-    Approval.objects.create(call=call, session=session, code="1", state="waiting", **times)
+    Approval.objects.create(
+        call=call, session=session, code=str(session.pk), state="waiting", **times
+    )
 
 
 def taken_over(session: ChatSession) -> None:
@@ -80,7 +89,12 @@ def account_offline(session: ChatSession) -> None:
     Bot.objects.create(self_id=session.account, online=True, account_online=False)
 
 
-IN_CHATS = (unknown_send, approval, taken_over, paused, disconnected, account_offline)
+def silence(session: ChatSession) -> None:
+    chats = {"account": session.account, "chats": session.key}
+    Manners.objects.create(name="hush", silenced=True, **chats)
+
+
+IN_CHATS = (unknown_send, approval, taken_over, paused, disconnected, account_offline, silence)
 KINDS = {"unknown_send": "unknown_sends", "approval": "approvals"}
 
 
@@ -112,7 +126,8 @@ def living() -> str:
 
 
 def dead_server() -> None:
-    server = McpServer.objects.create(name="maps", url="https://a.example/mcp")
+    of_http = {"transport": "streamable_http", "url": "https://a.example/mcp"}
+    server = McpServer.objects.create(name="maps", **of_http)
     McpServerStatus.objects.create(
         server=server, process_id=living(), state="waiting", error="refused", seen_at=timezone.now()
     )
@@ -142,7 +157,22 @@ def no_model() -> None:
     """Nothing is set."""
 
 
+def clock_ahead() -> None:
+    session = chat("799")
+    for seconds in (60, 30, 0):
+        came = timezone.now() - timedelta(seconds=seconds)
+        row = said(session, state="expired", reason="too_old")
+        happened = came - timedelta(minutes=6)
+        Message.objects.filter(pk=row.pk).update(created_at=came, happened_at=happened)
+
+
+def day_tokens() -> None:
+    SpendSum.objects.create(day=current_day(), kind="total", input_tokens=85)
+
+
 OF_ALL = {
+    "tokens": day_tokens,
+    "clock": clock_ahead,
     "model": failing_model,
     "mcp": dead_server,
     "plugin": broken_plugin,
@@ -154,12 +184,113 @@ OF_ALL = {
 
 
 @pytest.mark.parametrize("kind", OF_ALL)
-def test_trouble_of_the_whole_is_told_to_those_who_may_see_everything(kind: str):
+def test_trouble_of_the_whole_is_told_to_those_who_may_see_everything(kind: str, settings: Any):
     OF_ALL[kind]()
+    settings.TOKENS_PER_DAY = 100 if kind == "tokens" else 0
     (alert,) = [one for one in alerts(superuser()) if one.kind == kind]
     assert alert.text
     assert alert.url.startswith("/admin/")
-    assert alerts(owner_of(chat())) == []
+    told = [one.kind for one in alerts(owner_of(chat()))]
+    assert told == (["silence"] if kind == "silence" else [])  # which is that of his chat too
+
+
+def untold(session: ChatSession) -> None:
+    approval(session)
+    Approval.objects.update(state="approved", decided_at=timezone.now())
+    call = Approval.objects.get().call
+    told: dict[str, Any] = {
+        "reason": "later_result",
+        "detail": "the budget “b” is used up",
+        "tool_call": call,
+    }
+    said(session, state="silent", **told)
+
+
+def new_tool() -> None:
+    ToolConfig.objects.create(name="new", fingerprint="f")
+
+
+#: What the page has that an alert leads to: the act that it asks for.
+ACTS = {
+    "unknown_sends": "/act/resend/",
+    "approvals": 'value="approve"',
+    "taken_over": "/act/hand-back/",
+    "paused": "/act/lift/",
+    "disconnected": "/delete/",
+    "account_offline": 'name="_continue"',  # in the client; here is all that is known of it
+    "clock": "result_list",  # set outside; here are the messages that were too old
+    "model": "/test/",
+    "mcp": "reconnect-server",
+    "plugin": "/reload/",
+    "budget": 'name="_save"',
+    "tokens": "/budget/add/",  # the limit itself is set outside
+    "untold": 'name="text"',
+    "sign_ins": "begin_app",
+    "silence": 'name="_save"',
+    "no-model": 'name="_save"',
+    "new_tools": 'value="look"',
+}
+#: Without a link: the disk is the machine's, and of an outage every page tells in a banner; nothing
+#: in the admin helps against either.
+OUTSIDE = {"disk", "outage"}
+CAUSES = [*IN_CHATS, *OF_ALL.values(), new_tool, untold]
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.__name__)
+def test_alert_leads_to_a_page_with_the_button_of_its_act(
+    cause: Any, browser: Client, settings: Any
+):
+    settings.TOKENS_PER_DAY = 100 if cause is day_tokens else 0
+    cause(chat()) if cause in (*IN_CHATS, untold) else cause()
+    viewer = User.objects.get(username="user-")
+    found = alerts(viewer)
+    kind = KINDS.get(cause.__name__, cause.__name__)
+    (alert,) = [one for one in found if one.kind in (kind, *_kinds_of(cause))]
+    address, _hash, place = alert.url.partition("#")
+    text = page(browser, address)
+    act = 'name="speak"' if cause is silenced else ACTS[alert.kind]
+    assert act in text.partition('id="content"')[2]
+    assert not place or f'id="{place}"' in text
+
+
+def _kinds_of(cause: Any) -> list[str]:
+    of_all = {**OF_ALL, "new_tools": new_tool}
+    return [kind for kind, one in of_all.items() if one is cause]
+
+
+def test_only_what_was_not_sent_again_is_told_of():
+    session = chat()
+    unknown_send(session)
+    first, second = Message.objects.filter(state="unknown").order_by("pk")
+    answered(said(session), resent_from=second)
+    (alert,) = [one for one in alerts(superuser()) if one.kind == "unknown_sends"]
+    assert alert.url.endswith(f"#m{first.pk}")
+    assert alert.others[1] == ""
+    answered(said(session), resent_from=first)
+    assert "unknown_sends" not in [one.kind for one in alerts(User.objects.get(username="root"))]
+
+
+def test_several_calls_that_wait_have_a_list_and_the_most_urgent_one():
+    for peer in ("1", "2"):
+        approval(chat(peer))
+    late, urgent = Approval.objects.order_by("pk")
+    Approval.objects.filter(pk=urgent.pk).update(expires_at=late.expires_at - timedelta(minutes=9))
+    (alert,) = [one for one in alerts(superuser()) if one.kind == "approvals"]
+    assert alert.others[1] == f"/admin/agent/approval/{urgent.pk}/change/"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [("unknown", "all the same"), ("failed", "Send again")]
+)
+def test_message_that_was_not_sent_has_the_button_on_its_page(
+    state: str, words: str, browser: Client
+):
+    message = answered(said(chat()), state=state)
+    place = f"/admin/agent/message/{message.pk}/change/"
+    assert words in page(browser, place)
+    assert "/act/resend/" not in page(logged_in("viewer"), place)
+    answered(said(message.session), resent_from=message)
+    assert "/act/resend/" not in page(browser, place)
 
 
 def test_trouble_that_is_over_is_not_told_of():
@@ -174,9 +305,12 @@ def test_trouble_that_is_over_is_not_told_of():
     assert alerts(superuser()) == []
 
 
-def test_a_little_disk_space_is_told_of(monkeypatch: pytest.MonkeyPatch):
+def test_trouble_that_nothing_here_helps_against_has_no_link(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("frostproject.cockpit.system_alerts.LEAST_FREE", 2**62)
-    assert "disk" in [one.kind for one in alerts(superuser())]
+    outage = SimpleNamespace(since=timezone.now(), reason="disk full")
+    served = SimpleNamespace(get_serving=lambda: SimpleNamespace(outage=lambda: outage))
+    monkeypatch.setattr("frostproject.cockpit.system_alerts.serving", served)
+    assert {one.kind for one in alerts(superuser()) if not one.url} == OUTSIDE
 
 
 def test_a_playground_that_is_closed_is_no_lost_account():
@@ -209,3 +343,59 @@ def test_nothing_to_say_is_one_calm_line(browser: Client):
 def test_the_state_is_shown_to_those_who_are_signed_in_alone():
     assert Client().get("/admin/overview/state/").status_code == 302
     assert logged_in().post("/admin/overview/state/").status_code == 405
+
+
+def stopped_budget(session: ChatSession, limit: int = 1_000) -> None:
+    subject = f"onebot:{session.account}:{session.key}"
+    row = Budget.objects.create(name="each", kind="chat", limit=limit, unit="tokens")
+    SpendSum.objects.create(day=current_day(), kind="chat", subject=subject, input_tokens=700)
+    now = timezone.now()
+    facts = {"period_start": current_day(), "needed": 400, "at": now}
+    BudgetStop.objects.create(budget=row, subject=subject, **facts)
+
+
+def test_who_runs_a_chat_is_told_of_a_budget_that_stops_it_and_of_no_other():
+    here, elsewhere = chat("700", title="Garden"), chat("800", title="Cellar")
+    stopped_budget(here)
+    told = (
+        "The budget “each” of Garden is stopped: 300 tokens left, and a call may take 400 tokens."
+    )
+    with translation.override("en"):
+        for user in (superuser(), owner_of(here)):
+            (alert,) = [one for one in alerts(user) if one.kind == "budget"]
+            assert (alert.text, alert.level) == (told, "bad")
+        assert alert.url == f"/admin/agent/chatsession/{here.pk}/change/"
+    ChatGrant.objects.update(account=elsewhere.account, chat=elsewhere.key)
+    assert alerts(User.objects.get(username="user-chat_owner")) == []
+
+
+def test_a_budget_that_was_raised_stops_nobody():
+    stopped_budget(chat("700"), limit=1_100)
+    assert "budget" not in [one.kind for one in alerts(superuser())]
+
+
+def test_the_budget_on_everything_stands_in_the_rows_of_what_was_spent(browser: Client):
+    spent_budget()
+    BudgetStop.objects.create(
+        budget=Budget.objects.get(name="all"),
+        period_start=current_day(),
+        needed=16,
+        at=timezone.now(),
+    )
+    text = page(browser, "/admin/")
+    assert "85 % of 100 tokens a day" in text
+    assert "15 tokens left, and a call may take 16 tokens" in text
+
+
+def test_an_approved_call_of_which_the_chat_did_not_hear_is_told_of():
+    here = chat("700", title="Garden")
+    approval(here)
+    Approval.objects.update(state="approved", decided_at=timezone.now())
+    call = Approval.objects.get().call
+    news = said(here, state="silent", reason="later_result", tool_call=call)
+    assert "untold" not in [one.kind for one in alerts(superuser())]
+    for state, detail in (("silent", "the budget “b” is used up"), ("failed", "retcode 100")):
+        Message.objects.filter(pk=news.pk).update(state=state, detail=detail)
+        (alert,) = [one for one in alerts(owner_of(here)) if one.kind == "untold"]
+        assert "Garden" in alert.text
+        User.objects.filter(username="user-chat_owner").delete()

@@ -10,7 +10,6 @@ from agent.domain.budgets import SpendKind
 from agent.domain.playground import playground_account
 from agent.models import ActivitySum, Budget, ChatGrant, ChatSession, Message, SpendSum, ToolUse
 from agent.models.activity import WHOLE_DAY
-from agent.record.spendings import current_day
 from frostproject.cockpit.alerts import find_viewer
 from frostproject.cockpit.charts import list_charts
 from frostproject.cockpit.figures import (
@@ -23,6 +22,7 @@ from frostproject.cockpit.figures import (
     seconds_words,
 )
 from tests.admin.record import chat, logged_in, page, said
+from tools.local_time import current_day
 
 
 def counted(session: ChatSession, received: int, *, days_ago: int = 0, **counts: int) -> None:
@@ -132,7 +132,7 @@ def test_budgets_are_shown_beside_those_whom_they_bound():
     Budget.objects.create(name="t", kind="chat", subject="another", limit=4, unit="tokens")
     viewer = find_viewer(User.objects.create_superuser("root"))
     (found,) = load_spenders(viewer, SpendKind.CHAT)
-    assert (found.name, found.today.cost_words) == ("Garden", "2.00 CNY")
+    assert (found.name, found.today.cost_words) == ("Garden", "¥2.00")
     assert found.url == f"/admin/agent/chatsession/{session.pk}/change/"
     assert [(use.terms.name, use.percent) for use in found.budgets] == [("b", 50)]
 

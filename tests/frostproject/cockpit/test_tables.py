@@ -5,9 +5,10 @@ import re
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Group
 
 from frostproject.cockpit.tables import TABLES
-from tests.admin.record import chat, logged_in, page, said
+from tests.admin.record import CHINESE, chat, logged_in, page, said
 
 #: A page over a folder, with words of its own.
 OWN_PAGE = {"agent.MediaFile"}
@@ -54,3 +55,22 @@ def test_fields_of_rows_on_a_page_are_named_for_those_who_do_not_see_the_column(
     )
     assert fields
     assert all('aria-label="Account"' in field for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("where", "english", "chinese"),
+    [
+        ("auth/user/", "Add an admin account", "添加后台账户"),
+        ("auth/user/add/", "<h1>Add an admin account</h1>", "<h1>添加后台账户</h1>"),
+        ("auth/group/", "Add a group of rights", "添加权限组"),
+        ("auth/group/", "With the ticked rows:", "对勾选的行："),
+        ("agent/message/{}/change/", "Whether the bot still sees it", "还能不能看到这一条"),
+    ],
+)
+def test_pages_of_lists_use_words_of_people(db: None, where: str, english: str, chinese: str):
+    Group.objects.get_or_create(name="operator")  # another test may have emptied the table
+    browser, address = logged_in(), f"/admin/{where.format(said(chat()).pk)}"
+    assert english in page(browser, address)
+    told = browser.get(address, headers=CHINESE).content.decode()
+    assert chinese in told
+    assert "跳转" not in told.partition('id="content"')[2]

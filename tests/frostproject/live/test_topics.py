@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from agent.models import ChatGrant, Message, OperatorAct, Run
-from frostproject.live.topics import Topic, digest_topic, may_follow, parse_topic
-from tests.admin.record import call_of, chat, logged_in, run_for, said, step_of
+from frostproject.live.topics import Topic, digest_topic, parse_topic, reach_topic
+from tests.admin.record import answered, call_of, chat, logged_in, run_for, said, step_of
 
 
 def viewer(client):
@@ -58,17 +58,37 @@ def test_who_has_single_chats_follows_those_alone(db):
     assert own.session is not None
     user = viewer(logged_in("chat_owner"))
     ChatGrant.objects.create(user=user, account=own.session.account, chat=own.session.key)
-    assert may_follow(user, Topic("session", own.session.pk))
-    assert may_follow(user, Topic("run", own.pk))
-    assert not may_follow(user, Topic("session", other.session_id or 0))
-    assert not may_follow(user, Topic("run", other.pk))
+    assert reach_topic(user, Topic("session", own.session.pk))
+    assert reach_topic(user, Topic("run", own.pk))
+    assert not reach_topic(user, Topic("session", other.session_id or 0))
+    assert not reach_topic(user, Topic("run", other.pk))
+
+
+def test_the_overview_of_single_chats_changes_with_those_alone(db):
+    own, other = chat(), chat("701")
+    user = viewer(logged_in("chat_owner"))
+    ChatGrant.objects.create(user=user, account=own.account, chat=own.key)
+    topic = reach_topic(user, Topic("overview"))
+    assert topic is not None
+    before = digest_topic(topic)
+    said(other, state="waiting")
+    answered(said(other))
+    assert digest_topic(topic) == before
+    said(own, state="waiting")
+    assert digest_topic(topic) != before
+    assert digest_topic(Topic("overview")) != before
+
+
+def test_staff_without_rights_follow_no_overview(db):
+    user = User.objects.create_user("nobody", is_staff=True)
+    assert reach_topic(user, Topic("overview")) is None
 
 
 def test_a_run_without_a_chat_is_followed_by_those_who_see_every_chat(db):
     run = run_for(said(chat()))
     Run.objects.filter(pk=run.pk).update(session=None)
     everybody = viewer(logged_in())
-    assert may_follow(everybody, Topic("run", run.pk))
+    assert reach_topic(everybody, Topic("run", run.pk))
     user = viewer(logged_in("chat_owner"))
     ChatGrant.objects.create(user=user, account="10001")
-    assert not may_follow(user, Topic("run", run.pk))
+    assert not reach_topic(user, Topic("run", run.pk))
