@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from frostproject.cockpit.grants import ChatGrantInline, known_chats, may_give_rights, may_rule_over
-from frostproject.cockpit.words import PermissionsField
+from frostproject.cockpit.words import GroupsField, PermissionsField, group_words
 from frostproject.signin import factors, record
 from frostproject.signin.session_pages import list_sessions
 
@@ -28,6 +28,13 @@ else:
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
+
+
+_BOXES = {
+    "is_active": (_("May sign in"), _("Take it away instead of deleting the account.")),
+    "is_staff": (_("May open these pages"), _("Which of them, groups and permissions say.")),
+    "is_superuser": (_("May do everything"), _("Every permission, also those to come.")),
+}
 
 
 @admin.register(User)
@@ -50,6 +57,8 @@ class AccountAdmin(_UserAdmin):
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **options: Any) -> Any:
         if db_field.name == "user_permissions":
             options["form_class"] = PermissionsField
+        if db_field.name == "groups":
+            options["form_class"] = GroupsField
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -59,6 +68,13 @@ class AccountAdmin(_UserAdmin):
     def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
         """A new account gets its chats on its page, once it is there."""
         return super().get_inline_instances(request, obj) if obj else []
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """What the boxes let somebody do, in words."""
+        field: Any = super().formfield_for_dbfield(db_field, request, **options)
+        if words := _BOXES.get(db_field.name):
+            field.label, field.help_text = words
+        return field
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Nobody changes the account, or sets the password, of somebody who may do more."""
@@ -106,6 +122,12 @@ class AccountAdmin(_UserAdmin):
 @admin.register(Group)
 class RightsAdmin(GroupAdmin):
     """Groups give rights, so superusers alone change them."""
+
+    list_display = ("called",)
+
+    @admin.display(description=_("name"), ordering="name")
+    def called(self, group: Group) -> str:
+        return group_words(group)
 
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest | None = None, **options: Any

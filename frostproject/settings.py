@@ -162,7 +162,10 @@ MIDDLEWARE = [
     "django_otp.middleware.OTPMiddleware",
     "frostproject.signin.sessions.sign_in_sessions",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "frostproject.web.page_clock.clock_of_pages",
+    "frostproject.web.page_reader.reader_of_pages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "frostproject.web.direction_signs.direction_signs",
 ]
 
 TEMPLATES = [
@@ -229,7 +232,8 @@ LANGUAGE_CODE = env.choice("LANGUAGE_CODE", "zh-hans", ("zh-hans", "en"))
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["frostproject.formats"]
-TIME_ZONE = machine.local_time_zone()
+MACHINE_TIME_ZONE = machine.local_time_zone()
+TIME_ZONE = MACHINE_TIME_ZONE  # until a row names another: tools.local_time
 USE_TZ = True
 
 STATIC_URL = "static/"
@@ -240,6 +244,7 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
+SESSION_ENGINE = "frostproject.signin.session_store"
 # Counted from signing in: a working day, without a write to the database for each page view.
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_HTTPONLY = True
@@ -264,9 +269,18 @@ LOGGING = {
         },
         "json": {"()": "frostproject.web.logs.JsonFormatter"},
     },
+    "filters": {"refused": {"()": "frostproject.web.logs.RefusedRequests"}},
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT},
-        "page": {"class": "frostproject.web.recent_lines.RecentLines", "formatter": "text"},
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["refused"],
+        },
+        "page": {
+            "class": "frostproject.web.recent_lines.RecentLines",
+            "formatter": "text",
+            "filters": ["refused"],
+        },
     },
     "root": {"handlers": ["console", "page"], "level": "INFO"},
     "loggers": {

@@ -15,6 +15,7 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -96,8 +97,17 @@ def is_owned_by_others(folder: Path) -> bool:
     return os.name == "posix" and found is not None and found.st_uid != os.geteuid()
 
 
-def list_exposures(folder: Path, dotenv: Path) -> Iterator[tuple[str, str]]:
-    """What others can get at, each with what to do about it."""
+class Exposure(NamedTuple):
+    """What others can get at, and what to do about it. ``holds_database``: they can read all that
+    was said."""
+
+    text: str
+    advice: str
+    holds_database: bool = False
+
+
+def list_exposures(folder: Path, dotenv: Path) -> Iterator[Exposure]:
+    """What others can get at."""
     if is_owned_by_others(folder):
         text = (
             _(
@@ -106,11 +116,24 @@ def list_exposures(folder: Path, dotenv: Path) -> Iterator[tuple[str, str]]:
             )
             % folder
         )
-        yield text, f"sudo chown -R {os.geteuid()} {shlex.quote(str(folder))}"
+        yield Exposure(text, f"sudo chown -R {os.geteuid()} {shlex.quote(str(folder))}")
     if paths := find_exposed_paths(folder):
-        yield _can_read(*paths), _advice(folder, paths)
+        is_read = any(is_readable_by_others(one) for one in _database_files())
+        yield Exposure(_can_read(*paths), _advice(folder, paths), is_read)
     if is_open_to_others(dotenv):
-        yield _can_read(dotenv), f"chmod go= {shlex.quote(str(dotenv))}"
+        yield Exposure(_can_read(dotenv), f"chmod go= {shlex.quote(str(dotenv))}")
+
+
+def is_readable_by_others(path: Path) -> bool:
+    """Whether others may read a file, and enter its folder."""
+    found, around = _facts(path), _facts(path.parent)
+    return (
+        os.name == "posix"
+        and found is not None
+        and around is not None
+        and bool(found.st_mode & (stat.S_IRGRP | stat.S_IROTH))
+        and bool(around.st_mode & (stat.S_IXGRP | stat.S_IXOTH))
+    )
 
 
 def _can_read(*paths: Path) -> str:
@@ -132,8 +155,8 @@ def _advice(folder: Path, paths: list[Path]) -> str:
 
 def log_exposures(folder: Path, dotenv: Path) -> None:
     """Say in the log what others can get at."""
-    for text, advice in list_exposures(folder, dotenv):
-        logger.warning("%s -> %s", text, advice)
+    for found in list_exposures(folder, dotenv):
+        logger.warning("%s -> %s", found.text, found.advice)
 
 
 def _inside(folder: Path, *, everything: bool) -> Iterator[Path]:

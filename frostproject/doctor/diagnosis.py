@@ -21,6 +21,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values
+from agent.record.clock import load_clock
+from agent.record.clock_skew import find_clock_skew
 from agent.runtime.database import (
     DatabaseRefused,
     check_integrity,
@@ -31,6 +33,7 @@ from agent.runtime.database import (
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.machine import own_hosts
 from onebot.gateway import bots
+from tools.local_time import Clock
 
 LEAST_FREE_BYTES = 500 * 2**20
 #: Accounts that one finding names.
@@ -88,6 +91,19 @@ def check_installation() -> Iterator[Finding]:
     yield from check_file_access(settings.DATA_DIR, settings.BASE_DIR / ".env")
     yield from check_database()
     yield from check_channel_layer(settings.REDIS_URL)
+
+
+def check_clock() -> Iterator[Finding]:
+    """Whether messages were too old when they came."""
+    if (skew := find_clock_skew()) is not None:
+        yield warn_finding(
+            _(
+                "Messages are %(minutes)d minutes old when they come, and are not answered: the "
+                "clock of this machine seems to be ahead."
+            )
+            % {"minutes": skew.total_seconds() // 60},
+            _("Set the clock by NTP."),
+        )
 
 
 def run_system_checks() -> Iterator[Finding]:
@@ -169,7 +185,8 @@ def check_retention() -> Iterator[Finding]:
 def check_file_access(folder: Path, dotenv: Path) -> Iterator[Finding]:
     """What other users of this machine can get at."""
     found = [
-        warn_finding(text, advice) for text, advice in private_files.list_exposures(folder, dotenv)
+        (fail_finding if one.holds_database else warn_finding)(one.text, one.advice)
+        for one in private_files.list_exposures(folder, dotenv)
     ]
     yield from found or [
         ok_finding(_("Other users of this machine can read nothing of the data folder."))
@@ -200,8 +217,26 @@ def check_database() -> Iterator[Finding]:
         yield _pending(is_file=is_file)
         return
     yield ok_finding(_("The database can be reached and is up to date."))
+    yield check_zone(load_clock())
+    yield from check_clock()
     yield from _accounts(accounts)
     yield from check_account_tokens()
+
+
+def check_zone(clock: Clock) -> Finding:
+    """Which time zone counts."""
+    if clock.is_chosen:
+        return ok_finding(_("The time zone is %s.") % clock.name)
+    if clock.zone:
+        text = _("This machine does not know the time zone %(zone)s: %(own)s counts.")
+        return warn_finding(
+            text % {"zone": clock.zone, "own": clock.name},
+            _("Choose another one in the admin, or install the time zones of the system (tzdata)."),
+        )
+    return ok_finding(
+        _("The time zone is the machine's, %s; another one can be chosen in the admin.")
+        % clock.name
+    )
 
 
 def _pending(*, is_file: bool) -> Finding:

@@ -17,7 +17,7 @@ MOST_WAITING = 2_048
 #: How often a batch is sent, in seconds.
 BATCH_SECONDS = 2.0
 #: What one export may take, in seconds, and what the last one may when the server ends.
-EXPORT_SECONDS, LAST_SECONDS = 10.0, 3.0
+EXPORT_SECONDS, LAST_SECONDS = 10.0, 1.0
 
 
 class TraceExport:

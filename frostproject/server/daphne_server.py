@@ -9,7 +9,9 @@ It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
 import asyncio
 import gc
 import logging
+import os
 import sys
+import threading
 from typing import Any, ClassVar, cast
 
 from daphne import server as daphne_server  # first of all Twisted imports: it installs the reactor
@@ -35,7 +37,9 @@ logger = logging.getLogger(__name__)
 #: What runs may still finish after SIGTERM, in seconds.
 DRAIN_SECONDS = TIME_LIMITS.drain
 #: What applications may still do after that, in seconds.
-LAST_SECONDS = 2.0
+LAST_SECONDS = 1.0
+#: What all of this takes at most, whatever hangs: `docker stop` waits for ten seconds.
+END_SECONDS = DRAIN_SECONDS + 3.5
 #: Frames of one socket, and bytes or characters of them, that may wait to be taken in before it is
 #: read no further.
 FRAMES_WAITING, BYTES_WAITING = 256, 64 * 2**20
@@ -179,6 +183,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
 
     async def _drain(self) -> None:
+        _end_within(END_SECONDS)
         for phase in (
             self._stop_listening,
             self._drain_runs,
@@ -193,6 +198,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         """Finish what is being worked on, for chats and for HTTP requests alike."""
         if self.mcp is not None:
             self.mcp.hang_up()
+        if self.gateway.is_behind:
+            self._read_no_more()
         requests = [
             application
             for protocol, application in self._applications()
@@ -203,22 +210,32 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     async def _say_goodbye(self) -> None:
         """Close every WebSocket with a code that applications may not use, which ASGI therefore
         cannot send."""
-        for protocol in list(self.connections):
-            if getattr(protocol, "application_queue", None) is not None and hasattr(
-                protocol, "sendCloseFrame"
-            ):
-                protocol.application_queue.put_nowait(
-                    {"type": "websocket.disconnect", "code": GOING_AWAY}
-                )
-                protocol.sendCloseFrame(
-                    code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False
-                )
+        for protocol in self._websockets():
+            protocol.application_queue.put_nowait(
+                {"type": "websocket.disconnect", "code": GOING_AWAY}
+            )
+            protocol.sendCloseFrame(code=GOING_AWAY, reasonUtf8=b"the server stops", isReply=False)
+
+    def _websockets(self) -> list[Any]:
+        return [
+            protocol
+            for protocol in self.connections
+            if getattr(protocol, "application_queue", None) is not None
+            and hasattr(protocol, "sendCloseFrame")
+        ]
+
+    def _read_no_more(self) -> None:
+        """What clients still send could not be put on record: it stays with them."""
+        for protocol in self._websockets():
+            protocol.is_held = True
+            protocol.transport.pauseProducing()
 
     async def _close(self) -> None:
+        traces = asyncio.ensure_future(asyncio.to_thread(self.traces.close))
         if self.mcp is not None:
             await self.mcp.close()
-        await self.gateway.close(LAST_SECONDS)
-        await asyncio.to_thread(self.traces.close)
+        await self.gateway.close(LAST_SECONDS / 2)
+        await traces
         flush_log_limits()
 
     async def _stop_listening(self) -> None:
@@ -242,9 +259,30 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     async def _end_applications(self) -> None:
         applications = [application for _, application in self._applications()]
         await _finished(applications, LAST_SECONDS)
+        if left := sum(map(_frames_left, self._websockets())):
+            logger.critical("%d frames of clients were not taken in: the server ends", left)
         for application in applications:
             application.cancel()
         await asyncio.gather(*applications, return_exceptions=True)
+
+
+def _frames_left(protocol: Any) -> int:
+    queue = protocol.application_queue
+    return sum(event["type"] == "websocket.receive" for event in list(queue._queue))
+
+
+def _end_within(seconds: float) -> None:
+    """End this process after ``seconds`` in any case: a thread may hang in a call that nothing
+    wakes, and the interpreter waits for threads."""
+    timer = threading.Timer(seconds, _end_now, [seconds])
+    timer.daemon = True
+    timer.start()
+
+
+def _end_now(seconds: float) -> None:
+    names = ", ".join(thread.name for thread in threading.enumerate())
+    logger.critical("The server did not end within %.1f s: it is ended (%s)", seconds, names)
+    os._exit(1)
 
 
 async def _finished(work: list[asyncio.Future[Any]], seconds: float) -> None:

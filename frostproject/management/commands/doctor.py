@@ -43,6 +43,10 @@ class Command(BaseCommand):
                 self.style.ERROR,
             )
             sys.exit(1)
+        if found[FindingLevel.WARN]:
+            warned = _("It works, but see the lines that begin with WARN.")
+            self.stdout.write("\n" + warned, self.style.WARNING)
+            return
         self.stdout.write("\n" + _("Nothing is wrong."), self.style.SUCCESS)
 
     def _shown(self, url: str) -> Iterator[Finding]:
