@@ -18,6 +18,11 @@ LABEL_WORDS = "(?:图片|语音|文件)内容"
 IMITATION = re.compile(
     rf"[⟦⟧〚〛⟬⟭]|[\[【〖](?:{WORDS}|{LABEL_WORDS}[\]】〗:])|27e[67]", re.IGNORECASE
 )
+#: What ends a turn for servers of local models.
+TURN = re.compile(
+    r"</?[|｜]?[\w▁]+[|｜]>|</?[|｜][\w▁]+[|｜]?>|\[/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS)\]"
+    r"|</?(?:s|SYS|tool_call|tool_response|(?:start|end)_of_turn)>"
+)
 LABEL = re.compile(
     r" ?【(?:图片内容|语音内容|文件内容)】: |^【以上是文件“[^\n”]*”的内容】$", re.MULTILINE
 )
@@ -62,8 +67,8 @@ def labels(request: Request) -> int:
 
 
 def assert_unmarked(text: str) -> None:
-    """Fail where ``text`` holds what looks like a mark, also to somebody who sees no unseen signs;
-    true labels aside."""
+    """Fail where ``text`` holds what looks like a mark or the end of a turn, also to somebody who
+    sees no unseen signs; true labels aside."""
     text = LABEL.sub("", text)
     plain = unicodedata.normalize("NFKC", text)
     seen = "".join(
@@ -71,4 +76,5 @@ def assert_unmarked(text: str) -> None:
         for sign in plain
         if not sign.isspace() and unicodedata.category(sign) not in ("Cf", "Cc", "Mn")
     )
-    assert not (found := IMITATION.search(seen)), f"{found and found[0]!r} in {text!r}"
+    found = IMITATION.search(seen) or TURN.search(seen)
+    assert not found, f"{found and found[0]!r} in {text!r}"

@@ -12,7 +12,7 @@ from tests.file_server import FileServer, sends
 from tests.live_server import LiveServer
 from tests.pictures import picture
 from tests.scripted_model import call
-from tests.security.test_a3_urls import sent
+from tests.security.test_fetch_urls import sent
 from tools.fetch.allow_list import AllowList, Use
 from tools.mcp.validation import check_server_row
 from tools.models import McpServer

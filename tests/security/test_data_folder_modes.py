@@ -211,10 +211,11 @@ def test_the_start_does_not_walk_through_a_million_files(tmp_path, monkeypatch):
 def test_doctor_names_what_is_open_and_the_command_that_mends_it(installation):
     installation.start().terminate()
     open_all(installation.data_dir)
-    said = doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}").stdout
+    said = doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}")
+    assert said.returncode == 1
     (advice,) = re.findall(
-        r"WARN Other users of this machine can read [^\n]*frostagent\.sqlite3[^\n]*\n     -> (.*)",
-        said,
+        r"FAIL Other users of this machine can read [^\n]*frostagent\.sqlite3[^\n]*\n     -> (.*)",
+        said.stdout,
     )
     subprocess.run(advice, shell=True, check=True)
     assert opened(installation.data_dir) == set()
@@ -222,6 +223,15 @@ def test_doctor_names_what_is_open_and_the_command_that_mends_it(installation):
         "can read nothing of the data folder"
         in doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}").stdout
     )
+
+
+def test_a_database_in_a_closed_folder_is_a_warning_that_is_said_last(installation):
+    installation.start().terminate()
+    for path in installation.data_dir.glob("frostagent.sqlite3*"):
+        path.chmod(0o644)
+    said = doctor(installation.data_dir, WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}")
+    assert (said.returncode, "WARN Other users" in said.stdout) == (0, True)
+    assert said.stdout.endswith("lines that begin with WARN.\n")
 
 
 def test_doctor_changes_nothing(installation):

@@ -13,13 +13,14 @@ from tests.security.wire import ask, status
 #: A password with the signs that addresses and pages write in other ways.
 WRITTEN = "pg%27pa%3Css%26word%22"
 SECRETS = {
-    "UPSTREAM_API_KEY": "sk-upstream-4711",
-    "CODER_API_KEY": "sk-coder-4712",
-    "ONEBOT_ACCESS_TOKEN": "onebot-token-4713",
-    "HTTP_API_TOKEN": "http&token<4714>'",
-    "MCP_SERVER_TOKEN": "mcp-token-4715",
+    "UPSTREAM_API_KEY": "sk-upstream-k4711",
+    "CODER_API_KEY": "sk-coder-k4712",
+    "ONEBOT_ACCESS_TOKEN": "onebot-token-k4713",
+    "HTTP_API_TOKEN": "http&token<k4714>'",
+    "MCP_SERVER_TOKEN": "mcp-token-k4715",
 }
-#: Whatever way the passwords are written: a part of each that none of the ways changes.
+#: Whatever way the passwords are written: a part of each that none of the ways changes. Each has
+#: a letter: the page is full of numbers, such as the addresses of the frames in memory.
 PARTS = (
     "redispass",
     "pg'pa",
@@ -27,11 +28,11 @@ PARTS = (
     "pg&#x27;pa",
     "ss%26word",
     "ss&amp;word",
-    "4711",
-    "4712",
-    "4713",
-    "4714",
-    "4715",
+    "k4711",
+    "k4712",
+    "k4713",
+    "k4714",
+    "k4715",
     "endpointpass",
 )
 
@@ -43,7 +44,7 @@ def debugging(start_server: Callable[..., LiveServer], database: Path) -> LiveSe
         DATABASE_URL=f"sqlite://me:{WRITTEN}@/{database}",
         REDIS_URL="redis://:redispass@127.0.0.1:9/0",
         CODER_ENDPOINT="http://me:endpointpass@127.0.0.1:9/v1",
-        DJANGO_SUPERUSER_PASSWORD="admin-pass-4711",
+        DJANGO_SUPERUSER_PASSWORD="admin-pass-k4711",
     )
 
 
@@ -52,9 +53,9 @@ def test_the_page_of_a_wrong_host_holds_no_secret(start_server, tmp_path):
     for host in ("evil", "evil:80", "[::1", "a b", "redispass"):
         page = ask(
             server,
-            f"GET /admin/?access_token=onebot-token-4713 HTTP/1.1\r\nHost: "
-            f"{host}\r\nAuthorization: Bearer wrong-4711\r\n"
-            "Cookie: sessionid=4712\r\nX-Forwarded-For: 4.4.4.4\r\nConnection: "
+            f"GET /admin/?access_token=onebot-token-k4713 HTTP/1.1\r\nHost: "
+            f"{host}\r\nAuthorization: Bearer wrong-k4711\r\n"
+            "Cookie: sessionid=k4712\r\nX-Forwarded-For: 4.4.4.4\r\nConnection: "
             "close\r\n\r\n".encode(),
         )
         assert status(page) == 400

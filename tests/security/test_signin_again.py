@@ -8,7 +8,7 @@ from tests.live_server import ADMIN_PASSWORD
 from tests.security import accounts, people
 from tests.security.authenticator import Authenticator
 from tests.security.browser import LOGIN, OWN, Browser
-from tests.security.test_a5_second_factor import switch_on
+from tests.security.test_signin_second_factor import switch_on
 
 server, started = accounts.server, accounts.started
 AGAIN = "/admin/sign-in-again/"

@@ -22,6 +22,7 @@ from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
+from tools.local_time import current_day
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
 
@@ -59,13 +60,13 @@ def about(found: list[str], table: str) -> int:
 async def test_what_is_not_for_the_bot_asks_nothing_of_the_limits(limited):
     await limited.submit(limited.arrivals.accept_messages, arrival(message("chatter", GROUP)))
     found = await statements(limited, text="chatter", chat=GROUP)
-    assert (about(found, "tally"), about(found, "spending")) == (0, 0)
+    assert (about(found, "tally"), about(found, "spendsum")) == (0, 0)
 
 
 async def test_what_is_answered_asks_and_counts_once(limited):
     await limited.submit(limited.arrivals.accept_messages, arrival(message("hi")))
     found = await statements(limited, text="hi")
-    assert (about(found, "tally"), about(found, "configversion"), about(found, "spending")) == (
+    assert (about(found, "tally"), about(found, "configversion"), about(found, "spendsum")) == (
         2,
         1,
         1,
@@ -100,7 +101,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
         meter.set_receiver(None)
         await client.close()
     assert len(made) == 3
-    assert await limited.submit(spendings.load_spent_tokens, spendings.current_day()) == 18
+    assert await limited.submit(spendings.load_spent_tokens, current_day()) == 18
 
 
 async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_this(model):

@@ -57,8 +57,8 @@ async def test_one_person_who_talks_to_two_processes_is_counted_once(both, model
         await override(one, first, person_per_minute="13")
         await second.say_group(late := fresh_id(), person, "hi")
         assert answered(await settled(other, late, 1)) == 1
-        (day,) = one.rows("SELECT tokens FROM agent_spending")
-        assert day["tokens"] == 13 * 18
+        (day,) = one.rows("SELECT * FROM agent_spendsum WHERE kind = 'total'")
+        assert day["input_tokens"] + day["output_tokens"] == 13 * 18
 
 
 async def test_what_one_process_spent_on_a_person_stops_him_in_another(both, model):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from frostproject.signin.session_store import digest_key
 from tests.live_server import ADMIN
 from tests.security import accounts
 from tests.security.authenticator import USER_PRESENT, Authenticator
@@ -67,7 +68,9 @@ def test_a_session_has_a_new_name_once_the_second_factor_was_given(server, owner
     half.post(COMPLETE, json=passkey.get(begun(half)))
     assert half.is_in()
     assert half.session.cookies["sessionid"] != before
-    assert server.rows("SELECT * FROM django_session WHERE session_key = ?", before) == []
+    assert (
+        server.rows("SELECT * FROM django_session WHERE session_key = ?", digest_key(before)) == []
+    )
 
 
 def test_instead_of_name_and_password(server, owner, passkey):

@@ -1,6 +1,7 @@
 """The admin, ``/mcp`` and ``/agent/query`` are for the networks that the owner names; behind https,
 cookies are for https."""
 
+import json
 import re
 import sys
 
@@ -73,6 +74,17 @@ def test_others_get_a_403_that_says_how_to_open_it(narrow, path):
 @pytest.mark.parametrize("path", OPEN)
 def test_probes_are_served_to_everybody(narrow, path):
     assert status(reply(narrow, OUTSIDE, path)) == 200
+
+
+def test_why_something_is_missing_is_told_inside_alone(narrow):
+    told = [
+        json.loads(reply(narrow, one, "/ready").partition(b"\r\n\r\n")[2])
+        for one in (INSIDE, OUTSIDE)
+    ]
+    assert [sorted(one) for one in told] == [
+        ["missing", "reasons", "status"],
+        ["missing", "status"],
+    ]
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
@@ -261,3 +273,18 @@ def test_every_answer_to_a_browser_has_the_policy(live, path):
     assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_a_refused_request_of_a_colleague_is_one_line_of_the_log(narrow):
+    with requests.Session() as browser:
+        browser.trust_env = False
+        page = browser.get(f"{narrow.url}/admin/login/", timeout=10).text
+        token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[0]
+        form = {"username": ADMIN, "password": ADMIN_PASSWORD, "csrfmiddlewaretoken": token}
+        browser.post(f"{narrow.url}/admin/login/?next=/admin/", form, timeout=30)
+        for path in ("/admin/r/8/8/", "/admin/agent/run/0/again/"):
+            assert browser.get(narrow.url + path, timeout=30).status_code == 404
+        unsaid = browser.post(f"{narrow.url}/admin/playground/token/", {}, timeout=30)
+        assert unsaid.status_code == 403
+    assert "Traceback" not in narrow.log
+    assert "Forbidden" in narrow.log

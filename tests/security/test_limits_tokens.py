@@ -21,9 +21,9 @@ COST = 18
 
 
 def spent(server: LiveServer) -> int:
-    return int(
-        (server.rows("SELECT coalesce(sum(tokens), 0) AS tokens FROM agent_spending"))[0]["tokens"]
-    )
+    tokens = "coalesce(sum(input_tokens + output_tokens), 0) AS tokens"
+    [row] = server.rows(f"SELECT {tokens} FROM agent_spendsum WHERE kind = 'total'")
+    return int(row["tokens"])
 
 
 async def test_strangers_are_told_once_in_each_chat_and_owners_are_answered(start_server, model):

@@ -23,7 +23,7 @@ from agent.domain.answer_limits import (
 )
 from agent.domain.answer_policy import AnswerLimits
 from agent.domain.types import ChatAddress
-from agent.models import Spending, Tally
+from agent.models import SpendSum, Tally
 from agent.record.accounts import AccountRows
 from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
@@ -148,10 +148,10 @@ async def test_one_person_and_another_account_are_counted_apart(limited):
 async def test_counts_that_nobody_adds_to_are_deleted(limited):
     await said(limited, at=timezone.now() - timedelta(days=3))
     await said(limited, GROUP, sender_id="20009")
-    await sync_to_async(Spending.objects.create)(day="2020-01-01", tokens=5)
+    await SpendSum.objects.acreate(day="2020-01-01", kind="total", input_tokens=5)
     assert await record_retention.prune_counts(limited) == 2
     assert await sync_to_async(Tally.objects.count)() == 3
-    assert not await sync_to_async(Spending.objects.exists)()
+    assert not await SpendSum.objects.aexists()
 
 
 # --- Deciding, without a record ------------------------------------------------------

@@ -1,0 +1,145 @@
+"""Prompts of personas and names of model endpoints, looked for by the owner of a single chat on
+every page there is."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from agent.admin.runs import again
+from agent.models import ModelEndpoint, Persona, PersonaChoice, Run, Step, ToolCall
+from agent.record.trials import TrialWish
+from tests.admin.record import answered, call_of, chat, said, step_of
+from tests.security.two_chats import every_address, owner_of
+
+pytestmark = pytest.mark.django_db
+SECRET = "PROMPTSECRET: the manager is called OTHERBOSS"
+SYSTEM, USER = {"role": "system", "content": SECRET}, {"role": "user", "content": "SAID-HERE"}
+TOLD = {"role": "user", "content": f"{SECRET}\n\nSAID-HERE"}
+PLACE = ("10001", "group:30001")
+
+
+def endpoint(name: str) -> ModelEndpoint:
+    return ModelEndpoint.objects.create(name=name, model=f"{name}-model", can_chat=True)
+
+
+@pytest.fixture
+def steps() -> list[Step]:
+    """Of an answer in the chat: sent as it was made, and in the form of an endpoint that takes no
+    system message, after two steps and after an endpoint that failed."""
+    run: Any = answered(said(chat("30001"))).run
+    answering, _other = endpoint("answering"), endpoint("OTHERNAME")
+    attempt = {"endpoint": "OTHERNAME", "model": "OTHERNAME-model", "milliseconds": 5}
+    attempt["reason"] = "OTHERNAME-model does not exist"
+    Run.objects.update(model="OTHERNAME-model")  # the planned one
+    kept: dict[str, Any] = {"parameters": "{}", "model": "m1", "endpoint": answering}
+    return [
+        step_of(run, 1, request=[SYSTEM, USER], attempts=[attempt], **kept),
+        step_of(run, 2, request=[USER], sent=json.dumps([TOLD, USER]), **kept),
+        step_of(run, 3, request=[USER], sent=json.dumps([SYSTEM, USER]), **kept),
+    ]
+
+
+def pages_of(browser: Client, steps: list[Step]) -> str:
+    """All that somebody can read in the admin about these steps."""
+    whole = [f"/admin/agent/run/{steps[0].run_id}/change/?whole={n}" for n in (1, 2, 3)]
+    numbers = sorted({1, 2, 3, *(step.pk for step in steps), steps[0].run_id})
+    answers: list[Any] = [browser.get(one) for one in [*every_address(numbers), *whole]]
+    return "\n".join(
+        b"".join(one.streaming_content).decode(errors="replace")
+        if one.streaming
+        else one.content.decode(errors="replace")
+        for one in answers
+    )
+
+
+@pytest.mark.parametrize("is_tempted", [False, True])
+def test_no_page_shows_a_prompt_or_another_endpoint_to_a_chat_owner(steps, is_tempted):
+    persona = Persona.objects.create(name="ForOtherChat", prompt=SECRET, enabled=True)
+    PersonaChoice.objects.create(persona=persona, chat_kind="group", peer_id="30002")
+    shown = pages_of(owner_of(PLACE, is_tempted=is_tempted), steps)
+    assert "SAID-HERE" in shown
+    assert "answering" in shown
+    for kept in ("PROMPTSECRET", "OTHERBOSS", "OTHERNAME"):
+        assert kept not in shown, shown[shown.index(kept) - 300 : shown.index(kept) + 100]
+
+
+#: As they are on record of a run that failed; what is behind each is for who may see endpoints.
+FAULTS = (
+    "the endpoint answered 404: OTHERNAME-model does not exist",
+    "OTHERNAME.lan said something new",
+    "no answer from the model within 9 s\nthen: OTHERNAME.lan said something new",
+    "The model “OTHERNAME-model” does as it likes",
+)
+
+
+def failed(fault: str) -> Step:
+    other = endpoint("OTHERNAME")
+    ModelEndpoint.objects.filter(pk=other.pk).update(base_url="https://othername.lan/v1")
+    message = said(chat("30001"), "SAID-HERE", state="failed", detail=fault)
+    run: Any = answered(message, state="failed", detail=fault).run
+    Run.objects.filter(pk=run.pk).update(state="failed", error=fault, model="OTHERNAME-model")
+    asked: dict[str, Any] = {
+        "endpoint": other,
+        "endpoint_name": "OTHERNAME",
+        "model": "OTHERNAME-model",
+    }
+    step = step_of(run, error=fault, **asked)
+    call_of(step, state="failed", error=fault)
+    return step
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_error_names_no_endpoint_to_a_chat_owner(fault, admin_client):
+    step = failed(fault)
+    shown = pages_of(owner_of(PLACE), [step])
+    assert "SAID-HERE" in shown
+    assert "OTHERNAME" not in shown.upper()
+    assert 'class="failure words"' in shown
+    assert "As recorded" not in shown
+    assert (
+        "OTHERNAME" in admin_client.get(f"/admin/agent/run/{step.run_id}/change/").content.decode()
+    )
+
+
+def test_an_error_of_a_tool_that_names_no_endpoint_is_shown_as_it_is():
+    step = failed("no answer from the model within 9 s")
+    ToolCall.objects.update(error="the city Ruritania is not known")
+    shown = pages_of(owner_of(PLACE), [step])
+    assert "the city Ruritania is not known" in shown
+
+
+def test_who_may_see_personas_sees_prompts_and_what_was_sent(steps, admin_client):
+    shown = pages_of(admin_client, steps)
+    assert "PROMPTSECRET" in shown
+    assert "OTHERNAME-model does not exist" in shown
+    assert admin_client.get(f"/admin/agent/step/{steps[0].pk}/request/").status_code == 200
+
+
+def test_a_colleague_who_sees_every_chat_but_no_persona_sees_no_prompt(steps, django_user_model):
+    user = django_user_model.objects.create_user("colleague", is_staff=True)
+    wanted = ("view_every_chat", "view_run", "view_step", "view_message", "view_toolcall")
+    user.user_permissions.set(Permission.objects.filter(codename__in=wanted))
+    browser = Client()
+    browser.force_login(user)
+    shown = pages_of(browser, steps)
+    assert "SAID-HERE" in shown
+    assert "PROMPTSECRET" not in shown
+
+
+def test_a_chat_owner_asks_again_by_names_and_no_endpoint_of_others(steps, monkeypatch):
+    wishes: list[TrialWish] = []
+    server = SimpleNamespace(ask_again=wishes.append)
+    monkeypatch.setattr(again, "serving", SimpleNamespace(get_serving=lambda: server))
+    persona = Persona.objects.create(name="sage", prompt=SECRET, enabled=True)
+    mine, other = ModelEndpoint.objects.order_by("pk")
+    browser, address = owner_of(PLACE), f"/admin/agent/run/{Run.objects.get().pk}/again/"
+    assert "sage" in browser.get(address).content.decode()
+    sent = {"persona": persona.pk, "endpoint": mine.pk}
+    assert browser.post(address, sent).status_code == 302
+    assert browser.post(address, sent | {"endpoint": other.pk}).status_code == 403
+    assert browser.post(address, sent | {"persona": 4_711}).status_code == 403
+    assert [(one.persona_pk, one.endpoint_pk) for one in wishes] == [(persona.pk, mine.pk)]
