@@ -3,11 +3,14 @@
 import argparse
 import asyncio
 import json
+import shutil
 import signal
 import sys
 import time
+from dataclasses import replace
 
-from chaos import judge
+from chaos.case import KINDS
+from chaos.mutants import MUTANTS
 from chaos.play import ERRORS, Options, Outcome, play
 from chaos.scenarios import SCENARIOS, SHORT, Scenario
 
@@ -21,6 +24,13 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say what each scenario is, and end")
     parser.add_argument(
         "--short", action="store_true", help="a little of everything, for every change"
+    )
+    parser.add_argument(
+        "--mutations",
+        nargs="*",
+        metavar="NAME",
+        choices=list(MUTANTS),
+        help="break the server on purpose in each known way, or in these: each is to be seen",
     )
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", choices=list(ALL), help="these instead of all"
@@ -47,6 +57,20 @@ def chosen(options: argparse.Namespace) -> dict[str, Scenario]:
     return SHORT if options.short else SCENARIOS
 
 
+async def run_mutant(name: str, options: Options) -> bool:
+    """Whether a server that is broken on purpose is found out."""
+    mutant = MUTANTS[name]
+    sys.stderr.write(f"{name}: {mutant.about}\n")
+    outcome = await run(mutant.scenario, replace(options, mutant=name))
+    found = [f"{outcome.line[kind]} {kind}" for kind in KINDS if outcome.line.get(kind)]
+    is_seen = bool(found)  # an error is no verdict
+    said = ", ".join(found) or outcome.line.get("error", "")[:120]
+    sys.stderr.write(f"{name:22} {'seen' if is_seen else 'NOT SEEN'}: {said}\n")
+    if "kept" in outcome.line:
+        shutil.rmtree(outcome.line["kept"], ignore_errors=True)
+    return is_seen
+
+
 async def run(name: str, options: Options) -> Outcome:
     sys.stderr.write(f"{name} ...\n")
     try:
@@ -70,7 +94,7 @@ def summary(outcomes: list[Outcome], seconds: float) -> str:
     lines = []
     for outcome in outcomes:
         line = outcome.line
-        found = ", ".join(f"{line[kind]} {kind}" for kind in judge.KINDS if line.get(kind))
+        found = ", ".join(f"{line[kind]} {kind}" for kind in KINDS if line.get(kind))
         lines.append(
             f"{line['scenario']:16} {line['faults']:4} faults  {found or line.get('error', 'clean')[:200]}"
         )
@@ -93,6 +117,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the servers are ended too
     began = time.monotonic()
     options = Options(words.seed, words.ends, words.minutes)
+    if words.mutations is not None:
+        names = words.mutations or list(MUTANTS)
+        seen = [asyncio.run(run_mutant(name, options)) for name in names]
+        sys.stderr.write(f"{sum(seen)} of {len(seen)} mutants were seen\n")
+        return 0 if all(seen) else 1
     outcomes = [asyncio.run(run(name, options)) for name in chosen(words)]
     sys.stderr.write(summary(outcomes, time.monotonic() - began) + "\n")
     return 0 if all(outcome.is_clean for outcome in outcomes) else 1

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Literal
 
 from websockets.exceptions import InvalidHandshake, WebSocketException
 
+from chaos import marks
 from chaos.marks import Mark
 from chaos.process import ChaosServer
 from tests.fake_onebot import FakeOneBot, Frame, ok, spoken
@@ -19,6 +21,9 @@ from tests.fake_onebot import FakeOneBot, Frame, ok, spoken
 TOKEN = "chaos"
 #: Pause before dialling again, in seconds.
 REDIAL_SECONDS = 0.2
+#: What a client takes to answer a send at most, in seconds: between two parts of one answer there is
+#: time for a fault.
+ANSWER_SECONDS = 0.2
 #: What was told in the last seconds of a socket that broke may not have got through.
 DOUBTFUL_SECONDS = 2.0
 
@@ -129,9 +134,9 @@ class Account:
         self.tellings.append(telling)
         with contextlib.suppress(WebSocketException, OSError):
             if mark.kind == "group":
-                telling.event = await socket.say_group(mark.peer, person, str(mark))
+                telling.event = await socket.say_group(mark.peer, person, marks.saying(mark))
             else:
-                telling.event = await socket.say_private(mark.peer, str(mark))
+                telling.event = await socket.say_private(mark.peer, marks.saying(mark))
 
     async def connected(self) -> None:
         await self._is_connected.wait()
@@ -225,6 +230,7 @@ class Account:
         return listen
 
     async def _answer(self, socket: Socket, action: Frame, answer: Frame) -> None:
+        await asyncio.sleep(random.uniform(0, ANSWER_SECONDS))
         own = socket if socket.end == "open" else self.socket
         with contextlib.suppress(WebSocketException, OSError):
             if own is not None:

@@ -228,6 +228,18 @@ async def leave_a_dead_socket(world: World, chance: random.Random) -> None:
     chance.choice(world.accounts).hang()
 
 
+async def fail_the_first_endpoint(world: World, chance: random.Random) -> None:
+    """The model's first endpoint fails for some seconds; the second answers."""
+    before = world.model.second_calls
+    world.model.is_down = True
+    try:
+        await asyncio.sleep(chance.uniform(2, 4))
+    finally:
+        world.model.is_down = False
+    if world.model.second_calls == before:
+        world.notes.append("the second endpoint was not asked while the first failed")
+
+
 async def go_on(_world: World, chance: random.Random) -> None:
     """Nothing but the load itself, for some seconds."""
     await asyncio.sleep(chance.uniform(2, 4))
@@ -255,4 +267,4 @@ HOP, DROP, DEAD_SOCKET = (
     Fault(drop_connections, excuses=True),
     Fault(leave_a_dead_socket, excuses=True),
 )
-LOAD_ALONE = Fault(go_on)
+ENDPOINT_DOWN, LOAD_ALONE = Fault(fail_the_first_endpoint), Fault(go_on)

@@ -2,93 +2,31 @@
 against each other."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 from chaos import marks
-from chaos.client import Heard
+from chaos.case import Case, Evidence, Verdict, is_announcement, is_part
 from chaos.marks import Mark
-from chaos.record import Message, Record
+from chaos.record import Message
+from chaos.silences import check_budgets, check_merged, check_take_overs, why_silent
 
-#: Every way in which a scenario can fail.
-KINDS = (
-    "lost",
-    "doubled",
-    "misordered",
-    "misrouted",
-    "tool_twice",
-    "unended",
-    "false_apology",
-    "unrecorded",
-    "wire",
-    "unbounded",
-    "not_ready",
-    "false_ready",
-    "crashed",
-)
-SAMPLES = 5
 #: Bytes of one answer of the model that a server may take before it hangs up: twice its limit.
 MOST_READ = 16 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A message that a client wrote. ``may_be_missing``: it may have been in the buffers of a
-    socket that was cut."""
-
-    mark: Mark
-    account: str
-    may_be_missing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """All there is to judge. ``excuses``: sends were cut off, so that an outcome may be unknown."""
-
-    told: Sequence[Told]
-    heard: Sequence[Heard]
-    record: Record
-    hits: Counter[str] = field(default_factory=Counter)
-    crossings: Sequence[str] = ()
-    wire_violations: Sequence[str] = ()
-    most_read: int = 0
-    excuses: bool = False
-
-
-@dataclass(slots=True)
-class Verdict:
-    """How often each of :data:`KINDS` was found, with the first few; and what is no fault but worth
-    knowing."""
-
-    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(KINDS, 0)))
-    samples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unknown: Counter[str] = field(default_factory=Counter)
-    """Messages whose outcome nobody can know and that were not heard, by the reason on record."""
-    figures: Counter[str] = field(default_factory=Counter)
-    _met: set[tuple[str, str]] = field(default_factory=set)
-
-    def fault(self, kind: str, words: str, about: str = "") -> None:
-        """``about``: what counts once, however often it is met."""
-        if about and (kind, about) in self._met:
-            return
-        self._met.add((kind, about))
-        self.counts[kind] += 1
-        if len(self.samples[kind]) < SAMPLES:
-            self.samples[kind].append(words)
-
-    @property
-    def is_clean(self) -> bool:
-        return not self.counts.total()
-
-
 def judge(evidence: Evidence) -> Verdict:
-    verdict, case = Verdict(), _Case(evidence)
-    checks: tuple[Callable[[_Case, Verdict], None], ...] = (
+    verdict, case = Verdict(), Case(evidence)
+    checks: tuple[Callable[[Case, Verdict], None], ...] = (
         _arrivals,
         _answers,
         _sends,
         _order,
         _places,
+        check_parts,
+        check_hands,
+        check_merged,
+        check_take_overs,
+        check_budgets,
         _rest,
     )
     for check in checks:
@@ -96,83 +34,10 @@ def judge(evidence: Evidence) -> Verdict:
     return verdict
 
 
-class _Case:
-    """The evidence, by what it belongs to."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
-        record = evidence.record
-        self.told = {one.mark: one for one in evidence.told}
-        self.rows: dict[Mark, list[Message]] = defaultdict(list)
-        self.by_echo = {row.echo: row for row in record.messages if row.echo}
-        self.by_id = {row.id: row for row in record.messages}
-        self.asked = {run.id: run.message for run in record.runs}
-        self.sent: dict[int, list[Message]] = defaultdict(list)
-        """Outgoing messages by the id of the incoming one that they answer."""
-        for row in record.messages:
-            if row.direction == "in" and (mark := marks.mark_in(row.text)):
-                self.rows[mark].append(row)
-            elif row.direction == "out" and (asked := self.asked.get(row.run or 0)):
-                self.sent[asked].append(row)
-        self.finals, self.announcements, self.apologies = self._sort_heard()
-
-    def _sort_heard(self) -> tuple[Counter[Mark], Counter[Mark], Counter[Mark]]:
-        finals: Counter[Mark] = Counter()
-        announcements: Counter[Mark] = Counter()
-        apologies: Counter[Mark] = Counter()
-        for heard in self.evidence.heard:
-            mark = self.mark_of(heard)
-            if mark is not None:
-                kind = (
-                    finals
-                    if is_final(heard)
-                    else announcements
-                    if is_announcement(heard)
-                    else apologies
-                )
-                kind[mark] += 1
-        return finals, announcements, apologies
-
-    def has_apology_of_chat(self, mark: Mark) -> bool:
-        """Whether ``mark`` was due an apology, and one was heard in its chat: it is not repeated
-        within a minute."""
-        return mark.may_fail and any(
-            count for other, count in self.apologies.items() if other.chat == mark.chat
-        )
-
-    def mark_of(self, heard: Heard) -> Mark | None:
-        """The message that an action is about: by its own words, or by the record where it quotes
-        none."""
-        if mark := marks.mark_in(heard.text):
-            return mark
-        row = self.by_echo.get(heard.echo)
-        asked = self.by_id.get(self.asked.get(row.run or 0) or 0) if row else None
-        return marks.mark_in(asked.text) if asked else None
-
-    def account_of(self, mark: Mark) -> str:
-        told = self.told.get(mark)
-        return told.account if told else ""
-
-    def recorded(self) -> Iterator[tuple[Mark, Message]]:
-        """Each message on record, once."""
-        for mark, rows in self.rows.items():
-            yield mark, rows[0]
-
-
-def is_final(heard: Heard) -> bool:
-    mark = marks.mark_in(heard.text)
-    return mark is not None and marks.answer(mark) in heard.text
-
-
-def is_announcement(heard: Heard) -> bool:
-    mark = marks.mark_in(heard.text)
-    return mark is not None and marks.announcement(mark) in heard.text
-
-
 # --- The checks ---------------------------------------------------------------------------
 
 
-def _arrivals(case: _Case, verdict: Verdict) -> None:
+def _arrivals(case: Case, verdict: Verdict) -> None:
     """What was written is on record, once."""
     for told in case.told.values():
         count = len(case.rows.get(told.mark, ()))
@@ -186,7 +51,7 @@ def _arrivals(case: _Case, verdict: Verdict) -> None:
             verdict.fault("lost", f"{told.mark} was never put on record")
 
 
-def _answers(case: _Case, verdict: Verdict) -> None:
+def _answers(case: Case, verdict: Verdict) -> None:
     """What is on record was answered, or apologised for where the model gave nothing, once."""
     for mark, row in case.recorded():
         finals, apologies = case.finals[mark], case.apologies[mark]
@@ -194,17 +59,18 @@ def _answers(case: _Case, verdict: Verdict) -> None:
         verdict.figures["apologies"] += bool(apologies)
         if finals + apologies > 1:
             verdict.fault("doubled", f"{mark} got {finals} answers and {apologies} apologies")
-        if apologies and not mark.may_fail:
+        if apologies and not mark.may_fail and mark.story != "budget":
             verdict.fault("false_apology", f"{mark}: {row.state} {row.detail[:200]}")
         if not finals and not apologies and not row.is_unended:
             finishing = [sent for sent in case.sent[row.id] if sent.call is None]
-            if not finishing and row.state == "failed" and case.has_apology_of_chat(mark):
-                verdict.figures["apologies_spared"] += 1
+            is_stopped = row.reason == "taken_over" and all(s.state == "failed" for s in finishing)
+            if (not finishing or is_stopped) and (reason := why_silent(case, mark, row)):
+                verdict.figures[reason] += 1
             else:
                 _unheard(verdict, case, finishing, f"{mark}: {row.state} {row.detail[:200]}")
 
 
-def _sends(case: _Case, verdict: Verdict) -> None:
+def _sends(case: Case, verdict: Verdict) -> None:
     """What the tools did, they did once; what a tool says it sent was heard."""
     for name, hits in case.evidence.hits.items():
         verdict.figures["tool_calls"] += hits
@@ -228,7 +94,7 @@ def _sends(case: _Case, verdict: Verdict) -> None:
                 )
 
 
-def _unheard(verdict: Verdict, case: _Case, sent: Sequence[Message], words: str) -> None:
+def _unheard(verdict: Verdict, case: Case, sent: Sequence[Message], words: str) -> None:
     """Nothing was heard of a message that has its end: by design, or lost."""
     unknown = next((row for row in sent if row.state == "unknown"), None)
     if unknown is not None and case.evidence.excuses:
@@ -242,15 +108,50 @@ def _unheard(verdict: Verdict, case: _Case, sent: Sequence[Message], words: str)
         verdict.fault("lost", words + reason)
 
 
-def _order(case: _Case, verdict: Verdict) -> None:
+def check_parts(case: Case, verdict: Verdict) -> None:
+    """Each part of a long answer was heard once, in order; one that is missing is lost."""
+    heard: dict[Mark, list[str]] = defaultdict(list)
+    for one in sorted(case.evidence.heard, key=lambda one: one.order):
+        if is_part(one) and (mark := marks.mark_in(one.text)):
+            heard[mark].append(one.text.strip().partition(" [[")[0])
+    wanted = [f"part {number}" for number in range(2, marks.PARTS + 1)]
+    for mark, row in case.recorded():
+        if mark.story != "long" or not case.finals[mark] or heard[mark] == wanted:
+            continue
+        is_left = row.reason == "taken_over" and case.may_be_left(row)
+        if len(set(heard[mark])) < len(heard[mark]):
+            verdict.fault("doubled", f"of {mark} was heard {heard[mark]}")
+        elif heard[mark] != sorted(heard[mark]):
+            verdict.fault("misordered", f"of {mark} was heard {heard[mark]}")
+        elif not is_left:
+            _unheard(verdict, case, case.sent[row.id], f"of {mark} was heard {heard[mark]}")
+
+
+def check_hands(case: Case, verdict: Verdict) -> None:
+    """What the operator wrote, and the page took, was said once."""
+    counts = Counter(marks.mark_in(one.text) for one in case.evidence.heard)
+    for written in case.evidence.hands:
+        row, count = case.by_hand(written.mark), counts[written.mark]
+        verdict.figures["by_hand"] += bool(count)
+        if count > 1:
+            verdict.fault("doubled", f"{written.mark} by hand was heard {count} times")
+        elif row is None and written.is_accepted:
+            verdict.fault("lost", f"{written.mark} by hand was accepted and never put on record")
+        elif row is None:
+            verdict.figures["hands_refused"] += 1
+        elif not count and not row.is_unended and row.state != "failed":
+            _unheard(verdict, case, [row], f"{written.mark} by hand")
+
+
+def _order(case: Case, verdict: Verdict) -> None:
     """In a chat, everything about a message comes before anything about the next, and its answer
-    last."""
+    last. Commands wait for no turn."""
     latest: dict[tuple[str, str], tuple[int, bool]] = {}
     met: set[tuple[int, bool]] = set()
     for heard in sorted(case.evidence.heard, key=lambda one: one.order):
         mark = case.mark_of(heard)
         rows = case.rows.get(mark) if mark else None
-        if not rows:
+        if not rows or (mark and mark.story == "command"):
             continue
         place, now = (heard.account, heard.chat), (rows[0].id, not is_announcement(heard))
         if now not in met and now < latest.get(place, now):
@@ -259,7 +160,7 @@ def _order(case: _Case, verdict: Verdict) -> None:
         latest[place] = max(now, latest.get(place, now))
 
 
-def _places(case: _Case, verdict: Verdict) -> None:
+def _places(case: Case, verdict: Verdict) -> None:
     """Nothing of one chat is in another: not in what was heard, not on record, not in what the
     model was asked."""
     for heard in case.evidence.heard:
@@ -290,11 +191,13 @@ def _places(case: _Case, verdict: Verdict) -> None:
         verdict.fault("misrouted", words, words)
 
 
-def _rest(case: _Case, verdict: Verdict) -> None:
+def _rest(case: Case, verdict: Verdict) -> None:
     """Everything has its end, the wire's rules were kept, and answers without an end were not read
     to theirs."""
     for words in case.evidence.record.unended():
         verdict.fault("unended", words)
+    for words in case.evidence.record.wrong_sums():
+        verdict.fault("sums", words)
     for words in case.evidence.wire_violations:
         verdict.fault("wire", words)
     if case.evidence.most_read > MOST_READ:

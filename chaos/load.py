@@ -3,6 +3,7 @@ mark."""
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +16,11 @@ OPEN_CHATS = 6
 _FIRST_PEER = 50_000_000
 _PEERS_EACH = 1_000_000
 _FIRST_PERSON = 20_000_000
+#: Chats of each account beside the others, by what is special about them.
+SPECIAL = (("merge", "group"), ("merge", "private"), ("budget", "private"))
+_SPECIAL_PEERS = 900_000
+#: What comes at once of one person where messages are merged; seconds between two of them.
+BURST, BURST_SECONDS = 3, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class Load:
     rate: float = 6.0
     stories: Mapping[str, float] | None = None
     new_chats: float = 0.25
+    special: float = 0.1
+    """The share of messages, or bursts of them, in the chats that are special."""
 
 
 class Saying(NamedTuple):
@@ -41,11 +49,15 @@ def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Sayin
     chance = random.Random(f"{seed}/load/{number}")
     stories = load.stories or dict.fromkeys(STORIES, 1.0)
     lengths: dict[tuple[str, int], int] = {}
+    lengths_there: Counter[tuple[str, int]] = Counter()
     peers = iter(
         range(_FIRST_PEER + number * _PEERS_EACH, _FIRST_PEER + (number + 1) * _PEERS_EACH)
     )
     while True:
         pause = chance.expovariate(load.rate / accounts)
+        if chance.random() < load.special:
+            yield from _special_sayings(chance, number, pause, lengths_there)
+            continue
         if not lengths or chance.random() < load.new_chats:
             place = (chance.choice(("group", "private")), next(peers))
         else:
@@ -55,6 +67,23 @@ def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Sayin
         yield Saying(
             pause, Mark(*place, lengths[place], story), _FIRST_PERSON + chance.randrange(1000)
         )
+
+
+def special_peer(number: int, place: int) -> int:
+    """The peer of the special chat at ``place`` of the account with this ``number``."""
+    return _FIRST_PEER + number * _PEERS_EACH + _SPECIAL_PEERS + place
+
+
+def _special_sayings(
+    chance: random.Random, number: int, pause: float, lengths: Counter[tuple[str, int]]
+) -> Iterator[Saying]:
+    place = chance.randrange(len(SPECIAL))
+    story, kind = SPECIAL[place]
+    chat, person = (kind, special_peer(number, place)), _FIRST_PERSON + chance.randrange(1000)
+    for _ in range(BURST if story == "merge" else 1):
+        lengths[chat] += 1
+        yield Saying(pause, Mark(*chat, lengths[chat], story), person)
+        pause = BURST_SECONDS
 
 
 class Crowd:

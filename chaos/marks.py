@@ -8,7 +8,11 @@ _MARK = re.compile(r"\[\[(group|private):(\d+)\.(\d+)\.(\w+)\]\]")
 _TROUBLE = re.compile(r"([a-z0-9]+)_(\d+)\Z")
 
 #: Stories of a model in good health: what it does before it gives its final answer.
-STORIES = ("plain", "tool", "send", "both")
+STORIES = ("plain", "tool", "send", "both", "long", "command")
+#: Messages that the answer of a long story is sent in.
+PARTS = 3
+#: Characters of one message, as the row that the chaos command makes has it.
+PART_CHARS = 200
 #: What an endpoint may do to a caller. After the first, once, an answer is still due; the others
 #: may cost it.
 PASSING = ("500", "429", "429after", "cuthead", "cutbody", "null", "blank")
@@ -71,9 +75,33 @@ def mark_in(text: str) -> Mark | None:
     return found[-1] if found else None
 
 
+def saying(mark: Mark) -> str:
+    """What a person says: of a command, one that only owners may give."""
+    return f"/allow {mark}" if mark.story == "command" else str(mark)
+
+
 def answer(mark: Mark) -> str:
     """The final text about ``mark``."""
     return f"re {mark}"
+
+
+def part(mark: Mark, number: int) -> str:
+    """The beginning of a later part of a long answer about ``mark``, from 2."""
+    return f"part {number} {mark}"
+
+
+def whole_answer(mark: Mark) -> str:
+    """What the model says about ``mark`` at last: of a long story :data:`PARTS` paragraphs, each
+    of which fills a message."""
+    if mark.story != "long":
+        return answer(mark)
+    heads = [answer(mark), *(part(mark, number) for number in range(2, PARTS + 1))]
+    return "\n\n".join(f"{head} ".ljust(PART_CHARS - 20, ".") for head in heads)
+
+
+def by_hand(mark: Mark) -> str:
+    """What an operator writes; ``mark`` says where."""
+    return f"hand {mark}"
 
 
 def announcement(mark: Mark) -> str:

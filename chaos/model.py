@@ -17,6 +17,8 @@ from chaos import marks, troubles
 from chaos.marks import Mark
 
 TOOL_NAME = "chaos_count"
+#: Tokens of one answer, and of one in a chat that has a budget, which may spend so many.
+USUAL_TOKENS, DEAR_TOKENS, MAY_SPEND = 5, 1_990, 12_000
 Message = dict[str, Any]
 
 
@@ -28,11 +30,18 @@ class ChaosModel:
         """How often the tool was called, by the id of the mark."""
         self.crossings: list[str] = []
         self.calls = 0
+        self.second_calls = 0
+        """Those of the second endpoint."""
+        self.spent: Counter[str] = Counter()
+        """Tokens of chats that have a budget."""
+        self.is_down = False
+        """Whether the first endpoint fails."""
         self.troubles = troubles.Troubles()
         self._seed, self._latency = seed, latency
         self._tries: Counter[str] = Counter()
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/second/v1/chat/completions", self._complete_second)
         app.router.add_post("/count", self._count)
         self._runner = web.AppRunner(
             app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1
@@ -43,7 +52,8 @@ class ChaosModel:
         site = web.TCPSite(self._runner, "127.0.0.1", 0, backlog=1024)
         await site.start()
         address = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        self.url, self.tool_url = f"{address}/v1", f"{address}/count"
+        self.url, self.second_url = f"{address}/v1", f"{address}/second/v1"
+        self.tool_url = f"{address}/count"
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -54,6 +64,15 @@ class ChaosModel:
         return web.json_response({"counted": True})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
+        if self.is_down:
+            return await self.troubles.make("500", request)
+        return await self._say(request)
+
+    async def _complete_second(self, request: web.Request) -> web.StreamResponse:
+        self.second_calls += 1
+        return await self._say(request)
+
+    async def _say(self, request: web.Request) -> web.StreamResponse:
         messages = (await request.json())["messages"]
         self.calls += 1
         mark, results = asked(messages)
@@ -65,7 +84,10 @@ class ChaosModel:
         name, times = mark.trouble
         if self._tries[mark.id] <= times:
             return await self.troubles.make(name, request)
-        return completion(decide(mark, results))
+        if mark.story != "budget":
+            return completion(decide(mark, results))
+        self.spent[mark.chat] += DEAR_TOKENS
+        return completion(decide(mark, results), DEAR_TOKENS)
 
 
 def decide(mark: Mark, results: int) -> Message:
@@ -78,7 +100,7 @@ def decide(mark: Mark, results: int) -> Message:
             ("send_message", {"messages": [{"type": "plain", "text": marks.announcement(mark)}]})
         )
     if results >= len(calls):
-        return {"content": marks.answer(mark)}
+        return {"content": marks.whole_answer(mark)}
     name, arguments = calls[results]
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {
@@ -116,8 +138,8 @@ def crossings(mark: Mark, messages: list[Message]) -> list[str]:
     return found
 
 
-def completion(message: Message) -> web.Response:
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+def completion(message: Message, tokens: int = USUAL_TOKENS) -> web.Response:
+    usage = {"prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": 10 + tokens}
     reason = "tool_calls" if "tool_calls" in message else "stop"
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
     return web.json_response(

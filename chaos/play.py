@@ -18,9 +18,12 @@ from typing import Any
 import psycopg
 
 from chaos import record
+from chaos.case import Evidence, Told, Verdict
 from chaos.client import Account, Telling
-from chaos.judge import Evidence, Told, Verdict, judge
+from chaos.hands import Operator
+from chaos.judge import judge
 from chaos.load import Crowd
+from chaos.model import DEAR_TOKENS, MAY_SPEND
 from chaos.scenarios import Scenario
 from chaos.world import World, build
 
@@ -38,6 +41,7 @@ class Options:
     seed: int = 1
     count: int | None = None
     minutes: float | None = None
+    mutant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ async def play(name: str, scenario: Scenario, options: Options) -> Outcome:
     began = time.monotonic()
     seed = f"{options.seed}/{name}"
     line: dict[str, Any] = {"scenario": name, "seed": options.seed, "ok": False, "faults": 0}
-    async with build(scenario.shape, seed) as world:
+    async with build(scenario.shape, seed, options.mutant) as world:
         try:
             line["faults"] = await go_through(world, scenario, options, seed)
             line["rested"] = await world.rested(scenario.settle)
@@ -69,12 +73,15 @@ async def go_through(world: World, scenario: Scenario, options: Options, seed: s
     """The load and the faults, until everything is up again and nobody says anything more; how many
     faults there were."""
     crowd = Crowd(seed, scenario.load, world.accounts)
+    operator = Operator(world.servers, seed)
     try:
         await asyncio.sleep(WARM_SECONDS)
         count = await disturb(world, scenario, options, seed)
         await asyncio.sleep(WARM_SECONDS)
     finally:
         await crowd.stop()
+        await operator.stop()
+        world.hands, world.taken = operator.written, operator.taken
     await world.mend()
     return count
 
@@ -115,6 +122,10 @@ async def gather(world: World, *, excuses: bool) -> Evidence:
         wire_violations=[
             fault for account in world.accounts for fault in _wire_violations(account)
         ],
+        hands=world.hands,
+        taken=world.taken,
+        spent=world.model.spent,
+        may_spend=MAY_SPEND + (len(world.servers) - 1) * DEAR_TOKENS,
         most_read=world.model.troubles.most_read,
         excuses=excuses,
     )
@@ -143,9 +154,17 @@ async def conclude(world: World, evidence: Evidence) -> Verdict:
     for server in world.servers:
         if (status := await world.ready(server)) != 200:
             verdict.fault("not_ready", f"/ready is {status} at port {server.port}")
+    for line in refused_writes(world):
+        verdict.fault("refused", line)
     for kind, words in world.complaints:
         verdict.fault(kind, words)
     return verdict
+
+
+def refused_writes(world: World) -> list[str]:
+    """Writes that the database would not take: nothing asks for such where all is well."""
+    lines = [line for server in world.servers for line in server.log.splitlines()]
+    return [line for line in lines if "A write was refused" in line]
 
 
 def report(world: World, verdict: Verdict) -> dict[str, Any]:
@@ -153,6 +172,7 @@ def report(world: World, verdict: Verdict) -> dict[str, Any]:
     figures: dict[str, Any] = dict(verdict.figures)
     figures |= {
         "model_calls": world.model.calls,
+        "second_calls": world.model.second_calls,
         "ends": world.ends,
         "unknown": dict(verdict.unknown),
     }

@@ -27,19 +27,32 @@ class ChaosServer(LiveServer):
     """The real server; with ``pace`` some of its time limits are shorter (see :data:`BRISK`).
 
     ``database`` is where the record is read from, which is not the server's own way there
-    when a proxy stands between; "" for the embedded one.
+    when a proxy stands between; "" for the embedded one. ``mutant`` is what is broken in it on
+    purpose (:mod:`chaos.mutants`).
     """
 
     def __init__(
-        self, env: Mapping[str, str], pace: Mapping[str, float], database: str = ""
+        self,
+        env: Mapping[str, str],
+        pace: Mapping[str, float],
+        database: str = "",
+        mutant: str = "",
     ) -> None:
         super().__init__(env, fresh=True, limits=pace)
         self.life = 0
         self._database = database
+        self._mutant = mutant
 
-    def prepare(self, tool_url: str) -> None:
-        """Make the database and the counted tool."""
-        command = [sys.executable, "-c", _PREPARE, TOOL_NAME, tool_url]
+    def _command(self) -> list[str]:
+        python, program, *words = super()._command()
+        if not self._mutant:
+            return [python, program, *words]
+        return [python, "-m", "chaos.mutants", self._mutant, *words]
+
+    def prepare(self, *urls: str) -> None:
+        """Make the database, the counted tool at the first of ``urls``, and endpoints at the
+        others."""
+        command = [sys.executable, "-c", _PREPARE, TOOL_NAME, *urls]
         subprocess.run(command, cwd=PROJECT, env=self._environment(), check=True)
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:

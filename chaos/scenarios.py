@@ -69,6 +69,12 @@ SCENARIOS: dict[str, Scenario] = {
         8,
         load=_TROUBLED,
     ),
+    "second-endpoint": Scenario(
+        "one process on SQLite: the first endpoint of the model fails, the second answers",
+        [faults.ENDPOINT_DOWN],
+        4,
+        shape=Shape(has_second=True),
+    ),
     "endless": Scenario(
         "one process on SQLite: answers of the model without an end",
         [faults.LOAD_ALONE],
@@ -168,10 +174,17 @@ SCENARIOS: dict[str, Scenario] = {
 SHORT: dict[str, Scenario] = {
     "short-single": Scenario(
         "one process on SQLite: a little of everything",
-        [faults.KILL, faults.NAMED_POINTS[0], faults.DISK_FULL, faults.TERMINATE, faults.LOCKED],
-        count=5,
+        [
+            faults.KILL,
+            faults.NAMED_POINTS[0],
+            faults.DISK_FULL,
+            faults.TERMINATE,
+            faults.LOCKED,
+            faults.ENDPOINT_DOWN,
+        ],
+        count=6,
         pauses=(0.5, 1.5),
-        shape=Shape(is_brisk=True),
+        shape=Shape(is_brisk=True, has_second=True),
         load=Load(
             rate=6,
             stories=_STORIES | {f"{name}_1": 0.2 for name in marks.PASSING} | {"garbage_9": 0.2},

@@ -13,6 +13,7 @@ import requests
 
 from chaos import record
 from chaos.client import TOKEN, Account
+from chaos.hands import TakeOver, Written
 from chaos.model import ChaosModel
 from chaos.process import BRISK, ChaosServer
 from chaos.record import Record
@@ -41,6 +42,8 @@ class Shape:
     latency: tuple[float, float] = (0.05, 0.6)
     """Of the model, in seconds."""
     settings: dict[str, str] = field(default_factory=dict)
+    has_second: bool = False
+    """Whether there is a second endpoint, which is asked when the first fails."""
 
     @property
     def is_cluster(self) -> bool:
@@ -58,6 +61,8 @@ class World:
         self.shape, self.model = shape, model
         self.servers: list[ChaosServer] = []
         self.accounts: list[Account] = []
+        self.hands: list[Written] = []
+        self.taken: list[TakeOver] = []
         self.ends = 0
         """Lives of server processes that came to an end."""
         self.notes: list[str] = []
@@ -113,7 +118,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def build(shape: Shape, seed: str) -> AsyncIterator[World]:
+async def build(shape: Shape, seed: str, mutant: str = "") -> AsyncIterator[World]:
     """A world that is up, every account connected; ended and deleted on exit."""
     async with contextlib.AsyncExitStack() as stack:
         world = World(shape, await stack.enter_async_context(ChaosModel(seed, shape.latency)))
@@ -123,10 +128,11 @@ async def build(shape: Shape, seed: str) -> AsyncIterator[World]:
             services, database = await _services(world, stack)
             env |= services
         pace = BRISK if shape.is_brisk else {}
-        world.servers = [ChaosServer(env, pace, database) for _ in range(shape.processes)]
+        world.servers = [ChaosServer(env, pace, database, mutant) for _ in range(shape.processes)]
         for server in world.servers:
             stack.callback(server.remove)
-        await asyncio.to_thread(world.servers[0].prepare, world.model.tool_url)
+        second = [world.model.second_url] if shape.has_second else []
+        await asyncio.to_thread(world.servers[0].prepare, world.model.tool_url, *second)
         await asyncio.gather(*(server.begin() for server in world.servers))
         chance = random.Random(f"{seed}/accounts")
         for number in range(ACCOUNTS):
