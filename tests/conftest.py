@@ -7,6 +7,7 @@ uses the database uses it with real transactions.
 
 import contextlib
 import inspect
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import hypothesis
 import pytest
 from django.db import connections
 
-from tests import peers
+from tests import left_overs, peers
 from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
 from tests.live_server import LiveServer, Program
@@ -39,6 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "may_block(reason): let this async test block the event loop"
     )
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # In the background of a script. Children inherit what is ignored, and not a handler.
+        signal.signal(signal.SIGINT, lambda *_: None)
+    config.pluginmanager.register(left_overs)
     network.__enter__()
     config.add_cleanup(lambda: network.__exit__(None, None, None))
 

@@ -34,6 +34,8 @@ _INFORMATION: dict[str, Any] = {
     },
     "get_status": {"online": True, "good": True},
 }
+#: What a server may ask once a connection, in the background: who the client and its account are.
+INTRODUCTIONS = frozenset({"get_login_info", "get_version_info"})
 
 
 def text(words: str) -> dict[str, Any]:
@@ -98,9 +100,21 @@ class FakeOneBot:
         headers: Mapping[str, str | None] | None = None,
         origin: str | None = None,
         greet: bool = True,
+        nickname: str = "bot",
     ) -> None:
         self.self_id = self_id
+        self.nickname = nickname
         self.actions: list[Frame] = []
+        """All that the server asked for, but for introductions and names: these come when they
+        like."""
+        self.introductions: list[Frame] = []
+        self.introduce: Answering = self.usual_answer
+        """Answers introductions, whatever the other actions are answered with."""
+        self.questions: list[Frame] = []
+        """What the server asked in the background to know names."""
+        self.names: dict[str, Frame] = {}
+        """The ``data`` with which such questions are answered, by their action; without it the
+        client does not know."""
         self.violations: list[str] = []
         self._answering: Answering = self.usual_answer
         self._sends: asyncio.Queue[Frame] = asyncio.Queue()
@@ -246,7 +260,7 @@ class FakeOneBot:
         """What a client in good health answers to ``action``, without its echo."""
         name = str(action.get("action"))
         if name == "get_login_info":
-            return ok({"user_id": self.self_id, "nickname": "bot"})
+            return ok({"user_id": self.self_id, "nickname": self.nickname})
         if name in _INFORMATION:
             return ok(_INFORMATION[name])
         return ok() if name.startswith("send_") else failed(1404, f"不支持的Api {name}")
@@ -309,13 +323,27 @@ class FakeOneBot:
         except ValueError as violation:
             self.violations.append(f"{violation}: {frame[:300]!r}")
             return
-        if any(action["echo"] == earlier["echo"] for earlier in self.actions):
+        earlier = (*self.actions, *self.introductions, *self.questions)
+        if any(action["echo"] == one["echo"] for one in earlier):
             self.violations.append(f"an echo was used twice: {action}")
-        self.actions.append(action)
+        if asks_name(action):
+            self.questions.append(action)
+            known = self.names.get(action["action"])
+            await self.answer(action, failed(wording="unknown") if known is None else ok(known))
+            return
+        is_introduction = action["action"] in INTRODUCTIONS
+        (self.introductions if is_introduction else self.actions).append(action)
         if not action["action"].startswith("get_"):
             self._sends.put_nowait(action)
-        if answer := self._answering(action):
+        if answer := (self.introduce if is_introduction else self._answering)(action):
             await self.answer(action, answer)
+
+
+def asks_name(action: Frame) -> bool:
+    """Whether the server asks, beside what the test is about, what a group or a member is called.
+    With ``no_cache`` it looks after a mute."""
+    names = ("get_group_info", "get_group_member_info")
+    return action["action"] in names and "no_cache" not in action["params"]
 
 
 def parse_action(frame: str | bytes) -> Frame:

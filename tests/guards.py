@@ -288,12 +288,15 @@ class LoopWatch:
 
 def _stack(frame: FrameType | None) -> Stack:
     """Who is at work, the outermost first. A function that was only just entered has done nothing
-    yet."""
-    if frame is not None and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == RESUME:
-        frame = frame.f_back
-    return (
-        [(each.f_code, line) for each, line in traceback.walk_stack(frame)][::-1] if frame else []
-    )
+    yet. The thread goes on beside this, and Python 3.11 has been seen to hand out what is no frame
+    for one that just ended: nothing can be said of that look."""
+    try:
+        if frame and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == RESUME:
+            frame = frame.f_back
+        walked = traceback.walk_stack(frame) if frame else ()
+        return [(each.f_code, line) for each, line in walked][::-1]
+    except AttributeError:
+        return []
 
 
 def _is_excused(place: tuple[str, str]) -> bool:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -128,6 +129,20 @@ class PostgresServer:
     def start(self) -> None:
         """Start after :meth:`stop`, on the same socket."""
         self._server.ensure_postgres_running()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Every process of the server is stopped: its sockets live, and nobody answers."""
+        postmaster = self._server.get_postmaster_info().process
+        assert postmaster is not None
+        processes = [postmaster, *postmaster.children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
 
     def _control(self, *words: str) -> None:
         where = ("-w", "-D", str(self._server.pgdata))

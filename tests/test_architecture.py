@@ -24,10 +24,10 @@ ROOMS = {
             "time_limits",
             "log_limit",
             "token_bucket",
-            "tracked",
             "log_run",
             "metrics",
             "tracing",
+            "version",
         ),
         ("text", "processes"),
         ("contract", "live_rows"),
@@ -231,6 +231,12 @@ def late_imports(modules: dict[str, ast.Module]) -> list[str]:
 
 def test_imports_never_point_upwards():
     assert upward_imports(production()) == []
+
+
+def test_every_room_of_the_plan_is_there():
+    every = {f"{layer}.{room}" for layer, plan in ROOMS.items() for rooms in plan for room in rooms}
+    rooms = {_room(name) for name in production()}
+    assert sorted(every - rooms) == []
 
 
 def test_rooms_import_what_stands_below_them():

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from chaos import marks
+from chaos.case import Evidence, Told
 from chaos.client import Heard
-from chaos.judge import MOST_READ, Evidence, Told, judge
+from chaos.hands import TakeOver, Written
+from chaos.judge import MOST_READ, judge
 from chaos.load import Load, sayings
 from chaos.marks import Mark
 from chaos.model import asked, crossings, decide
@@ -263,6 +265,182 @@ def test_an_echo_that_is_not_on_record_is_found():
 
 def test_an_answer_of_the_model_that_was_read_without_an_end_is_found():
     assert found(replace(clean(), most_read=MOST_READ + 1)) == {"unbounded": 1}
+
+
+def with_long_answer(*parts: int) -> Evidence:
+    """The clean evidence, and a long answer of which these later parts were heard."""
+    mark = Mark("group", 70, 1, "long")
+    row = Message(900, "in", "answered", str(mark), ACCOUNT, mark.chat, reason="mention")
+    texts = [marks.answer(mark), *(marks.part(mark, number) for number in parts)]
+    heard = [
+        Heard(100 + place, ACCOUNT, mark.chat, text, f"l{place}", 0.0)
+        for place, text in enumerate(texts)
+    ]
+    said = [
+        Message(901 + place, "out", "delivered", one.text, ACCOUNT, mark.chat, echo=one.echo, run=9)
+        for place, one in enumerate(heard)
+    ]
+    usual = clean()
+    record = replace(
+        usual.record,
+        messages=[*usual.record.messages, row, *said],
+        runs=[*usual.record.runs, Run(9, 900, "finished")],
+    )
+    told, every = [*usual.told, Told(mark, ACCOUNT)], [*usual.heard, *heard]
+    return replace(usual, told=told, heard=every, record=record)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kinds"),
+    [
+        ((2, 3), {}),
+        ((2, 2, 3), {"doubled": 1}),
+        ((3, 2), {"misordered": 1}),
+        ((2,), {"lost": 1}),
+    ],
+)
+def test_parts_of_a_long_answer_are_heard_once_and_in_order(parts, kinds):
+    assert found(with_long_answer(*parts)) == kinds
+
+
+def with_hand_message(times: int) -> Evidence:
+    """The clean evidence, and a message by hand that was heard so many times."""
+    mark, usual = Mark("private", 60, 1, "hand"), clean()
+    text = marks.by_hand(mark)
+    row = Message(950, "out", "delivered", text, ACCOUNT, mark.chat, echo="h")
+    heard = [Heard(200 + time, ACCOUNT, mark.chat, text, "h", 0.0) for time in range(times)]
+    record = replace(usual.record, messages=[*usual.record.messages, row])
+    hands = [Written(mark, ACCOUNT)]
+    return replace(usual, heard=[*usual.heard, *heard], record=record, hands=hands)
+
+
+@pytest.mark.parametrize(("is_accepted", "kinds"), [(True, {"lost": 1}), (False, {})])
+def test_what_a_page_accepted_by_hand_is_on_record(is_accepted, kinds):
+    hand = Written(Mark("private", 60, 1, "hand"), ACCOUNT, is_accepted)
+    assert found(replace(clean(), hands=[hand])) == kinds
+
+
+@pytest.mark.parametrize(("times", "kinds"), [(1, {}), (2, {"doubled": 1}), (0, {"lost": 1})])
+def test_what_an_operator_wrote_is_heard_once(times, kinds):
+    assert found(with_hand_message(times)) == kinds
+
+
+def left_silent(evidence: Evidence, mark: Mark, reason: str, **values: Any) -> Evidence:
+    """Nothing was said of a message, for this reason on record."""
+    about = {str(mark), marks.answer(mark)}
+    rows = [
+        row for row in evidence.record.messages if row.text not in about or row.text == str(mark)
+    ]
+    quiet = replace(
+        unheard(evidence, marks.answer(mark)), record=replace(evidence.record, messages=rows)
+    )
+    where = str(mark)
+    return changed(quiet, lambda row: row.text == where, state="silent", reason=reason, **values)
+
+
+@pytest.mark.parametrize(("target", "kinds"), [(10, {}), (30, {"lost": 1}), (999, {"lost": 1})])
+def test_a_merged_message_is_silent_where_another_of_its_chat_answers_for_it(target, kinds):
+    assert found(left_silent(clean(), SECOND, "merged", merged_into=target)) == kinds
+
+
+def test_an_answer_to_a_merged_message_is_found():
+    merged = changed(clean(), lambda row: row.text == str(SECOND), reason="merged", merged_into=10)
+    assert found(merged) == {"doubled": 1}
+
+
+def taken_over(evidence: Evidence, first: int, last: int, back: int) -> Evidence:
+    """An operator had the chat of the second message; the ids of what he wrote then."""
+    written = [Mark("group", 50, 900 + number, "hand") for number in range(3)]
+    rows = [
+        Message(at, "out", "delivered", marks.by_hand(mark), ACCOUNT, mark.chat, echo=f"t{at}")
+        for mark, at in zip(written, (first, last, back), strict=True)
+    ]
+    hands = [Written(mark, ACCOUNT) for mark in written]
+    heard = [Heard(300, ACCOUNT, row.chat, row.text, row.echo, 0.0) for row in rows]
+    record = replace(evidence.record, messages=[*evidence.record.messages, *rows])
+    taken = [TakeOver(1, ACCOUNT, *written)]
+    every = [*evidence.heard, *heard]
+    return replace(evidence, record=record, hands=hands, heard=every, taken=taken)
+
+
+def test_an_answer_while_an_operator_has_the_chat_is_found():
+    assert found(taken_over(clean(), 19, 29, 39)) == {"spoke_over": 1}
+    assert found(taken_over(clean(), 28, 29, 39)) == {}
+
+
+@pytest.mark.parametrize(("back", "kinds"), [(39, {}), (18, {"lost": 1})])
+def test_what_is_left_to_an_operator_is_silent_until_he_hands_back(back, kinds):
+    quiet = left_silent(clean(), SECOND, "taken_over")
+    assert found(taken_over(quiet, 16, 17, back)) == kinds
+
+
+def test_an_answer_that_a_take_over_kept_from_being_sent_is_no_loss():
+    quiet = unheard(clean(), marks.answer(SECOND))
+    unsent = in_state(quiet, marks.answer(SECOND), "failed")
+    left = changed(unsent, lambda row: row.text == str(SECOND), state="silent", reason="taken_over")
+    assert found(taken_over(left, 28, 29, 39)) == {}
+
+
+def with_budget(times: int) -> Evidence:
+    """The clean evidence, and three messages turned away, of which so many were told so."""
+    usual = clean()
+    turned = [Mark("private", 80, number, "budget") for number in (1, 2, 3)]
+    rows = [
+        Message(900 + mark.number, "in", "silent", str(mark), ACCOUNT, mark.chat, reason="budget")
+        for mark in turned
+    ]
+    said = [
+        Message(950 + mark.number, "out", "delivered", "no", ACCOUNT, mark.chat, echo=f"b{mark.id}")
+        for mark in turned[:times]
+    ]
+    said = [replace(row, run=800 + number) for number, row in enumerate(said, 1)]
+    runs = [Run(800 + mark.number, 900 + mark.number, "finished") for mark in turned]
+    heard = [
+        Heard(row.id, ACCOUNT, row.chat, f"no {turned[at]}", row.echo, 0.0)
+        for at, row in enumerate(said)
+    ]
+    told = [Told(mark, ACCOUNT) for mark in turned]
+    record = replace(
+        usual.record,
+        messages=[*usual.record.messages, *rows, *said],
+        runs=[*usual.record.runs, *runs],
+    )
+    return replace(usual, told=[*usual.told, *told], heard=[*usual.heard, *heard], record=record)
+
+
+@pytest.mark.parametrize(("times", "kinds"), [(1, {}), (2, {"doubled": 1}), (0, {"lost": 1})])
+def test_a_chat_is_told_once_that_its_budget_is_spent(times, kinds):
+    assert found(with_budget(times)) == kinds
+
+
+def test_what_is_spent_beyond_a_budget_is_found():
+    assert found(replace(clean(), spent=Counter({"private:80": 10}), may_spend=10)) == {}
+    assert found(replace(clean(), spent=Counter({"private:80": 11}), may_spend=10)) == {
+        "overspent": 1
+    }
+
+
+def test_a_command_is_answered_once_with_words_of_its_own():
+    mark = Mark("private", 60, 9, "command")
+    usual = clean()
+    row = Message(960, "in", "answered", marks.saying(mark), ACCOUNT, mark.chat, reason="command")
+    out = Message(961, "out", "delivered", "No.", ACCOUNT, mark.chat, echo="c", run=9)
+    said = Heard(400, ACCOUNT, mark.chat, "No.", "c", 0.0)
+    record = replace(
+        usual.record,
+        messages=[*usual.record.messages, row, out],
+        runs=[*usual.record.runs, Run(9, 960, "finished")],
+    )
+    for heard, kinds in (([said], {}), ([said, replace(said, order=401)], {"doubled": 1})):
+        told = [*usual.told, Told(mark, ACCOUNT)]
+        every = [*usual.heard, *heard]
+        assert found(replace(usual, told=told, heard=every, record=record)) == kinds
+
+
+def test_sums_that_are_not_those_of_the_rows_are_found():
+    usual = clean()
+    spoilt = replace(usual.record, sums={1: {"sent": 2}}, counts={1: {"sent": 3}})
+    assert found(replace(usual, record=spoilt)) == {"sums": 1}
 
 
 # --- What is no fault -------------------------------------------------------------------

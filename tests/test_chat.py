@@ -1,6 +1,7 @@
 """``manage.py chat``, run as people run it: in a process of its own, on a data folder of its
 own."""
 
+import contextlib
 import json
 import os
 import pty
@@ -9,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from tests import zygote
 from tests.environment import PROJECT, clean_environment
 from tests.scripted_model import Call as ToolCall
-from tests.scripted_model import ScriptedModel, call, calls, fails, hangs, says
+from tests.scripted_model import ScriptedModel, call, calls, fails, hangs, held, says
 
 SECONDS = 30
 
@@ -34,17 +35,29 @@ class Terminal:
             "LANGUAGE_CODE": "en",
         }
         self.env = clean_environment(**(fixed | env))
+        self._ends = contextlib.ExitStack()
 
-    def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
+    def start(
+        self, *arguments: str, before: Sequence[str] = (), **options: Any
+    ) -> "subprocess.Popen[str]":
         pipes: dict[str, Any] = {
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
         }
-        command = [sys.executable, "manage.py", "chat", *arguments]
-        return subprocess.Popen(
+        command = [*before, sys.executable, "manage.py", "chat", *arguments]
+        process = subprocess.Popen(
             command, cwd=PROJECT, env=self.env, **({"encoding": "utf-8"} | pipes | options)
         )
+        self._ends.callback(process.wait)
+        self._ends.callback(process.kill)
+        for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+            self._ends.callback(pipe.close)
+        return process
+
+    def end(self) -> None:
+        """End what was started and still runs."""
+        self._ends.close()
 
     def run(self, *arguments: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
         return zygote.run(
@@ -76,25 +89,27 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def demo(prepared: Path, tmp_path: Path) -> Terminal:
-    return Terminal(shutil.copytree(prepared, tmp_path / "data"))
+def demo(prepared: Path, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(shutil.copytree(prepared, tmp_path / "data"))
+    yield terminal
+    terminal.end()
 
 
 @pytest.fixture
-def scripted(prepared: Path, tmp_path: Path, model: ScriptedModel) -> Terminal:
+def scripted(prepared: Path, tmp_path: Path, model: ScriptedModel) -> Iterator[Terminal]:
     env = {"UPSTREAM_ENDPOINT": model.url, "MODEL_NAME": "scripted"}
-    return Terminal(shutil.copytree(prepared, tmp_path / "data"), **env)
+    terminal = Terminal(shutil.copytree(prepared, tmp_path / "data"), **env)
+    yield terminal
+    terminal.end()
 
 
 @pytest.fixture
-def hanging(scripted: Terminal, model: ScriptedModel) -> Iterator["subprocess.Popen[str]"]:
+def hanging(scripted: Terminal, model: ScriptedModel) -> "subprocess.Popen[str]":
     """A chat that waits for the model's answer after a tool call."""
     model.script([call("get_weather", city="北京"), hangs()])
     process = scripted.start("--once", "北京天气")
     model.received(2, SECONDS)
-    yield process
-    process.kill()
-    process.communicate()
+    return process
 
 
 def test_a_question_is_answered_with_a_tool_call_on_a_fresh_data_folder(tmp_path):
@@ -174,6 +189,19 @@ def test_a_chat_that_is_broken_off_leaves_nothing_running(scripted, hanging, num
         ("interrupted", "the terminal was closed before the answer"),
     ]
     assert scripted.rows("SELECT id FROM agent_serverprocess") == []
+
+
+def test_a_chat_in_the_background_of_a_script_hears_sigterm_and_no_ctrl_c(scripted, model):
+    model.script([held("北京很晴朗")])
+    script = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    process = scripted.start("--once", "北京天气", before=script)
+    model.received(1, SECONDS)
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(SECONDS) == 130
+    assert scripted.rows("SELECT state FROM agent_message") == [("failed",)]
 
 
 def test_a_killed_chat_is_settled_at_the_next_start_and_not_answered(scripted, hanging, model):

@@ -139,9 +139,10 @@ async def test_questions_for_information_are_answered_but_are_no_next_action(pee
         await peer.next()
         await peer.send({"action": "get_login_info", "params": {}, "echo": "a"})
         assert (await peer.next())["data"]["user_id"] == BOT
+        await peer.send({"action": "get_status", "params": {}, "echo": "b"})
         await peer.say(MEMBER, "hi")
         assert spoken(await bot.next_action()) == "hi"
-        assert len(bot.actions) == 2
+        assert (len(bot.actions), len(bot.introductions)) == (2, 1)
 
 
 async def test_answers_can_be_scripted(peer):

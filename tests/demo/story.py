@@ -65,7 +65,7 @@ def told(words: Words) -> Iterator[Story]:
         server.start()
         story = Story(server, model, words)
         model.answer_with(story.think)
-        with dial(server, ACCOUNT, TOKEN) as bot:
+        with dial(server, ACCOUNT, TOKEN, words.persona) as bot:
             set_up(story, bot)
             play(story, bot)
             run(server, MONTH, None)
@@ -76,7 +76,7 @@ def set_up(story: Story, bot: Dialled) -> None:
     """Two accounts with an owner, one of them gone; the tools, as an operator has changed them."""
     question, answer = story.words.private
     ask(story, bot, None, PEOPLE[1], question, answer)
-    with dial(story.server, AWAY, TOKEN) as away:
+    with dial(story.server, AWAY, TOKEN, f"{story.words.persona} 2") as away:
         question, answer = story.words.away
         ask(story, away, None, PEOPLE[2], question, answer)
     cockpit = Cockpit(story.server)

@@ -117,6 +117,10 @@ class Cockpit:
         """Press a button of ``page`` that sends a form of its own to ``path``."""
         self._post(path, {button: ""}, page=page)
 
+    def send_form(self, path: str, form: dict[str, str], *, page: str) -> None:
+        """Send a form of ``page`` to ``path``, filled in."""
+        self._post(path, form, page=page)
+
     def approve(self, approval: int) -> None:
         """Approve a call that waits."""
         self._post(f"/admin/agent/approval/{approval}/change/", {"decision": "approve"})

@@ -65,7 +65,8 @@ async def test_a_frame_is_strict_compact_json_in_one_text_frame(live, model):
         live.ws_url, additional_headers=headers, compression=None, proxy=None
     ) as socket:
         await socket.send(json.dumps(event))
-        frame = await socket.recv()
+        while "send_private_msg" not in (frame := await socket.recv()):  # questions come before
+            assert isinstance(frame, str)
     assert isinstance(frame, str)
     echo = json.loads(frame)["echo"]
     assert frame == (

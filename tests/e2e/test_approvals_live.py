@@ -273,3 +273,31 @@ async def test_an_unanswered_question_expires_and_the_call_is_not_made(start_lat
         assert spoken(await bot.next_action()) == "Nobody answered."
     assert results(model.requests[-1]) == ["没有主人在时限内批准，这次调用已经作废，工具没有执行。"]
     assert transfers(server, to) == []
+
+
+async def test_a_budget_at_its_end_keeps_no_result_of_an_approved_call_back(live, model, bot):
+    user, to = fresh_id(), str(fresh_id())
+    code = await asked(bot, model, user, amount=7, to=to)
+    cockpit = await asyncio.to_thread(Cockpit, live)
+    budget = {
+        "name": f"chat of {user}",
+        "enabled": "on",
+        "kind": "chat",
+        "period": "day",
+        "subject": f"onebot:{bot.self_id}:private:{user}",
+        "limit": "1",
+        "unit": "tokens",
+        "at_limit": "owners",
+        "cheaper": "",
+    }
+    await asyncio.to_thread(cockpit.save, "/admin/agent/budget/add/", budget)
+    asked_before = len(model.requests)
+    await bot.say_private(OWNER, f"批准 {code}")
+    said = {
+        action["params"]["user_id"]: spoken(action)
+        for action in [await bot.next_action(), await bot.next_action()]
+    }
+    assert said[user].startswith("transfer 完成了。")
+    assert said[user].endswith(f"7 transferred to {to}")
+    assert (transfers(live, to), len(model.requests)) == ([f"7 {to}"], asked_before)
+    cockpit.close()

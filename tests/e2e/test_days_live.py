@@ -51,7 +51,9 @@ class Calendar(LiveServer):
 
     def move_to(self, day: int) -> None:
         self.day = day
-        (self.folder / "day").write_text(str(day))
+        new = self.folder / "day.new"
+        new.write_text(str(day))
+        new.replace(self.folder / "day")  # the server reads it at any moment
 
     def clock(self) -> int:
         """The time that a client gives its events, in seconds."""

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from agent.llm.base import LLMRequest
+from agent.llm.meter import estimate_tokens
 from agent.models import ModelEndpoint
 from tests.cast import fresh_id
 from tests.e2e.chat import client, words
@@ -19,6 +21,9 @@ from tests.file_server import FileServer, sends
 from tests.live_server import LiveServer
 from tests.pictures import BLUE, picture
 from tests.scripted_model import ScriptedModel, held
+
+#: Billionths that a token costs at a price of 1 for a million.
+NANO_PER_TOKEN = 1_000
 
 
 def add_row(
@@ -145,4 +150,10 @@ async def test_what_was_spent_is_what_the_steps_say_also_after_a_kill(
     )
     steps = server.rows("SELECT cost_nano FROM agent_step WHERE cost_nano > 0")
     (total,) = server.rows("SELECT cost_nano, calls FROM agent_spendsum WHERE kind = 'total'")
-    assert (total["calls"], total["cost_nano"]) == (2, sum(step["cost_nano"] for step in steps))
+    again = model.requests[2].body  # the call that was lost, as its cost is estimated
+    offered = [tool["function"] for tool in again["tools"]]
+    tools = [one | {"parameters_schema": one.pop("parameters")} for one in offered]
+    asked = estimate_tokens(LLMRequest(again["messages"], tools), "")
+    lost = asked * 2 * NANO_PER_TOKEN
+    told = [step["cost_nano"] for step in steps]
+    assert (len(told), total["calls"], total["cost_nano"]) == (2, 3, sum(told) + lost)

@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
-from tests.fake_onebot import MISSING, FakeOneBot, ok, spoken, text
+from tests.fake_onebot import MISSING, FakeOneBot, at, ok, spoken, text
 from tests.live_server import LiveServer
 
 PAYLOADS = json.loads(
@@ -292,3 +292,13 @@ async def test_a_message_with_odd_or_missing_fields_is_answered(live, model, ove
         await bot.say_group(group, user, "hi", **overrides)
         action = await bot.next_action()
     assert (action["params"]["group_id"], spoken(action)) == (group, " never mind")
+
+
+@pytest.mark.parametrize("user_id", [20001.5, True, ["20001"], {"id": 1}, "2" * 65])
+async def test_a_message_of_nobody_who_can_be_named_is_dropped_with_a_line(live, model, user_id):
+    group = fresh_id()
+    async with client(live, fresh_id()) as bot:
+        await bot.say_group(group, user_id, [at(bot.self_id), text("hi")])
+        await live.logged("a message whose user_id is no id")
+        await bot.no_action()
+    assert not live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))

@@ -60,9 +60,7 @@ async def test_a_forward_has_the_same_words_in_every_dialect(live, model, shape)
 
 
 @pytest.mark.parametrize("here", [True, False])
-async def test_a_quoted_message_is_shown_only_if_the_client_says_it_is_of_this_chat(
-    live, model, here
-):
+async def test_a_quoted_message_that_is_of_another_chat_is_not_shown(live, model, here):
     model.script(["ok"])
     group = fresh_id()
     said = {
@@ -75,7 +73,20 @@ async def test_a_quoted_message_is_shown_only_if_the_client_says_it_is_of_this_c
         bot.answer_with(answers(get_msg=said))
         await bot.say_group(group, fresh_id(), [reply(5), text(" what is this?")])
         await bot.next_action()
-    assert [one["text"] for one in fenced(model.requests[-1])] == (["words"] if here else [])
+    (shown,) = fenced(model.requests[-1])
+    assert shown.get("text") == ("words" if here else None)
+    assert shown.get("note") == (None if here else "客户端没有给出被引用的消息")
+
+
+async def test_a_quoted_message_of_which_the_client_names_no_chat_is_of_the_chat_that_asks(
+    live, model
+):
+    model.script(["ok"])
+    async with client(live) as bot:
+        bot.answer_with(answers(get_msg={"sender": NODE, "message": [text("words")]}))
+        await bot.say_group(fresh_id(), fresh_id(), [reply(5), text(" what is this?")])
+        await bot.next_action()
+    assert [one["text"] for one in fenced(model.requests[-1])] == ["words"]
 
 
 async def test_quoted_words_stand_in_later_requests_as_in_the_first(live, model):

@@ -205,6 +205,9 @@ async def test_a_chat_is_answered_while_a_question_waits(live, model):
         {"messages": [{"role": "user", "content": 5}]},
         {"messages": [{"role": "tool", "content": "x", "tool_call_id": "c"}]},
         {"messages": [{"role": "wizard", "content": "x"}]},
+        {"messages": [{"role": "user", "content": "x"}] * 1_001},
+        {"input": "hi", "numbers": [7] * 10_001},
+        {"input": "hi", "numbers": [7.5] * 10_001},
     ],
 )
 def test_what_is_no_question_is_refused_with_a_reason(live, model, body):
@@ -218,6 +221,12 @@ def test_what_is_no_question_is_refused_with_a_reason(live, model, body):
 def test_a_missing_or_wrong_token_is_refused(live, model, token):
     answer = query(live, {"input": "hi"}, token=token)
     assert (answer.status_code, answer.json()["result"]) == (401, "")
+
+
+def test_a_thousand_messages_are_a_question(live, model):
+    model.script(["so long"])
+    messages = [{"role": "user", "content": "x"}] * 1_000
+    assert query(live, {"messages": messages}).json()["result"] == "so long"
 
 
 def test_the_scheme_of_the_token_may_be_written_in_any_case(live, model):

@@ -243,3 +243,37 @@ async def test_words_beside_a_call_are_said_before_it_is_made(talkative, model):
         assert spoken(await bot.next_action()) == "next"
     said = [one["content"] for one in model.requests[-1].messages if one["role"] == "assistant"]
     assert said == heard
+
+
+async def test_a_long_reply_is_sent_in_messages_of_the_largest_part(live, model):
+    text = paragraphs(3, 4_000)
+    user = fresh_id()
+    async with client(live) as bot:
+        asked = fresh_id()
+        model.script([calls(Call("reply", {"msg_id": str(asked), "text": text})), ""])
+        await bot.say_private(user, "tell me all", message_id=asked)
+        parts = [part for one in text.split("\n\n") for part in split_answer(one, 2_000)]
+        assert [spoken(await bot.next_action()) for _ in parts] == parts
+        assert await states(live, user, len(parts)) == [(None, "delivered")] * len(parts)
+        await model.wait_for_requests(2)
+
+
+@pytest.mark.slow
+async def test_the_parts_of_a_tools_message_are_not_sent_again_after_a_crash(start_server, model):
+    text = paragraphs(3, 1_500)
+    say = Call("send_message", {"messages": [{"type": "plain", "text": text}]})
+    server = start_server()
+    model.script([calls(say), "that was all"])
+    user = fresh_id()
+    async with client(server) as bot:
+        account = int(bot.self_id)
+        bot.stay_silent()
+        await bot.say_private(user, "tell me all")
+        await bot.next_action()
+        server.kill()
+    server.restart()
+    async with client(server, account) as bot:
+        assert spoken(await bot.next_action()) == "that was all"
+        assert [state for _, state in await states(server, user, 4)] == [
+            *("unknown", "failed", "failed", "delivered"),
+        ]

@@ -27,6 +27,7 @@ from tests.e2e.odd_server import PICTURE
 from tests.e2e.test_http_api import http
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
+from tools.version import VERSION
 
 GENERATIONS = ["legacy", "auto"]
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -106,6 +107,21 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 # --- Tools ----------------------------------------------------------------------
+
+
+async def test_the_program_says_its_version(host):
+    asked = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    response = await asyncio.to_thread(post, host, asked)
+    assert f'"version":"{VERSION}"' in response.text.replace(": ", ":")
 
 
 @pytest.mark.parametrize("mode", GENERATIONS)

@@ -9,7 +9,7 @@ import pytest
 from tests.cast import fresh_id
 from tests.e2e.chat import client, outgoing, tell
 from tests.e2e.cockpit import Cockpit
-from tests.fake_onebot import at, failed, spoken, text
+from tests.fake_onebot import at, failed, ok, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import held, text_of
 
@@ -138,6 +138,35 @@ async def test_an_answer_that_was_refused_is_sent_again_and_becomes_history(live
         await bot.next_action()
     said = [text_of(one) for one in model.received(2)[1].messages]
     assert "the answer" in said
+
+
+async def test_a_refused_answer_is_sent_again_after_the_apology_for_it_that_is_on_its_way(
+    live, model, act
+):
+    account, user = fresh_id(), fresh_id()
+    model.script(["the answer", "more"])
+    async with client(live, account) as bot:
+        bot.answer_with(lambda action: refusal(action, "the answer"))
+        await bot.say_private(user, "one")
+        await bot.next_action()
+        apology = await bot.next_action()
+        row = await outgoing(live, user, "m.state = 'failed' AND m.text = 'the answer'")
+        act(user, "resend", message=row["id"])
+        bot.answer_again()
+        await bot.answer(apology)
+        assert spoken(await bot.next_action()) == "the answer"
+        await outgoing(live, user, "m.resent_from_id IS NOT NULL AND m.state = 'delivered'")
+        assert await became(live, user, "one") == ("answered", "private")
+        await bot.say_private(user, "two")
+        await bot.next_action()
+    assert "the answer" in [text_of(one) for one in model.received(2)[1].messages]
+
+
+def refusal(action: dict[str, Any], words: str) -> dict[str, Any] | None:
+    """How a client answers that refuses one message, and keeps waiting whoever sends another."""
+    if not action["action"].startswith("send_"):
+        return ok()
+    return failed(1200, "too fast") if spoken(action) == words else None
 
 
 async def test_an_answer_under_way_is_cancelled(live, model, act):

@@ -3,7 +3,6 @@ somebody plays."""
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,8 @@ from tests.e2e.chat import client
 from tests.fake_onebot import FakeOneBot, handshake_status, spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, held
-from tests.security.people import Person, accounts, run
+from tests.security.people import accounts, run
+from tests.security.players import dialling, fetch_token, playground, sign_in
 
 CHANGE = """
 import json, sys, django
@@ -37,36 +37,6 @@ def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
     with LiveServer(scripted_env(model_server), limits={"playground_check": 0.2}) as server:
         accounts(server, **dict.fromkeys(ACCOUNTS, "operator"))
         yield server
-
-
-class Player(Person):
-    """An operator whose browser session is known."""
-
-    def __init__(self, server: LiveServer, name: str) -> None:
-        super().__init__(server, name)
-        self.name, self.session = name, self._browser.cookies["sessionid"]
-
-
-async def sign_in(server: LiveServer, name: str) -> Player:
-    return await asyncio.to_thread(Player, server, name)
-
-
-async def fetch_token(person: Player) -> str:
-    answer = await asyncio.to_thread(person.send, "/admin/playground/token/")
-    return str(answer.json()["token"])
-
-
-def dialling(person: Player | None, token: str, **headers: str | None) -> dict[str, Any]:
-    """What a browser's handshake has: the token in the address, and the cookie of its session."""
-    cookie = f"sessionid={person.session}" if person else None
-    plain = {"X-Self-ID": None, "X-Client-Role": None, "User-Agent": "Mozilla/5.0"}
-    return {"headers": plain | {"Cookie": cookie, **headers}}
-
-
-def playground(server: LiveServer, person: Player, token: str) -> FakeOneBot:
-    options = dialling(person, token)
-    url = f"{server.ws_url}?access_token={token}"
-    return FakeOneBot(url, ACCOUNTS[person.name], origin=server.url, **options)
 
 
 async def test_player_speaks_with_the_bot(live, model):
@@ -140,3 +110,13 @@ async def test_playground_is_erased_while_an_answer_is_under_way(live, model):
         model.release()
         await bot.say_private(1002, "again")
         assert text("a fresh answer") in (await bot.next_action())["params"]["message"]
+
+
+async def test_an_event_without_an_account_is_filed_under_the_one_of_the_socket(live, model):
+    ann = await sign_in(live, ANN)
+    async with playground(live, ann, await fetch_token(ann)) as bot:
+        await bot.send_raw('{"post_type": "notice", "notice_type": "unheard_of"}')
+        row = await live.row(
+            "SELECT self_id FROM onebot_clientevent WHERE detail_type = 'unheard_of'"
+        )
+    assert row["self_id"] == ann.account

@@ -104,7 +104,8 @@ async def full_disk(server: LiveServer) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, usual)
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            resource.prlimit(server.pid, resource.RLIMIT_FSIZE, usual)
 
 
 @contextlib.asynccontextmanager

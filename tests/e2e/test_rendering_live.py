@@ -9,6 +9,8 @@ from tests.cast import fresh_id
 from tests.e2e.chat import client, tell, words
 from tests.fake_onebot import at, text
 
+#: What follows the words where the quoted message cannot be had.
+QUOTED = "\n⟦以下是被引用的消息⟧"
 NEW = {"type": "new", "data": {"summary": "[开心]", "emoji_id": "ab"}}
 
 
@@ -51,7 +53,9 @@ async def test_every_segment_has_its_words(live, model, segment, said):
     async with client(live) as bot:
         await tell(bot, [segment], user=fresh_id())
         await bot.next_action()
-    assert words(model.requests[0]) == said
+    own, quoted, _ = words(model.requests[0]).partition(QUOTED)
+    assert own == said
+    assert bool(quoted) is (segment["type"] == "reply")
 
 
 @pytest.mark.parametrize(
@@ -91,9 +95,9 @@ async def test_a_string_and_an_array_of_the_same_message_read_the_same(live, mod
         ):
             await tell(bot, message, user=user)
             await bot.next_action()
-    assert (
-        words(model.requests[0]) == words(model.requests[1]) == "a[1&2][@5][表情:14][回复:-5]b,c=d"
-    )
+    first, second = map(words, model.requests)
+    assert first == second
+    assert first.partition(QUOTED)[0] == "a[1&2][@5][表情:14][回复:-5]b,c=d"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 settings."""
 
 import asyncio
+import contextlib
 import json
 import signal
 
@@ -9,8 +10,8 @@ import pytest
 import requests
 
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
-from tests.e2e.brisk import LEASE, known_to_others
+from tests.conftest import TOKEN, scripted_env
+from tests.e2e.brisk import LEASE, BriskServer, known_to_others
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.e2e.weather import TOOLS, Group, Sources, sky
@@ -292,3 +293,24 @@ async def test_what_is_set_up_in_one_process_serves_in_both_and_is_switched_off_
     for table in ("mcpserver", "plugin"):
         await first.row(f"SELECT 1 FROM tools_{table}status HAVING count(DISTINCT process_id) = 2")
     cockpit.close()
+
+
+# --- Starts ---------------------------------------------------------------------------
+
+
+async def test_processes_that_start_at_once_on_an_empty_database_disagree_about_no_row(
+    model_server, postgres_url
+):
+    env = scripted_env(model_server) | {"DATABASE_URL": postgres_url, "LANGUAGE_CODE": "en"}
+    servers = [BriskServer(env) for _ in range(3)]
+    with contextlib.ExitStack() as started:
+        for server in servers:
+            started.callback(server.remove)
+        await asyncio.to_thread(servers[0].migrate)
+        await asyncio.gather(*(asyncio.to_thread(server.start) for server in servers))
+        await servers[0].row("SELECT 1 FROM agent_modelendpoint WHERE name = '.env: CODER'")
+        found = servers[0].rows("SELECT name FROM agent_modelendpoint ORDER BY name")
+        assert [row["name"] for row in found] == [".env: CODER", ".env: UPSTREAM"]
+        for server in servers:
+            assert await asyncio.to_thread(server.terminate) == 0
+            assert "duplicate key" not in server.log

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from agent.record.commit import OUTAGE_WATER
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import TOKEN, scripted_env
+from tests.e2e.brisk import BriskServer
+from tests.e2e.test_refusing_database import full_disk, ready
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call, held, says
@@ -134,7 +138,67 @@ async def test_control_c_ends_it_in_order_too(start_server, program):
     assert "Traceback" not in server.log
 
 
+class BackgroundServer(LiveServer):
+    """Started in the background of a script, as ``sh`` does that: SIGINT is ignored."""
+
+    def _command(self) -> list[str]:
+        return ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *super()._command()]
+
+
+async def test_in_the_background_of_a_script_it_hears_sigterm_and_no_ctrl_c():
+    with BackgroundServer({"ONEBOT_ACCESS_TOKEN": TOKEN}, fresh=True) as server:
+        async with FakeOneBot(server.ws_url, fresh_id(), token=TOKEN) as bot:
+            os.kill(server.pid, signal.SIGINT)
+            assert await asyncio.to_thread(server.exit_code, 0.5) is None
+            os.kill(server.pid, signal.SIGTERM)
+            assert await bot.close_code() == GOING_AWAY
+            assert await end_of(server) == 0
+
+
 # --- What does not finish in time -------------------------------------------------
+
+#: After which `docker stop` kills, in seconds.
+DOCKER_PATIENCE = 10.0
+
+
+async def seconds_to_end(server: LiveServer) -> float:
+    began = asyncio.get_running_loop().time()
+    os.kill(server.pid, signal.SIGTERM)
+    assert await end_of(server) == 0, server.log
+    return asyncio.get_running_loop().time() - began
+
+
+@pytest.mark.slow
+async def test_it_ends_while_postgresql_answers_nothing(model_server, model, postgres_server):
+    model.script([held("too late")])
+    with type(postgres_server)() as postgres:
+        address = {"DATABASE_URL": postgres.new_database(), "LANGUAGE_CODE": "en"}
+        server = BriskServer(scripted_env(model_server) | address, limits={"heartbeat": 0.2})
+        with server.migrate() as server:
+            async with FakeOneBot(server.ws_url, fresh_id(), token=TOKEN) as bot:
+                await bot.say_private(fresh_id(), "hi")
+                await model.wait_for_requests(1)
+                with postgres.frozen():
+                    await bot.say_private(fresh_id(), "nobody will know of this")
+                    assert await seconds_to_end(server) < DOCKER_PATIENCE
+            assert "writes are lost" in server.log
+
+
+@pytest.mark.slow
+async def test_it_ends_while_the_disk_is_full_and_says_what_is_lost(model_server, model):
+    model.script([held("too late")])
+    with LiveServer(scripted_env(model_server)) as server:
+        async with FakeOneBot(server.ws_url, fresh_id(), token=TOKEN) as bot:
+            await bot.say_private(fresh_id(), "hi")
+            await model.wait_for_requests(1)
+            async with full_disk(server):
+                await bot.say_private(fresh_id(), "nobody will know of this")
+                await ready(server, 503)
+                for _ in range(2 * OUTAGE_WATER):
+                    await bot.say_private(fresh_id(), "nor of this")
+                assert await seconds_to_end(server) < DOCKER_PATIENCE
+        lost = [int(count) for count in re.findall(r"(\d+) writes are lost", server.log)]
+        assert 0 < lost[0] < 1.5 * OUTAGE_WATER
 
 
 async def test_what_does_not_finish_is_taken_up_once_and_what_was_written_is_not_written_again(

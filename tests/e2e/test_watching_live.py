@@ -59,9 +59,13 @@ def collector() -> Iterator[Collector]:
     collector.close()
 
 
+INVENTED = "tell_INVENTED_WORD"
+"""A tool that a model makes up."""
+
+
 async def talk(server: LiveServer, model: ScriptedModel) -> None:
-    """One answer with one tool call."""
-    model.script([call("get_weather", city=PRIVATE), PRIVATE])
+    """One answer with one tool call, and one of a tool that there is not."""
+    model.script([call("get_weather", city=PRIVATE), call(INVENTED, city=PRIVATE), PRIVATE])
     async with client(server) as bot:
         user = fresh_id()
         await bot.say_private(user, PRIVATE)
@@ -105,7 +109,9 @@ async def test_a_run_is_one_trace_in_the_words_of_the_conventions(model_server, 
     assert {"chat scripted", "execute_tool get_weather"} < names
     run = next(span for span in collector.spans if span.name.startswith("invoke_agent"))
     inside = [span for span in collector.spans if span.parent_span_id == run.span_id]
-    assert sorted(span.name.split()[0] for span in inside) == ["chat", "chat", "execute_tool"]
+    kinds = ["chat", "chat", "chat", "execute_tool", "execute_tool"]
+    assert sorted(span.name.split()[0] for span in inside) == kinds
+    assert not any(INVENTED.encode() in span.SerializeToString() for span in collector.spans)
     assert len({span.trace_id for span in collector.spans}) == 1
     told = {one.key for span in collector.spans for one in span.attributes}
     assert {"gen_ai.operation.name", "gen_ai.usage.input_tokens", "frostagent.run.id"} < told

@@ -10,7 +10,6 @@ from tools.registry.catalogue import (
     DefaultConfig,
     declared_settings,
     ensure_tool_rows,
-    load_parameter_names,
 )
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
@@ -142,11 +141,10 @@ def test_known_tools_cost_one_query_and_keep_what_the_operator_made_of_them(
 
 def test_a_row_follows_the_declaration_in_what_only_that_knows():
     ensure_tool_rows([ToolSpec(name="get_weather")])
-    assert load_parameter_names("get_weather") is None
+    assert ToolConfig.objects.get().parameter_names is None
     ensure_tool_rows([WEATHER])
-    assert ToolConfig.objects.get().provider_name == "samples"
-    assert load_parameter_names("get_weather") == ["city", "days"]
-    assert load_parameter_names("unheard_of") is None
+    row = ToolConfig.objects.get()
+    assert (row.provider_name, row.parameter_names) == ("samples", ["city", "days"])
 
 
 def test_a_row_shows_what_the_tool_says_of_itself():
