@@ -121,8 +121,8 @@ async def test_a_quote_that_is_stored_together_with_what_it_quotes_is_answered(l
             await tell(bot, [quote(message_id), text("really?")], user=fresh_id(), group=group)
             await bot.heartbeat()
             other.execute("ROLLBACK")
-        assert await verdict(live, group) == ("answered", "quote")
         assert spoken(await bot.next_action()) == " yes, I said so"
+        assert await verdict(live, group) == ("answered", "quote")
 
 
 async def test_a_quote_of_the_bots_message_in_another_chat_is_not_meant(live, model):
