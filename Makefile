@@ -16,7 +16,7 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench chaos messages limits shape pictures lock clean
+.PHONY: help install run chat doctor test lint format bench chaos messages shape pictures lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -29,7 +29,6 @@ help:
 	@echo "make bench     run the load benchmark"
 	@echo "make chaos     cause every fault in a server under load, and check the outcome"
 	@echo "make messages  collect the texts to translate, and compile the translations"
-	@echo "make limits    write the values in docs/limits.md from the code"
 	@echo "make shape     print the size and the structure of the code in figures"
 	@echo "make pictures  take the pictures of the documents, in a browser"
 	@echo "make lock      write the lock files again after requirements*.txt changed"
@@ -72,9 +71,6 @@ messages: $(VENV)/.installed-dev
 	$(PY) -m babel.messages.frontend -q update -i $(VENV)/django.pot -o $(CATALOGUE) -l zh_Hans \
 		--width=130 --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	$(PY) -m babel.messages.frontend compile -i $(CATALOGUE) -o $(CATALOGUE:.po=.mo) -l zh_Hans --statistics
-
-limits: $(VENV)/.installed-dev
-	$(PY) -m tests.limits
 
 # Of a server with an invented story, in the system's Chromium.
 pictures: $(VENV)/.installed-dev

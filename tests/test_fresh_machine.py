@@ -17,7 +17,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from frostproject.configuration.env import parse_dotenv
-from tests import limits
 from tests.environment import PROJECT, SETTINGS, variables_of_settings
 from tools.contract import ToolExecutionContext
 
@@ -265,6 +264,12 @@ def test_the_example_file_shows_the_defaults(monkeypatch, tmp_path):
     }
 
 
+def example_numbers() -> dict[str, float]:
+    """The defaults in the example file that are numbers, by name."""
+    shown = parse_dotenv(re.sub(r"^#(?=[A-Z_]+=)", "", text(".env.example"), flags=re.MULTILINE))
+    return {name: float(v) for name, v in shown.items() if re.fullmatch(r"[\d.]+", v)}
+
+
 # --- The documents --------------------------------------------------------------
 
 
@@ -307,7 +312,7 @@ def test_commands_that_are_named_exist(name):
     assert set(re.findall(r"manage\.py ([a-z_]+)", text(name))) <= set(get_commands())
 
 
-@pytest.mark.parametrize("name", [name for name in GUIDES if not name.endswith("limits.md")])
+@pytest.mark.parametrize("name", GUIDES)
 def test_variables_that_are_named_are_read(name):
     assert variables_in(text(name)) - FOREIGN - set(variables_of_settings()) == set()
 
@@ -329,24 +334,8 @@ def test_defaults_in_tables_of_settings_are_those_of_the_example_file(name):
         )
     ]
     assert [
-        (variable, default)
-        for variable, default in told
-        if limits.example_settings()[variable] != default
+        (variable, default) for variable, default in told if example_numbers()[variable] != default
     ] == []
-
-
-@pytest.mark.parametrize("language", limits.PAGES)
-def test_the_page_of_limits_has_the_values_of_the_code(language):
-    page = limits.PAGES[language].read_text(encoding="utf-8")
-    assert limits.fill(page, language) == page, "run: make limits"
-
-
-def test_both_pages_of_limits_name_the_same_constants():
-    english, chinese = (
-        limits.places(page.read_text(encoding="utf-8")) for page in limits.PAGES.values()
-    )
-    assert english == chinese
-    assert len(english) > 100
 
 
 async def test_the_tool_in_the_guide_can_be_called():
