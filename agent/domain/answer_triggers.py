@@ -1,8 +1,13 @@
-"""Whether a message is answered, and why: a pure decision, made once, at receipt."""
+"""Whether a message is answered, and why: a pure decision, made once, at receipt.
 
+It is made by lists of judges, asked in order. The first that finds its reason has said it.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from django.utils import timezone
 
@@ -21,17 +26,6 @@ State = MessageState
 
 #: By what messages are answered that were not said to the bot.
 UNADDRESSED = frozenset({Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE})
-
-#: Reasons whose detail is the name of the row of manners that keeps the bot silent.
-OF_ROWS = frozenset(
-    {
-        *(Reason.SILENCED, Reason.QUIET_HOURS, Reason.PRIVATE_OFF, Reason.NOT_FRIEND),
-        *(Reason.BLOCKED, Reason.NOT_LISTED, Reason.GROUPS_OFF),
-    }
-)
-
-#: Silences in which an operator still hears what is said to the bot, where he has taken over.
-HEARD_BY_HAND = frozenset({Reason.SILENCED, Reason.QUIET_HOURS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,122 +66,107 @@ class TriggerDecision:
         return self.state is State.WAITING
 
 
+class Case(NamedTuple):
+    """What judges look at."""
+
+    message: IncomingMessage
+    manners: Manners
+    occasion: Occasion
+
+    @property
+    def is_private(self) -> bool:
+        return self.message.chat.kind == "private"
+
+    def addresses(self, names: tuple[str, ...]) -> bool:
+        """Whether one of ``names`` is found in what was typed, whatever its case."""
+        folded = self.message.spoken_text.casefold()
+        return any(name in folded for name in _fold_names(names))
+
+
+class Judge(NamedTuple):
+    """One reason, and whether it is there."""
+
+    reason: MessageReason
+    finds: Callable[[Case], object]
+
+
+class Silence(NamedTuple):
+    """One reason against an answer that there would be otherwise."""
+
+    reason: MessageReason
+    finds: Callable[[Case], object]
+    field: str = ""
+    """The field of the manners whose row is to blame."""
+    counts_for_owners: bool = False
+    """Whether owners are kept out by it too, but for their commands and decisions."""
+    is_heard_by_hand: bool = False
+    """Whether an operator who has taken over hears what is said to the bot meanwhile."""
+
+
 def decide_trigger(
     message: IncomingMessage, manners: Manners, occasion: Occasion
 ) -> TriggerDecision:
     """Judge one message by the manners of its chat. The limits of answers come after this."""
-    if refusal := _never_answered(message):
+    case = Case(message, manners, occasion)
+    if (refusal := _ask(NEVER_ANSWERED, case)) is not None:
         return TriggerDecision(State.RECORDED, refusal)
-    reason = _why_answered(message, manners, occasion)
+    reason = _ask(ANSWERED, case)
+    if reason is None:
+        return TriggerDecision(State.RECORDED, Reason.NOT_ADDRESSED)
     if reason == Reason.GROUPS_OFF:
         return TriggerDecision(State.RECORDED, reason, manners.said_by.get("groups", ""))
-    if reason == Reason.NOT_ADDRESSED:
-        return TriggerDecision(State.RECORDED, reason)
     if message.happened_at is not None and occasion.now - message.happened_at > MAX_AGE:
         return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
-    if silence := _why_silent(message, manners, occasion, reason):
-        return silence
-    return TriggerDecision(State.WAITING, reason)
+    return _find_silence(case, reason) or TriggerDecision(State.WAITING, reason)
 
 
-def _never_answered(message: IncomingMessage) -> MessageReason | None:
-    if message.from_own_account:
-        return Reason.OWN_MESSAGE
-    if message.from_other_bot:
-        return Reason.OTHER_BOT
-    if message.is_notice:
-        return Reason.SYSTEM_NOTICE
-    if not message.text and not message.mentions_bot:
-        return Reason.EMPTY
-    return None
+def _ask(judges: Sequence[Judge], case: Case) -> MessageReason | None:
+    return next((judge.reason for judge in judges if judge.finds(case)), None)
 
 
-def _why_answered(message: IncomingMessage, manners: Manners, occasion: Occasion) -> MessageReason:
-    if occasion.is_decision:
-        return Reason.DECISION
-    is_private = message.chat.kind == "private"
-    if occasion.is_command and (is_private or _may_command(message, manners, occasion)):
-        return Reason.COMMAND
-    if is_private:
-        return Reason.PRIVATE
-    if not manners.groups:
-        return Reason.GROUPS_OFF
-    if manners.wake_mention and message.mentions_bot:
-        return Reason.MENTION
-    if manners.wake_names and _holds_name(message.spoken_text, manners.wake_names):
-        return Reason.WAKE_WORD
-    if manners.wake_quote and occasion.quotes_bot:
-        return Reason.QUOTE
-    return _why_woken(message.spoken_text, manners, occasion)
-
-
-def _may_command(message: IncomingMessage, manners: Manners, occasion: Occasion) -> bool:
-    """Whether a command in a group is for this bot: others know the program's own prefix too, so
-    that it has to address the bot, unless an owner gives it or a row names the prefix."""
-    if occasion.is_owner:
-        return True
-    is_ours = "command_prefix" in manners.said_by or message.mentions_bot or occasion.quotes_bot
-    return manners.groups and (is_ours or _holds_name(message.spoken_text, manners.wake_names))
-
-
-def _why_woken(typed: str, manners: Manners, occasion: Occasion) -> MessageReason:
-    """By what a message of a group is answered that is not addressed to the bot."""
-    if manners.wake_prefixes and typed.lstrip().startswith(manners.wake_prefixes):
-        return Reason.PREFIX
-    if manners.wake_pattern and _is_found(manners.wake_pattern, typed):
-        return Reason.PATTERN
-    if manners.wake_always:
-        return Reason.ALWAYS
-    if occasion.is_follow_up:
-        return Reason.FOLLOW_UP
-    return Reason.CHANCE if occasion.roll < manners.wake_chance else Reason.NOT_ADDRESSED
-
-
-def _why_silent(
-    message: IncomingMessage, manners: Manners, occasion: Occasion, reason: MessageReason
-) -> TriggerDecision | None:
+def _find_silence(case: Case, reason: MessageReason) -> TriggerDecision | None:
     """Why a message is not answered that would be. Owners can always give commands and decide over
     calls, unless the account cannot speak."""
+    manners, occasion = case.manners, case.occasion
     if occasion.pause is not None:
         return TriggerDecision(State.SILENT, Reason.PAUSED, occasion.pause.value)
     if occasion.is_owner and reason in (Reason.COMMAND, Reason.DECISION):
         return None
-    silence = _find_silence(message, manners, occasion)
-    if occasion.taken_over_by and (silence is None or silence.reason in HEARD_BY_HAND):
+    judges = (one for one in SILENCES if one.counts_for_owners or not occasion.is_owner)
+    found = next((one for one in judges if one.finds(case)), None)
+    if occasion.taken_over_by and (found is None or found.is_heard_by_hand):
         return TriggerDecision(State.SILENT, Reason.TAKEN_OVER, occasion.taken_over_by)
-    return silence
-
-
-def _find_silence(
-    message: IncomingMessage, manners: Manners, occasion: Occasion
-) -> TriggerDecision | None:
-    """What the manners of the chat say against an answer."""
-    if silenced_by := manners.find_silence(occasion.now):
-        return TriggerDecision(State.SILENT, Reason.SILENCED, silenced_by)
-    if occasion.is_owner:
+    if found is None:
         return None
-    moment = timezone.localtime(occasion.now).time()
-    if any(span.covers(moment) for span in manners.quiet_hours):
-        return _silent(Reason.QUIET_HOURS, manners, "quiet_hours")
-    if message.chat.kind == "private":
-        if manners.private == PrivateChats.OFF:
-            return _silent(Reason.PRIVATE_OFF, manners, "private")
-        if manners.private == PrivateChats.FRIENDS and not message.is_friend:
-            return _silent(Reason.NOT_FRIEND, manners, "private")
-    if message.sender_id in manners.denied_people:
-        return _silent(Reason.BLOCKED, manners, "denied_people")
-    if manners.allowed_people and message.sender_id not in manners.allowed_people:
-        return _silent(Reason.NOT_LISTED, manners, "allowed_people")
-    return None
+    row = manners.said_by.get(found.field, "") if found.field else manners.silenced_by
+    return TriggerDecision(State.SILENT, found.reason, row)
 
 
-def _silent(reason: MessageReason, manners: Manners, said: str) -> TriggerDecision:
-    return TriggerDecision(State.SILENT, reason, manners.said_by.get(said, ""))
+# --- The judges -----------------------------------------------------------------------
 
 
-def _holds_name(typed: str, names: tuple[str, ...]) -> bool:
-    folded = typed.casefold()
-    return any(name in folded for name in _fold_names(names))
+def _is_command(case: Case) -> bool:
+    """Whether a command is for this bot. In a group others know the program's own prefix too, so
+    that it has to address the bot, unless an owner gives it or a row names the prefix."""
+    message, manners, occasion = case
+    if not occasion.is_command or case.is_private or occasion.is_owner:
+        return occasion.is_command
+    is_ours = "command_prefix" in manners.said_by or message.mentions_bot or occasion.quotes_bot
+    return manners.groups and (is_ours or case.addresses(manners.wake_names))
+
+
+def _is_pattern_found(case: Case) -> bool:
+    """A pattern that RE2 refuses, from before this version knew it, finds nothing."""
+    pattern, typed = case.manners.wake_pattern, case.message.spoken_text
+    try:
+        return bool(pattern) and search_pattern(pattern, typed[:PATTERN_CHARS])
+    except PatternRefused:
+        return False
+
+
+def _is_quiet_hour(case: Case) -> bool:
+    moment = timezone.localtime(case.occasion.now).time()
+    return any(span.covers(moment) for span in case.manners.quiet_hours)
 
 
 @lru_cache(maxsize=1_000)
@@ -195,9 +174,67 @@ def _fold_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names if name)
 
 
-def _is_found(pattern: str, typed: str) -> bool:
-    """A pattern that RE2 refuses, from before this version knew it, finds nothing."""
-    try:
-        return search_pattern(pattern, typed[:PATTERN_CHARS])
-    except PatternRefused:
-        return False
+#: What is on record alone, whatever manners say.
+NEVER_ANSWERED = (
+    Judge(Reason.OWN_MESSAGE, lambda case: case.message.from_own_account),
+    Judge(Reason.OTHER_BOT, lambda case: case.message.from_other_bot),
+    Judge(Reason.SYSTEM_NOTICE, lambda case: case.message.is_notice),
+    Judge(Reason.EMPTY, lambda case: not (case.message.text or case.message.mentions_bot)),
+)
+#: By what a message is for the bot; those after ``GROUPS_OFF`` are of groups.
+ANSWERED = (
+    Judge(Reason.DECISION, lambda case: case.occasion.is_decision),
+    Judge(Reason.COMMAND, _is_command),
+    Judge(Reason.PRIVATE, lambda case: case.is_private),
+    Judge(Reason.GROUPS_OFF, lambda case: not case.manners.groups),
+    Judge(Reason.MENTION, lambda case: case.manners.wake_mention and case.message.mentions_bot),
+    Judge(Reason.WAKE_WORD, lambda case: case.addresses(case.manners.wake_names)),
+    Judge(Reason.QUOTE, lambda case: case.manners.wake_quote and case.occasion.quotes_bot),
+    Judge(
+        Reason.PREFIX,
+        lambda case: case.message.spoken_text.lstrip().startswith(case.manners.wake_prefixes),
+    ),
+    Judge(Reason.PATTERN, _is_pattern_found),
+    Judge(Reason.ALWAYS, lambda case: case.manners.wake_always),
+    Judge(Reason.FOLLOW_UP, lambda case: case.occasion.is_follow_up),
+    Judge(Reason.CHANCE, lambda case: case.occasion.roll < case.manners.wake_chance),
+)
+#: What keeps the bot silent where it is spoken to.
+SILENCES = (
+    Silence(
+        Reason.SILENCED,
+        lambda case: case.manners.find_silence(case.occasion.now),
+        counts_for_owners=True,
+        is_heard_by_hand=True,
+    ),
+    Silence(Reason.QUIET_HOURS, _is_quiet_hour, "quiet_hours", is_heard_by_hand=True),
+    Silence(
+        Reason.PRIVATE_OFF,
+        lambda case: case.is_private and case.manners.private == PrivateChats.OFF,
+        "private",
+    ),
+    Silence(
+        Reason.NOT_FRIEND,
+        lambda case: (
+            case.is_private
+            and case.manners.private == PrivateChats.FRIENDS
+            and not case.message.is_friend
+        ),
+        "private",
+    ),
+    Silence(
+        Reason.BLOCKED,
+        lambda case: case.message.sender_id in case.manners.denied_people,
+        "denied_people",
+    ),
+    Silence(
+        Reason.NOT_LISTED,
+        lambda case: (
+            case.manners.allowed_people
+            and case.message.sender_id not in case.manners.allowed_people
+        ),
+        "allowed_people",
+    ),
+)
+#: Reasons whose detail is the name of the row of manners that keeps the bot silent.
+OF_ROWS = frozenset({Reason.GROUPS_OFF, *(one.reason for one in SILENCES)})
