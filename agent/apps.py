@@ -2,7 +2,7 @@ from django.apps import AppConfig
 from django.db.backends.signals import connection_created
 from django.utils.translation import gettext_lazy as _
 
-from agent.record.idle_transactions import limit_idle_transaction
+from agent.record.ground.idle_transactions import limit_idle_transaction
 
 
 class AgentConfig(AppConfig):

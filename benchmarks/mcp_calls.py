@@ -18,7 +18,7 @@ from asgiref.sync import sync_to_async
 from django.core.management import call_command
 from mcp import Client, StdioServerParameters
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.mcp.provider import McpToolProvider

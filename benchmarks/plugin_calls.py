@@ -21,7 +21,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from benchmarks.machine import usage
 from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation

@@ -39,20 +39,20 @@ def _patch(place: str, replacement: object) -> Any:
 
 
 def _unfenced() -> None:
-    _patch("agent.record.commit:find_lost_claims", lambda claims: set())
+    _patch("agent.record.ground.commit:find_lost_claims", lambda claims: set())
 
 
 def _unclaimed_hands() -> None:
-    _patch("agent.record.hand_messages:_take", lambda row, process_id: True)
+    _patch("agent.record.waiting.hand_messages:_take", lambda row, process_id: True)
 
 
 def _uncounted() -> None:
-    _patch("agent.record.replies:count_endings", lambda *counted: None)
+    _patch("agent.record.runs.replies:count_endings", lambda *counted: None)
 
 
 def _not_deduped() -> None:
-    _patch("agent.record.arrivals:_find_seen", lambda *asked: {})
-    _patch("agent.record.arrivals:_event_key", lambda *asked: None)
+    _patch("agent.record.arrivals.arrivals:_find_seen", lambda *asked: {})
+    _patch("agent.record.arrivals.arrivals:_event_key", lambda *asked: None)
 
 
 def _out_of_order() -> None:
@@ -65,7 +65,7 @@ def _out_of_order() -> None:
 
 def _sent_before_recorded() -> None:
     from agent.domain.states import MessageState
-    from agent.record.replies import SendResult
+    from agent.record.runs.replies import SendResult
     from agent.run.echoes import new_echo
 
     async def send(sender: Any, segments: Any, text: str, **fields: Any) -> SendResult:
@@ -103,7 +103,7 @@ def _parts_forgotten() -> None:
 
 
 def _unmerged() -> None:
-    from agent.record.commit import for_each
+    from agent.record.ground.commit import for_each
 
     @for_each
     def merge(group: Any) -> list[int]:

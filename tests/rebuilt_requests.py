@@ -69,7 +69,7 @@ def _differing(rows: list[sqlite3.Row], album: PictureLoader) -> list[str]:
 
 
 def _body(row: sqlite3.Row, messages: list[dict[str, Any]], album: PictureLoader) -> bytes:
-    from agent.record.requests import build_body
+    from agent.record.runs.requests import build_body
 
     texts = json.loads(row["definitions"]) if row["definitions"] else []
     tools, parameters = [json.loads(text) for text in texts], json.loads(row["parameters"])

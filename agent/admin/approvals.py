@@ -23,8 +23,8 @@ from agent.admin.error_words import explain_error
 from agent.admin.own_chats import OwnChatsAdmin
 from agent.domain.states import MessageState
 from agent.models import Approval
-from agent.record.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
-from agent.record.deferred_calls import find_news
+from agent.record.runs.deferred_calls import find_news
+from agent.record.waiting.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
 from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (

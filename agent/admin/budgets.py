@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.domain.budgets import TOKENS, BudgetAction, SpendKind, cost_words
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
-from agent.record.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
-from agent.record.subject_names import name_subjects
+from agent.record.chats.subject_names import name_subjects
+from agent.record.sums.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import RecordAdmin, RecordChangeList, clamp_text, render_badge
 

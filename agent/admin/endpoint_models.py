@@ -22,7 +22,7 @@ from agent.llm.fault_words import explain_fault, name_fault
 from agent.llm.model_list import ListedModel, fetch_models
 from agent.llm.presets import PRESETS
 from agent.models import ModelEndpoint
-from agent.record.endpoints import to_endpoint
+from agent.record.settings.endpoints import to_endpoint
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import parse_row_number
 from tools.admin.row_history import record_changes

@@ -6,7 +6,9 @@ from django.utils import timezone
 
 from agent.llm.probe import TOOL_NAME, ProbedCall, ProbeReport
 from agent.models import ModelEndpoint
-from agent.record.endpoints import (
+from agent.record.runs.steps import NewStep
+from agent.record.runs.test_runs import record_test_run
+from agent.record.settings.endpoints import (
     LearntRefusal,
     RefusedKey,
     StatusChange,
@@ -15,8 +17,6 @@ from agent.record.endpoints import (
     save_status,
     save_window,
 )
-from agent.record.steps import NewStep
-from agent.record.test_runs import record_test_run
 
 
 def record_probe(row: ModelEndpoint, report: ProbeReport, by: str, started_at: datetime) -> int:

@@ -14,7 +14,7 @@ from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
 from agent.llm.environment_endpoints import environment_endpoints
 from agent.models import EndpointStatus, ModelEndpoint
-from agent.record.endpoints import ABILITY_COLUMNS, load_endpoint_table
+from agent.record.settings.endpoints import ABILITY_COLUMNS, load_endpoint_table
 from tools.admin.record_pages import clamp_text, format_moment, render_badge
 from tools.text.visible import escape_invisible_chars
 

@@ -20,8 +20,12 @@ from agent.admin.manners_form import MannersForm
 from agent.admin.manners_words import list_said, place_words, silenced_words
 from agent.models import Manners
 from agent.models.manners import HEARING, LISTS, SPEAKING, WAKING
-from agent.record.chat_manners import end_silence_everywhere, find_everywhere, silence_everything
-from agent.record.manners import rank_row
+from agent.record.settings.chat_manners import (
+    end_silence_everywhere,
+    find_everywhere,
+    silence_everything,
+)
+from agent.record.settings.manners import rank_row
 from tools.admin.changes import HistoryAdmin, field_label
 from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.filters import Rows

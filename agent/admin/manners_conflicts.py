@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agent.admin.manners_words import ADDED_UP
 from agent.models import Manners
-from agent.record.manners import rank_row, said_values
+from agent.record.settings.manners import rank_row, said_values
 
 
 class Contradiction(NamedTuple):

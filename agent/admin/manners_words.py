@@ -14,7 +14,7 @@ from agent.domain.manners import Manners, QuietSpan
 from agent.models import Manners as MannersRow
 from agent.models import ModelEndpoint
 from agent.models.manners import SAID
-from agent.record.manners import said_values
+from agent.record.settings.manners import said_values
 from tools.admin.changes import field_label
 from tools.text.readable import shorten_text
 

@@ -14,7 +14,7 @@ from agent.admin.persona_form import PlaceForm
 from agent.domain.persona import PersonaKind
 from agent.domain.types import ChatAddress
 from agent.models import Persona, PersonaChoice
-from agent.record.personas import find_answering_row
+from agent.record.settings.personas import find_answering_row
 from tools.admin.filters import Rows
 from tools.admin.record_pages import ModelAdmin, record_link
 from tools.admin.row_history import record_changes

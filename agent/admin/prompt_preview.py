@@ -29,10 +29,10 @@ from agent.memory.recall import RecallRequest, recall_notes
 from agent.memory.service import build_chat_viewer
 from agent.models import Message
 from agent.models import Persona as PersonaRow
-from agent.record.chat_history import load_history
-from agent.record.personas import load_persona
-from agent.record.runs import OTHERS, ActiveRun
-from agent.record.sessions import load_session_state
+from agent.record.chats.chat_history import load_history
+from agent.record.chats.sessions import load_session_state
+from agent.record.runs.runs import OTHERS, ActiveRun
+from agent.record.settings.personas import load_persona
 from agent.run.engine import Engine
 from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices

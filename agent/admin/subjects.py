@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.urls import reverse
 
 from agent.domain.budgets import SpendKind
-from agent.record.subject_names import find_subjects
+from agent.record.chats.subject_names import find_subjects
 
 _PAGES = {
     SpendKind.ENDPOINT: "admin:agent_modelendpoint_change",

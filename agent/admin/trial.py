@@ -10,9 +10,9 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent.record.personas import load_persona_table
-from agent.record.steps import NewCall, NewStep
-from agent.record.test_runs import record_test_run
+from agent.record.runs.steps import NewCall, NewStep
+from agent.record.runs.test_runs import record_test_run
+from agent.record.settings.personas import load_persona_table
 from agent.run.tool_results import call_outcome, result_text
 from agent.runtime import serving, wiring
 from tools.contract import (

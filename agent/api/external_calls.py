@@ -14,15 +14,15 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.claims import Claim
 from agent.domain.states import RunOrigin
-from agent.record.external_calls import (
+from agent.record.record import Record
+from agent.record.runs.external_calls import (
     ExternalCallKeys,
     StartExternalCall,
     begin_external_calls,
     end_external_calls,
 )
-from agent.record.record import Record
-from agent.record.steps import NewCall
-from agent.record.subagent_runs import RunBreakOff, break_off_runs
+from agent.record.runs.steps import NewCall
+from agent.record.runs.subagent_runs import RunBreakOff, break_off_runs
 from agent.run.flow import PROVIDER_NAME
 from agent.run.model_call import elapsed_ms
 from agent.run.tool_results import call_outcome, needs_approval, result_text

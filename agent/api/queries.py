@@ -7,9 +7,9 @@ from agent.domain.states import RunOrigin, RunState
 from agent.llm.messages import ChatMessage, system_message
 from agent.llm.meter import spending_for
 from agent.record.record import Record
-from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
-from agent.record.runs import RunPlan, StartRun
+from agent.record.runs.replies import RunCompletion
+from agent.record.runs.runs import RunPlan, StartRun
 from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt

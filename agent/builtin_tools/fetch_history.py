@@ -6,7 +6,12 @@ from typing import Annotated, Any
 from django.utils import timezone
 from pydantic import Field
 
-from agent.record.chat_record import MessagePage, PageRequest, RecordedMessage, load_message_pages
+from agent.record.chats.chat_record import (
+    MessagePage,
+    PageRequest,
+    RecordedMessage,
+    load_message_pages,
+)
 from agent.record.record import Record
 from agent.run.flow import FENCED
 from agent.run.services import get_sender

@@ -15,7 +15,7 @@ from agent.domain.answer_parts import split_answer
 from agent.domain.states import MessageState
 from agent.domain.types import AnswerMessage, MessagePart
 from agent.llm.thoughts import split_thoughts
-from agent.record.chat_record import ReplyTarget, find_targets
+from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender, get_services

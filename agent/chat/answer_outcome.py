@@ -5,7 +5,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext_noop
 
 from agent.domain.states import MessageState
-from agent.record.replies import SendResult
+from agent.record.runs.replies import SendResult
 from agent.run.flow import EndReason
 from agent.run.message_sender import MessageSender
 from agent.run.task import RunResult

@@ -26,11 +26,15 @@ from agent.llm.meter import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.service import MemoryService
-from agent.record.approvals import ApprovalDecision, ApprovalOutcome, apply_approval_decisions
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
 from agent.record.run_journal import RunJournal
-from agent.record.runs import ActiveRun, RunPlan, StartRun
+from agent.record.runs.runs import ActiveRun, RunPlan, StartRun
+from agent.record.waiting.approvals import (
+    ApprovalDecision,
+    ApprovalOutcome,
+    apply_approval_decisions,
+)
+from agent.record.waiting.recovery import PendingMessage
 from agent.run.allowance import SendAllowance
 from agent.run.chat_floors import ChatFloors
 from agent.run.deferred_calls import DeferredCalls

@@ -19,12 +19,12 @@ from agent.domain.notices import (
 )
 from agent.domain.states import MessageReason, MessageState, RunState
 from agent.memory.service import MemoryService
-from agent.record.deferred_calls import load_call_outcome
-from agent.record.failures import FailedAnswer, report_failure
 from agent.record.record import Record
-from agent.record.recorded_answers import RecordedAnswer
-from agent.record.replies import RunCompletion, SendResult
-from agent.record.tallies import chat_subject, take_notice_of_day
+from agent.record.runs.deferred_calls import load_call_outcome
+from agent.record.runs.recorded_answers import RecordedAnswer
+from agent.record.runs.replies import RunCompletion, SendResult
+from agent.record.sums.failures import FailedAnswer, report_failure
+from agent.record.sums.tallies import chat_subject, take_notice_of_day
 from agent.run.answers import only_repeats
 from agent.run.flow import EndReason
 from agent.run.send_outcomes import NOT_CONNECTED

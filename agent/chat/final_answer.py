@@ -11,7 +11,7 @@ from agent.domain.manners import Manners
 from agent.domain.persona import Persona
 from agent.domain.types import AnswerMessage, IncomingMessage, MessagePart
 from agent.markdown.answer_pieces import AnswerPiece
-from agent.record.approvals import ApprovalOutcome
+from agent.record.waiting.approvals import ApprovalOutcome
 from agent.run.allowance import CUT
 
 #: The account number that stands for every anonymous member of a group; mentioning it has no

@@ -10,15 +10,15 @@ from agent.domain.claims import Claim
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery, Outbox
-from agent.record.hand_messages import (
+from agent.record.record import Record
+from agent.record.run_journal import RunJournal
+from agent.record.runs.replies import SendResult
+from agent.record.waiting.hand_messages import (
     HandBatch,
     claim_hand_messages,
     mark_hand_message_sent,
     settle_hand_message,
 )
-from agent.record.record import Record
-from agent.record.replies import SendResult
-from agent.record.run_journal import RunJournal
 from agent.run.chat_floors import ChatFloors
 from agent.run.message_sender import MessageSender
 from tools.error_boundary import capture_error

@@ -6,11 +6,11 @@ from typing import Any
 
 from agent.domain.manners import Manners
 from agent.media.heard_words import cut_text, describe_sender
-from agent.record.ambient import AmbientRequest, find_ambient
-from agent.record.chat_record import RecordedMessage
+from agent.record.chats.ambient import AmbientRequest, find_ambient
+from agent.record.chats.chat_record import RecordedMessage
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
-from agent.record.runs import ActiveRun
+from agent.record.runs.runs import ActiveRun
+from agent.record.waiting.recovery import PendingMessage
 from tools.text.fences import FenceKind, fence_values
 
 #: What a mention without words shows of the messages before it, whatever the row says.

@@ -13,8 +13,8 @@ from agent.llm.messages import (
 )
 from agent.media.pipeline import MediaText
 from agent.memory.prompt_block import MemoryContext
-from agent.record.chat_history import from_user
-from agent.record.runs import ActiveRun
+from agent.record.chats.chat_history import from_user
+from agent.record.runs.runs import ActiveRun
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from tools.contract import ToolExecutionContext
 from tools.registry.registry import ToolRegistry

@@ -20,11 +20,11 @@ from agent.chat.under_way import AnswerUnderWay
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageReason, MessageState
 from agent.domain.types import ChatAddress, IncomingMessage
-from agent.record.arrivals import AcceptedMessage, MessageArrival, refuse_messages
-from agent.record.chat_record import RecalledMessage
-from agent.record.merged import HeldMessage, merge_messages
+from agent.record.arrivals.arrivals import AcceptedMessage, MessageArrival, refuse_messages
+from agent.record.chats.chat_record import RecalledMessage
 from agent.record.record import Record
-from agent.record.recovery import (
+from agent.record.runs.merged import HeldMessage, merge_messages
+from agent.record.waiting.recovery import (
     ClaimMessages,
     PendingMessage,
     claim_messages,
@@ -34,7 +34,7 @@ from agent.record.recovery import (
     reclaim_messages,
     release_messages,
 )
-from agent.record.stops import StopChat, StopRequest, stop_chats, stop_runs
+from agent.record.waiting.stops import StopChat, StopRequest, stop_chats, stop_runs
 from tools import metrics
 from tools.error_boundary import CapturedError, capture_error
 from tools.log_limit import LogLimit

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from agent.domain.merging import merge_window
 from agent.media.pipeline import PrefetchTask
-from agent.record.recovery import PendingMessage
-from agent.record.runs import ActiveRun
+from agent.record.runs.runs import ActiveRun
+from agent.record.waiting.recovery import PendingMessage
 
 #: Messages that are answered together, at most.
 MOST_MERGED = 20

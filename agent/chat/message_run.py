@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from agent.chat.merging import QueuedMessage
 from agent.domain.types import IncomingMessage
-from agent.record.recovery import PendingMessage
-from agent.record.runs import ActiveRun
+from agent.record.runs.runs import ActiveRun
+from agent.record.waiting.recovery import PendingMessage
 from agent.run.message_sender import MessageSender
 
 

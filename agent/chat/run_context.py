@@ -3,8 +3,8 @@
 from typing import Any
 
 from agent.domain.types import AccountSettings, IncomingMessage
-from agent.record.recovery import PendingMessage
-from agent.record.tallies import account_subject, person_subject
+from agent.record.sums.tallies import account_subject, person_subject
+from agent.record.waiting.recovery import PendingMessage
 from agent.run.services import RunServices
 from tools.contract import ToolExecutionContext
 

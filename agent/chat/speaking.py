@@ -20,11 +20,11 @@ from agent.domain.failures import is_refused
 from agent.domain.manners import MarkdownStyle
 from agent.domain.states import MessageState
 from agent.markdown.answer_pieces import AnswerPiece, prepare_answer
-from agent.record.members import find_members
+from agent.record.chats.members import find_members
 from agent.record.record import Record
-from agent.record.recorded_answers import RecordedAnswer
-from agent.record.replies import SendResult
-from agent.record.steps import NewStep
+from agent.record.runs.recorded_answers import RecordedAnswer
+from agent.record.runs.replies import SendResult
+from agent.record.runs.steps import NewStep
 from agent.run.allowance import MESSAGES
 from agent.run.send_outcomes import NOT_CONNECTED
 

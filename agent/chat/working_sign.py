@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent.domain.types import Outbox
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 
 
 @contextmanager

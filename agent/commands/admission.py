@@ -11,9 +11,9 @@ from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
 from agent.commands.usage import join_words, tell_usage
-from agent.record.chat_manners import change_chat_manners, find_chat_manners
-from agent.record.chat_messages import find_sender
-from agent.record.timed_silences import end_silence, silence_chat
+from agent.record.chats.chat_messages import find_sender
+from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
+from agent.record.settings.timed_silences import end_silence, silence_chat
 from tools.models.row_validation import check_ids, parse_ids
 
 _MENTION = re.compile(r"\[@([^\]]*)\]|@(?=\d)")

@@ -7,8 +7,8 @@ from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.manners import Manners
 from agent.domain.persona import Persona
 from agent.domain.types import AccountSettings, ChatAddress, IncomingMessage, Outbox
-from agent.record.manners import load_manners_table
-from agent.record.quotas import AnswerQuotas
+from agent.record.settings.manners import load_manners_table
+from agent.record.sums.quotas import AnswerQuotas
 from tools.registry.policy import GROUP_ADMIN_ROLES
 
 ListGroup = Callable[[str, str, bool, str], bool]

@@ -15,9 +15,9 @@ from agent.commands.explaining import explain
 from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.errors import choose_language
 from agent.domain.states import MessageState, RunState
-from agent.record.command_orders import CommandOrder, carry_out_commands, load_last_words
 from agent.record.record import Record
-from agent.record.replies import RunCompletion
+from agent.record.runs.replies import RunCompletion
+from agent.record.waiting.command_orders import CommandOrder, carry_out_commands, load_last_words
 from tools.text.readable import shorten_text
 
 State = MessageState

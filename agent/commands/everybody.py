@@ -8,9 +8,9 @@ from agent.commands.call import CommandCall
 from agent.commands.usage import describe_command, join_words, tell_end
 from agent.domain.budgets import cost_words
 from agent.domain.commands import CommandName
-from agent.record.budgets import BudgetUse
-from agent.record.chat_resets import reset_context
-from agent.record.chat_status import AnswersGiven, ChatStatus, load_status
+from agent.record.chats.chat_resets import reset_context
+from agent.record.sums.budgets import BudgetUse
+from agent.record.sums.chat_status import AnswersGiven, ChatStatus, load_status
 
 
 def tell_help(call: CommandCall) -> str:

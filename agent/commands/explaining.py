@@ -15,8 +15,8 @@ from agent.domain.budgets import cost_words
 from agent.domain.own_address import find_own_link
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.llm.error_words import explain_model_error
-from agent.record.take_overs import find_end
-from agent.record.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
+from agent.record.runs.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
+from agent.record.waiting.take_overs import find_end
 from tools.text.fences import FenceKind, clean_name
 
 Reason, State = MessageReason, MessageState

@@ -11,17 +11,17 @@ from agent.commands.call import CommandCall
 from agent.commands.usage import join_words, tell_usage
 from agent.domain.budgets import TOKENS, SpendKind, cost_words
 from agent.domain.types import ChatAddress
-from agent.record.budgets import BudgetUse, load_uses_of
-from agent.record.chat_choices import (
+from agent.record.settings.chat_choices import (
     Named,
     choose_persona,
     list_chat_endpoints,
     list_personas,
     set_chat_budget,
 )
-from agent.record.chat_manners import change_chat_manners
-from agent.record.spendings import SumRange, load_spent
-from agent.record.tallies import account_subject
+from agent.record.settings.chat_manners import change_chat_manners
+from agent.record.sums.budgets import BudgetUse, load_uses_of
+from agent.record.sums.spendings import SumRange, load_spent
+from agent.record.sums.tallies import account_subject
 from tools.local_time import current_day
 
 #: Words that take a choice back.

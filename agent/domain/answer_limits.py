@@ -1,7 +1,7 @@
 """Whether a sender gets one more answer: by how many he had, and by the tokens left to spend.
 
 Deciding is pure. What is counted are the answers that are promised, in the commit that
-takes the message in (:mod:`agent.record.quotas`), so that a burst is no way around them.
+takes the message in (:mod:`agent.record.sums.quotas`), so that a burst is no way around them.
 """
 
 from dataclasses import dataclass, field, replace

@@ -37,8 +37,8 @@ def split_mentions(text: str, members: Mapping[str, str]) -> list[MessagePart]:
     """``text`` as parts in which ``@name`` and ``[@number]`` mention who is meant; joined, the
     parts say what the text says.
 
-    ``members`` are the numbers of people by name (:func:`agent.record.members.find_members`); a
-    name with "" means nobody. The longest name counts, and what a longer word begins with is no
+    ``members`` are the numbers of people by name (:func:`agent.record.chats.members.find_members`);
+    a name with "" means nobody. The longest name counts, and what a longer word begins with is no
     name. Nobody is mentioned in code, in addresses, and by a name for everybody.
     """
     parts: list[MessagePart] = []

@@ -34,7 +34,7 @@ class SpendScope:
     chat: str = ""
     """The chat's place."""
     person: str = ""
-    """As :func:`agent.record.tallies.person_subject` names people."""
+    """As :func:`agent.record.sums.tallies.person_subject` names people."""
     persona: str = ""
     tool: str = ""
     """The tool that is being called."""

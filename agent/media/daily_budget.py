@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 from agent.domain.media_refs import MediaUnavailable
 from agent.media import media_store as store
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 
 DAY = timedelta(days=1)
 #: People whose day is remembered; that of others is read from the record again.

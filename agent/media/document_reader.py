@@ -18,7 +18,7 @@ from agent.media.downloads import DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
 from agent.media.media_store import DescriptionKey
 from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tools.text import fences
 from tools.text.storable import make_storable
 

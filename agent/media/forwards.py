@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.domain.media_refs import MediaRef
 from agent.domain.types import ChatAddress, ForwardedMessage, MediaSource
-from agent.record.chat_record import FoundMessage, find_messages
+from agent.record.chats.chat_record import FoundMessage, find_messages
 from agent.record.record import Record
 from tools.errors import ToolFailed
 

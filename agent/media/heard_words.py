@@ -13,10 +13,10 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.types import ChatAddress, ForwardedMessage, MediaSource
-from agent.record.chat_record import FoundMessage, find_quoted
-from agent.record.quoted_words import blank_value
+from agent.record.chats.chat_record import FoundMessage, find_quoted
+from agent.record.chats.quoted_words import blank_value
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tools.error_boundary import log_errors
 from tools.log_limit import LogLimit
 from tools.text.fences import FenceKind, clean_name, fence_values

@@ -39,7 +39,7 @@ from agent.media.file_store import StoredFile
 from agent.media.image_worker import ImageJob, ImageWorker
 from agent.media.media_store import DescriptionKey, NewDescription
 from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tools.processes.disk import run_on_disk_thread
 from tools.text import fences
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 from agent.domain.media_refs import MediaRef
 from agent.domain.types import ChatAddress
 from agent.models import Description, KeptFile, Message, MessageMedia
-from agent.record import early_recalls
-from agent.record.chat_record import has_quoted_media
-from agent.record.quoted_words import blank_quoted, find_quoted_ids
+from agent.record.chats import early_recalls
+from agent.record.chats.chat_record import has_quoted_media
+from agent.record.chats.quoted_words import blank_quoted, find_quoted_ids
 
 #: Copies that are forgotten in one transaction.
 PRUNE_BATCH = 500

@@ -20,7 +20,7 @@ from agent.media.file_store import FileStore, StoredFile
 from agent.media.heard_words import HeardWords
 from agent.media.mentioned_names import find_unnamed, name_mentions
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tools.error_boundary import log_errors
 from tools.log_limit import LogLimit
 from tools.processes.disk import run_on_disk_thread

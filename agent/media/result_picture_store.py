@@ -8,7 +8,7 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress
 from agent.media.file_store import StoredFile
 from agent.models import KeptFile, ResultPicture, ToolCall
-from agent.record.chat_record import find_session
+from agent.record.chats.chat_record import find_session
 
 
 @dataclass(frozen=True, slots=True)

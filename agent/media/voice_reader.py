@@ -23,7 +23,7 @@ from agent.media.downloads import WRONG_KIND, DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
 from agent.media.media_store import DescriptionKey
 from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tools.text import fences
 
 #: File endings that endpoints know a format by, for each type that they take:

@@ -15,7 +15,7 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
 from agent.models.note import note_fingerprint
-from agent.record.commit import I, R, for_each
+from agent.record.ground.commit import I, R, for_each
 from tools.models.change import delete_changes
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.

@@ -13,9 +13,9 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.summary_store import find_last_hidden_run
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import Digest, Note
-from agent.record.commit import for_each
-from agent.record.compiled_sql import PreparedSelect
-from agent.record.runs import has_any_note
+from agent.record.ground.commit import for_each
+from agent.record.ground.compiled_sql import PreparedSelect
+from agent.record.runs.runs import has_any_note
 
 #: Newest notes about the speaker, and about the chat itself, that are recalled whatever is said.
 SPEAKER_NOTES, CHAT_NOTES = 5, 3

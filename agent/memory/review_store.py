@@ -14,7 +14,7 @@ from agent.memory.note_visibility import to_recalled_notes
 from agent.memory.notes_store import delete_note_rows
 from agent.memory.relevance import RecalledNote
 from agent.models import Note, NoteProposal
-from agent.record.commit import for_each
+from agent.record.ground.commit import for_each
 
 Kind, State = NoteProposal.ProposalKind, NoteProposal.ProposalState
 

@@ -12,7 +12,7 @@ from agent.memory.note_visibility import to_recalled_notes
 from agent.memory.notes_store import NewNote, NoteResult, write_notes
 from agent.memory.relevance import RecalledNote, are_similar_texts
 from agent.models import ChatSession, Digest, Message, Note
-from agent.record.commit import for_each
+from agent.record.ground.commit import for_each
 
 Kind = Digest.DigestKind
 

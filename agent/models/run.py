@@ -176,7 +176,7 @@ class Step(models.Model):
     """The keys of the request's body besides model, messages and tools, in their order."""
     sent = models.JSONField(_("really sent"), null=True, blank=True)
     """The messages of the request, all of them, where they differ from what the steps so far make
-    (:mod:`agent.record.requests`): some were dropped or shortened, or the endpoint takes
+    (:mod:`agent.record.runs.requests`): some were dropped or shortened, or the endpoint takes
     another form."""
     attempts = models.JSONField(_("asked before"), null=True, blank=True)
     """Endpoints that did not answer before this one did: name, model, reason and milliseconds."""

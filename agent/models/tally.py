@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 class Tally(models.Model):
     """The answers to one ``subject``: a person of an account, a chat, or a person in a chat
-    (:mod:`agent.record.tallies`).
+    (:mod:`agent.record.sums.tallies`).
 
     Numbers and not times: a row is written with each answer. Times are seconds since 1970,
     days are those of the installation's time zone.

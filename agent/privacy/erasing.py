@@ -12,8 +12,8 @@ from agent.domain.operator_acts import ActKind
 from agent.models import ErasureReceipt, Message, PersonaChoice
 from agent.privacy.person import Person, find_chats
 from agent.privacy.phases import EraseBatch
-from agent.record.expiry import OPEN
-from agent.record.operator_acts import author_name, record_act
+from agent.record.waiting.expiry import OPEN
+from agent.record.waiting.operator_acts import author_name, record_act
 
 #: Rows of kinds that are only counted, at most.
 MOST_COUNTED = 10_000

@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 from django.db.models.lookups import Contains, Regex
 
 from agent.models import ChatSession, Message
-from agent.record.compiled_sql import Field
+from agent.record.ground.compiled_sql import Field
 
 #: Chats of one person that are looked through.
 MOST_CHATS = 10_000

@@ -31,7 +31,7 @@ from agent.models import (
     ToolCall,
 )
 from agent.privacy.person import Person, mentions_person
-from agent.record.expiry import OPEN
+from agent.record.waiting.expiry import OPEN
 from tools.models.change import delete_changes
 
 #: Rows that one transaction looks at.

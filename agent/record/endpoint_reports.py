@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.endpoint_pool import EndpointNews
-from agent.record import endpoints
 from agent.record.record import Record
+from agent.record.settings import endpoints
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,16 @@ from django.conf import settings
 from agent.domain.errors import ClaimLost
 from agent.domain.live_kinds import LiveKind
 from agent.llm.meter import Spend
-from agent.record import arrivals, early_recalls, recovery, runs, spendings
-from agent.record.accounts import AccountRows
-from agent.record.commit import GroupCommit
-from agent.record.offers import tool_offers
-from agent.record.quotas import AnswerQuotas
-from agent.record.spend_book import Posting, SpendBook, SpentAnswer
+from agent.record.arrivals import arrivals
+from agent.record.chats import early_recalls
+from agent.record.ground.commit import GroupCommit
+from agent.record.runs import runs
+from agent.record.runs.offers import tool_offers
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums import spendings
+from agent.record.sums.quotas import AnswerQuotas
+from agent.record.sums.spend_book import Posting, SpendBook, SpentAnswer
+from agent.record.waiting import recovery
 from tools.local_time import current_day
 from tools.registry.settings import SettingsCache
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 from agent.domain.claims import Claim
 from agent.domain.types import ChatAddress
-from agent.record import approvals, deferred_calls, replies, sessions, steps
-from agent.record.commit import I, R
+from agent.record.chats import sessions
+from agent.record.ground.commit import I, R
 from agent.record.record import Record
+from agent.record.runs import deferred_calls, replies, steps
+from agent.record.waiting import approvals
 
 
 @dataclass(frozen=True, slots=True)

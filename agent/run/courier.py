@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from agent.domain.errors import MediaError
 from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery, Outbox
-from agent.record.replies import SendResult
 from agent.record.run_journal import RunJournal
+from agent.record.runs.replies import SendResult
 from agent.run.chat_floors import ChatFloors
 from agent.run.echoes import new_echo
 from agent.run.send_outcomes import ASLEEP, CUT_OFF, NO_FLOOR, NOT_CONNECTED, NOT_SENT

@@ -9,8 +9,8 @@ from typing import Any
 
 from agent.domain.approval_questions import build_approval_question
 from agent.domain.types import MessagePart
-from agent.record.approvals import ApprovalRequest, waiting_text
 from agent.record.run_journal import RunJournal
+from agent.record.waiting.approvals import ApprovalRequest, waiting_text
 from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import MessageSender
 from agent.run.tool_results import build_pending_result

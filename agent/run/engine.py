@@ -16,7 +16,7 @@ from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.completion import calling_message
 from agent.llm.messages import ChatMessage
 from agent.llm.meter import spending_for
-from agent.record.deferred_calls import INTERRUPTED, DeferredCall
+from agent.record.runs.deferred_calls import INTERRUPTED, DeferredCall
 from agent.run.answers import find_fault, is_sayable
 from agent.run.endings import (
     OUT_OF_CALLS,

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from functools import partial
 
 from agent.domain.states import ToolCallState
-from agent.record.deferred_calls import (
+from agent.record.record import Record
+from agent.record.runs.deferred_calls import (
     INTERRUPTED,
     CallCompletion,
     ProgressReport,
     complete_calls,
     record_progress,
 )
-from agent.record.record import Record
-from agent.record.steps import CallOutcome
+from agent.record.runs.steps import CallOutcome
 from agent.run.tool_results import call_outcome, following_messages, result_text
 from tools.contract import ToolExecutionResult
 from tools.error_boundary import log_errors

@@ -7,11 +7,11 @@ from typing import Any
 from agent.domain.manners import MOST_PART_CHARS
 from agent.domain.states import MessageState
 from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart, Outbox
-from agent.record.recorded_answers import RecordedMessage
-from agent.record.replies import FORWARD, AnswerPlan, OutgoingMessage, SendResult
+from agent.record.chats.sessions import OpenedChat
 from agent.record.run_journal import RunJournal
-from agent.record.sessions import OpenedChat
-from agent.record.steps import NewStep
+from agent.record.runs.recorded_answers import RecordedMessage
+from agent.record.runs.replies import FORWARD, AnswerPlan, OutgoingMessage, SendResult
+from agent.record.runs.steps import NewStep
 from agent.run.allowance import SendAllowance
 from agent.run.chat_floors import ChatFloors
 from agent.run.courier import Courier, Outgoing, Segments

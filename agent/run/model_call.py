@@ -11,8 +11,8 @@ from agent.llm.base import LLMClient, LLMRequest, LLMResponse, SentRequest, Tool
 from agent.llm.completion import parse_recorded
 from agent.llm.messages import ChatMessage
 from agent.llm.speakers import SPEAKER, messages_for
-from agent.record.runs import RecordedCall, RecordedStep
-from agent.record.steps import NewCall, NewStep
+from agent.record.runs.runs import RecordedCall, RecordedStep
+from agent.record.runs.steps import NewCall, NewStep
 from agent.run.observed import observed_model_call
 from agent.run.task import RunProgress, RunRequest, StepJournal
 from tools.processes import crash_points

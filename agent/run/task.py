@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 from agent.llm.base import ToolCallRequest
 from agent.llm.messages import ChatMessage
-from agent.record.deferred_calls import CallSuspension, DeferredCall
-from agent.record.runs import RecordedStep
-from agent.record.steps import CallOutcome, NewStep
+from agent.record.runs.deferred_calls import CallSuspension, DeferredCall
+from agent.record.runs.runs import RecordedStep
+from agent.record.runs.steps import CallOutcome, NewStep
 from agent.run.answers import AnswerFault
 from agent.run.toolbox import RunDiscoveries
 from tools.contract import ToolExecutionContext, ToolExecutionResult

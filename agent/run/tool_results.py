@@ -7,8 +7,8 @@ from typing import Any
 from agent.domain.state import StateChange, ToolDiscovery
 from agent.domain.states import ToolCallState
 from agent.llm.messages import ChatMessage
-from agent.record.deferred_calls import CallSuspension
-from agent.record.steps import CallOutcome
+from agent.record.runs.deferred_calls import CallSuspension
+from agent.record.runs.steps import CallOutcome
 from agent.run.flow import FENCED, PROVIDER_NAME
 from tools.contract import ToolContentItem, ToolExecutionResult, is_picture
 from tools.refusals import CallVerdict, RefusalReason

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from agent.record import activity_history as history
 from agent.record.record import Record
+from agent.record.sums import activity_history as history
 from agent.runtime.record_retention import PAUSE_SECONDS
 from tools.error_boundary import log_errors
 from tools.local_time import today

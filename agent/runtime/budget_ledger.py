@@ -22,10 +22,10 @@ from agent.domain.errors import BudgetSpent
 from agent.domain.notices import ALL
 from agent.llm.meter import Spend, SpendScope, scope
 from agent.llm.spend_gate import SpendHold
-from agent.record.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
 from agent.record.record import Record
-from agent.record.spend_book import Posting, SpentAnswer
-from agent.record.spendings import SumRange, spend_subjects
+from agent.record.sums.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
+from agent.record.sums.spend_book import Posting, SpentAnswer
+from agent.record.sums.spendings import SumRange, spend_subjects
 from agent.runtime.running_sums import Hold, RunningSum, Turn
 from tools.local_time import current_day, first_of_day
 

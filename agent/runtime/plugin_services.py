@@ -10,7 +10,7 @@ from agent.builtin_tools.send_message import CONFIRMED, delivery_result, send_pa
 from agent.domain.types import MessagePart
 from agent.llm.base import LLMClient
 from agent.llm.meter import spending_in
-from agent.record.chat_record import PageRequest, load_message_pages
+from agent.record.chats.chat_record import PageRequest, load_message_pages
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_services

@@ -9,11 +9,12 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from agent.record import activity_history, expiry, spendings, tallies
-from agent.record.activity_history import KeptDays
-from agent.record.expiry import EraseRequest, EraseResult
-from agent.record.personas import load_longest_contexts
 from agent.record.record import Record
+from agent.record.settings.personas import load_longest_contexts
+from agent.record.sums import activity_history, spendings, tallies
+from agent.record.sums.activity_history import KeptDays
+from agent.record.waiting import expiry
+from agent.record.waiting.expiry import EraseRequest, EraseResult
 from tools.error_boundary import log_errors
 from tools.local_time import today
 from tools.time_limits import TIME_LIMITS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agent.domain.budgets import TOKENS
 from agent.llm.meter import CallCost
-from agent.record.spend_book import SpentAnswer
+from agent.record.sums.spend_book import SpentAnswer
 
 
 @dataclass(slots=True, eq=False)

@@ -27,15 +27,15 @@ from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
 from agent.llm.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
-from agent.record.accounts import AccountRows
-from agent.record.budgets import BudgetAlarms
-from agent.record.chat_record import MessageRecall, record_recalls
-from agent.record.clock_skew import ClockWatch
+from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
-from agent.record.endpoints import mirror_environment
+from agent.record.ground.clock_skew import ClockWatch
 from agent.record.record import Record
-from agent.record.take_overs import end_take_overs
-from agent.record.timed_silences import end_silences
+from agent.record.settings.accounts import AccountRows
+from agent.record.settings.endpoints import mirror_environment
+from agent.record.settings.timed_silences import end_silences
+from agent.record.sums.budgets import BudgetAlarms
+from agent.record.waiting.take_overs import end_take_overs
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines

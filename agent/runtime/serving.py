@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agent.record.outage import DatabaseOutage
-from agent.record.trials import TrialRefusal, TrialWish
+from agent.record.ground.outage import DatabaseOutage
+from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.registry.registry import ToolRegistry

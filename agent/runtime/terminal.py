@@ -20,18 +20,18 @@ from agent.domain.errors import ClaimLost
 from agent.domain.manners import Manners
 from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
-from agent.record.arrivals import MessageArrival
-from agent.record.merged import HeldMessage
-from agent.record.recovery import (
+from agent.record.arrivals.arrivals import MessageArrival
+from agent.record.run_journal import RunJournal
+from agent.record.runs.merged import HeldMessage
+from agent.record.runs.replies import RunCompletion
+from agent.record.runs.runs import ActiveRun, StartRun
+from agent.record.runs.steps import CallOutcome
+from agent.record.waiting.recovery import (
     ClaimMessages,
     PendingMessage,
     claim_messages,
     release_messages,
 )
-from agent.record.replies import RunCompletion
-from agent.record.run_journal import RunJournal
-from agent.record.runs import ActiveRun, StartRun
-from agent.record.steps import CallOutcome
 from agent.runtime.runtime import HEARTBEAT_SECONDS, Runtime
 from tools.error_boundary import log_errors
 

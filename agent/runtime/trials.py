@@ -20,11 +20,11 @@ from agent.llm.messages import system_message
 from agent.llm.meter import scope, spending_for
 from agent.memory.note_service import NoteService
 from agent.record.record import Record
-from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
-from agent.record.subagent_runs import RunBreakOff, break_off_runs
-from agent.record.tallies import account_subject
-from agent.record.trials import BegunTrial, TrialRefusal, TrialStarter, TrialWish
+from agent.record.runs.replies import RunCompletion
+from agent.record.runs.subagent_runs import RunBreakOff, break_off_runs
+from agent.record.sums.tallies import account_subject
+from agent.record.waiting.trials import BegunTrial, TrialRefusal, TrialStarter, TrialWish
 from agent.run.engine import Engine
 from agent.run.flow import PROVIDER_NAME
 from agent.run.message_sender import MessageSender

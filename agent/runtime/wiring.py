@@ -41,12 +41,12 @@ from agent.memory.background_jobs import SummaryPolicy
 from agent.memory.llm_prompts import SUMMARY_CHARS
 from agent.memory.service import MemoryService, MemorySettings
 from agent.memory.summary_store import HistoryWindow
-from agent.record.accounts import AccountRows
 from agent.record.endpoint_reports import EndpointReports
-from agent.record.endpoints import load_endpoint_table
-from agent.record.personas import PersonaTable
-from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
+from agent.record.settings.accounts import AccountRows
+from agent.record.settings.endpoints import load_endpoint_table
+from agent.record.settings.personas import PersonaTable
+from agent.record.sums.quotas import AnswerQuotas
 from agent.runtime.plugin_services import PluginServices
 from agent.stickers.choosing import StickerChooser
 from agent.subagents.provider import SubagentTool, SubagentToolProvider

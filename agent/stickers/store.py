@@ -19,7 +19,7 @@ from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.media.media_folder import locate_media_file, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER, PATH_LIMIT, WORDS_LIMIT
-from agent.record.commit import for_each
+from agent.record.ground.commit import for_each
 
 #: What every client sends as a picture.
 TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"})

@@ -12,12 +12,12 @@ from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import RunState
 from agent.llm.base import LLMClient
-from agent.record.deferred_calls import CallSuspension
 from agent.record.record import Record
-from agent.record.replies import RunCompletion
 from agent.record.run_journal import RunJournal
-from agent.record.steps import CallOutcome, NewStep
-from agent.record.subagent_runs import (
+from agent.record.runs.deferred_calls import CallSuspension
+from agent.record.runs.replies import RunCompletion
+from agent.record.runs.steps import CallOutcome, NewStep
+from agent.record.runs.subagent_runs import (
     RunBreakOff,
     StartSubagentRun,
     begin_subagent_runs,

@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 
 from agent.domain.budgets import BudgetAction, BudgetTerms, SpendKind
 from agent.models import BudgetStop
-from agent.record.budgets import BudgetUse, load_budget_uses, load_budgets
-from agent.record.subject_names import find_subjects
+from agent.record.chats.subject_names import find_subjects
+from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets
 from frostproject.cockpit.alerts import BAD, NEARLY, NOTABLE, Alert, Viewer, link
 from tools.text.visible import escape_invisible_chars
 

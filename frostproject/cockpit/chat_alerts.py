@@ -12,13 +12,13 @@ from agent.domain.playground import is_playground
 from agent.domain.states import ApprovalState, MessageState
 from agent.models import ActivitySum, Approval, ChatSession, Manners, Message
 from agent.models.activity import WHOLE_DAY
-from agent.record.activity import hour_of
-from agent.record.chat_manners import is_for_everything
-from agent.record.deferred_calls import find_untold
-from agent.record.hand_messages import find_address
-from agent.record.manners import ONEBOT, load_manners_table
-from agent.record.pauses import is_paused
-from agent.record.take_overs import is_taken_over
+from agent.record.runs.deferred_calls import find_untold
+from agent.record.settings.chat_manners import is_for_everything
+from agent.record.settings.manners import ONEBOT, load_manners_table
+from agent.record.sums.activity import hour_of
+from agent.record.waiting.hand_messages import find_address
+from agent.record.waiting.pauses import is_paused
+from agent.record.waiting.take_overs import is_taken_over
 from frostproject.cockpit.alerts import BAD, Alert, Viewer, link
 from onebot.admin.names import account_words
 from onebot.models import Bot

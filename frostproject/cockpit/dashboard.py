@@ -16,7 +16,7 @@ from agent.domain.budgets import SpendKind
 from agent.domain.playground import ACCOUNT_PATTERN
 from agent.domain.states import MessageState, RunState
 from agent.models import UNSETTLED, Message, Run
-from agent.record.chat_manners import find_everywhere
+from agent.record.settings.chat_manners import find_everywhere
 from frostproject.cockpit.alerts import Viewer, find_viewer, sort_alerts
 from frostproject.cockpit.charts import list_charts
 from frostproject.cockpit.chat_alerts import chat_alerts, find_bots

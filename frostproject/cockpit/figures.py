@@ -12,9 +12,9 @@ from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.playground import is_playground
 from agent.models import ActivitySum, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
-from agent.record.activity import TIME_COLUMNS
-from agent.record.budgets import BudgetUse, load_budget_uses, load_budgets, load_uses_of
-from agent.record.subject_names import parse_place
+from agent.record.chats.subject_names import parse_place
+from agent.record.sums.activity import TIME_COLUMNS
+from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets, load_uses_of
 from frostproject.cockpit.alerts import Viewer
 from tools.local_time import current_day, today
 

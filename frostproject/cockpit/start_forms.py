@@ -11,7 +11,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Manners, Persona
-from agent.record.lively_groups import find_lively_row, make_groups_lively, take_back_lively
+from agent.record.settings.lively_groups import (
+    find_lively_row,
+    make_groups_lively,
+    take_back_lively,
+)
 from onebot.models import Bot
 from tools.admin.record_pages import parse_row_number
 from tools.admin.row_history import record_changes

@@ -19,7 +19,7 @@ from agent.domain.model_roles import ModelRole
 from agent.domain.playground import is_playground
 from agent.domain.states import MessageState
 from agent.models import EndpointStatus, Message, Persona
-from agent.record.endpoints import load_endpoint_table
+from agent.record.settings.endpoints import load_endpoint_table
 from onebot.admin.names import account_words, client_words
 from onebot.models import Bot
 from tools.text.error_words import ErrorWords

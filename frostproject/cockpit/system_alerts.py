@@ -14,8 +14,8 @@ from agent.admin.endpoint_state import is_left_over
 from agent.admin.error_words import explain_error
 from agent.domain.budgets import SpendKind
 from agent.models import EndpointStatus, ModelEndpoint, ServerProcess
-from agent.record.clock_skew import find_clock_skew
-from agent.record.spendings import SumRange, load_spent
+from agent.record.ground.clock_skew import find_clock_skew
+from agent.record.sums.spendings import SumRange, load_spent
 from agent.runtime import serving
 from frostproject.cockpit.alerts import BAD, NEARLY, NOTABLE, Alert, Viewer, link
 from frostproject.cockpit.budget_alerts import budget_alerts

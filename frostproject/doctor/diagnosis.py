@@ -21,8 +21,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values
-from agent.record.clock import load_clock
-from agent.record.clock_skew import find_clock_skew
+from agent.record.ground.clock_skew import find_clock_skew
+from agent.record.settings.clock import load_clock
 from agent.runtime.database import (
     DatabaseRefused,
     check_integrity,

@@ -24,7 +24,7 @@ from agent.llm.model_list import fetch_models, find_alike
 from agent.llm.probe import ProbeReport, probe_endpoint
 from agent.llm.probe_words import describe_probe
 from agent.llm.refusals import RefusalKind
-from agent.record.endpoints import load_endpoint_table
+from agent.record.settings.endpoints import load_endpoint_table
 from frostproject.doctor.diagnosis import (
     Finding,
     FindingLevel,

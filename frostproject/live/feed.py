@@ -17,7 +17,7 @@ from typing import Any
 from channels.db import database_sync_to_async
 from django.db import DatabaseError, InterfaceError
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from frostproject.live.topics import Topic, digest_topic, parse_topic, reach_topic
 from frostproject.live.viewer import find_viewer, origin_problem
 from frostproject.live.watchers import Watchers

@@ -9,7 +9,7 @@ from django.db import Error
 from django.http import HttpRequest
 from django.utils.decorators import sync_and_async_middleware
 
-from agent.record.clock import load_clock
+from agent.record.settings.clock import load_clock
 from tools.local_time import Clock, page_clock, present_clock
 
 ADMIN = "/admin/"

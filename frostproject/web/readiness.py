@@ -10,8 +10,8 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import connection
 
-from agent.record.outage import plain_reason
-from agent.record.recovery import touch_processes
+from agent.record.ground.outage import plain_reason
+from agent.record.waiting.recovery import touch_processes
 from frostproject.web.http import Receive, Send, send_json
 from onebot.connections.handshake import Handshake
 from onebot.gateway.gateway import Gateway

@@ -23,7 +23,7 @@ from agent.admin.own_chats import OwnPlacesAdmin
 from agent.admin.persona_places import choose_url
 from agent.domain.playground import is_playground
 from agent.models import Manners, Message
-from agent.record.personas import load_persona_table
+from agent.record.settings.personas import load_persona_table
 from onebot.admin.bot_form import BotForm
 from onebot.admin.event_words import name_kind, name_roles
 from onebot.admin.names import client_words, nickname_of

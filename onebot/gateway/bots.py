@@ -11,8 +11,8 @@ from django.utils import timezone
 from agent.domain.answer_policy import AnswerAudience, AnswerPolicy
 from agent.domain.types import AccountSettings, MediaAudience, MediaPolicy
 from agent.models import ServerProcess
-from agent.record import recovery
-from agent.record.expiry import BATCH, EraseRequest, EraseResult
+from agent.record.waiting import recovery
+from agent.record.waiting.expiry import BATCH, EraseRequest, EraseResult
 from onebot.models import Bot, ClientEvent
 from onebot.protocol.events import OtherEvent
 from tools.admin.row_history import record_changes

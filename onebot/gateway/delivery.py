@@ -16,7 +16,7 @@ from agent.domain.manners import Manners
 from agent.domain.pauses import NOT_WRITTEN, Pause
 from agent.domain.states import MessageState, PauseReason
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
-from agent.record.pauses import load_pauses
+from agent.record.waiting.pauses import load_pauses
 from onebot.connections.client import OneBotClient
 from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from agent.domain.playground import is_playground
 from agent.domain.types import IncomingMessage
-from agent.record import early_ids
-from agent.record.chat_record import MessageRecall
-from agent.record.replies import LateSendResult, correct_send_results
+from agent.record.chats import early_ids
+from agent.record.chats.chat_record import MessageRecall
+from agent.record.runs.replies import LateSendResult, correct_send_results
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
 from onebot.connections.account_tokens import AccountTokens

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent.domain.types import ChatAddress
+from agent.record.chats.sessions import find_title, name_chat
 from agent.record.record import Record
-from agent.record.sessions import find_title, name_chat
 from onebot.connections.client import OneBotClient
 from onebot.protocol.values import value_text
 from tools.error_boundary import log_errors

@@ -13,14 +13,14 @@ from django.utils import timezone
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
-from agent.record.pauses import (
+from agent.record.record import Record
+from agent.record.waiting.pauses import (
     ChatPause,
     PauseLift,
     find_paused_chats,
     lift_pauses,
     pause_chats,
 )
-from agent.record.record import Record
 from onebot.connections.client import OneBotClient
 from onebot.protocol.events import OtherEvent, parse_time
 from onebot.protocol.shut_outs import SpeechChange, SpeechNotice, read_speech_notice

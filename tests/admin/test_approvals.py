@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agent.models import Approval, Message, ToolCall
-from agent.record.approvals import ApprovalOutcome, settle_approval
+from agent.record.waiting.approvals import ApprovalOutcome, settle_approval
 from tests.admin.record import CHINESE, call_of, chat, logged_in, page, run_for, said, step_of
 from tools.models import ToolConfig
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from agent.admin.runs import again
 from agent.models import ChatGrant, Message, Run
-from agent.record.trials import BUSY, TrialRefusal, TrialWish
+from agent.record.waiting.trials import BUSY, TrialRefusal, TrialWish
 from tests.admin.record import answered, call_of, chat, logged_in, page, run_for, said, step_of
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agent.llm.meter import CallCost, Spend, SpendScope
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
-from agent.record.spendings import DatedSpend, add_spending
+from agent.record.sums.spendings import DatedSpend, add_spending
 from tests.admin.record import ENGLISH
 from tools.local_time import current_day
 

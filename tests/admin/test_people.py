@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from agent.models import ChatGrant, ErasureReceipt, Message, SpendSum
-from agent.record.subject_names import name_subjects
+from agent.record.chats.subject_names import name_subjects
 from tests.admin.record import chat, logged_in, page, said
 from tools.local_time import current_day
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from agent.models import EndpointChoice, ModelEndpoint, Persona, PersonaChoice
-from agent.record.personas import load_persona_table
+from agent.record.settings.personas import load_persona_table
 from onebot.models import Bot
 from tests.admin.record import chat, logged_in, page
 from tests.agent.talk import GROUP

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agent.domain.types import ChatAddress
 from agent.models import EndpointStatus, Manners, ModelEndpoint, Persona
-from agent.record.manners import load_manners_table
+from agent.record.settings.manners import load_manners_table
 from frostproject.cockpit import start
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.doctor.checks import Check

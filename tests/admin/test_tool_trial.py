@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from agent.models import ToolCall
-from agent.record.test_runs import TESTED_BY
+from agent.record.runs.test_runs import TESTED_BY
 from agent.runtime import serving, wiring
 from tests.admin.record import logged_in, page
 from tests.tools.fakes import Provider

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agent.chat.conversation import ConversationHandler
-from agent.record.arrivals import MessageArrival
-from agent.record.offers import tool_offers
+from agent.record.arrivals.arrivals import MessageArrival
 from agent.record.record import Record
+from agent.record.runs.offers import tool_offers
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines

@@ -13,7 +13,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper
 
-from agent.record import compiled_sql
+from agent.record.ground import compiled_sql
 from frostproject.configuration.env import parse_database_url
 
 PREPARED = (

@@ -13,9 +13,9 @@ from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingM
 from agent.llm.base import LLMRequest, LLMResponse
 from agent.llm.completion import parse_completion
 from agent.models import Message, Run
-from agent.record.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
-from agent.record.replies import OutgoingMessage, add_replies
-from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.record.arrivals.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
+from agent.record.runs.replies import OutgoingMessage, add_replies
+from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
 from tools.registry.settings import SettingsCache
 
 PROCESS = "p1"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.record.commit import OUTAGE_WATER
+from agent.record.ground.commit import OUTAGE_WATER
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
 from tests.e2e.brisk import BriskServer

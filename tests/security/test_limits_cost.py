@@ -13,11 +13,11 @@ from agent.domain.endpoint import Endpoint
 from agent.llm.base import LLMRequest
 from agent.llm.client import OpenAIClient
 from agent.llm.meter import meter
-from agent.record import spendings
-from agent.record.accounts import AccountRows
-from agent.record.commit import GroupCommit
-from agent.record.quotas import AnswerQuotas
+from agent.record.ground.commit import GroupCommit
 from agent.record.record import Record
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums import spendings
+from agent.record.sums.quotas import AnswerQuotas
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines

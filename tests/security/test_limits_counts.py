@@ -24,10 +24,10 @@ from agent.domain.answer_limits import (
 from agent.domain.answer_policy import AnswerLimits
 from agent.domain.types import ChatAddress
 from agent.models import SpendSum, Tally
-from agent.record.accounts import AccountRows
-from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
-from agent.record.tallies import find_silences
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums.quotas import AnswerQuotas
+from agent.record.sums.tallies import find_silences
 from agent.runtime import record_retention
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, arrival, message
 from tools.registry.settings import SettingsCache

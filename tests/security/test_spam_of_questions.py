@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.record.approvals import CHAT_LIMIT, MENTIONING
+from agent.record.waiting.approvals import CHAT_LIMIT, MENTIONING
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client, put_notes_aside

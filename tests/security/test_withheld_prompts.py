@@ -11,7 +11,7 @@ from django.test import Client
 
 from agent.admin.runs import again
 from agent.models import ModelEndpoint, Persona, PersonaChoice, Run, Step, ToolCall
-from agent.record.trials import TrialWish
+from agent.record.waiting.trials import TrialWish
 from tests.admin.record import answered, call_of, chat, said, step_of
 from tests.security.two_chats import every_address, owner_of
 

@@ -16,10 +16,10 @@ from agent.admin.chats.act_basics import ActCall, ActDone, ActRefused, may
 from agent.admin.chats.compose import COMPOSE_ACTS, MOST_CHARS, MOST_PICTURES, new_token
 from agent.admin.chats.steering_acts import HOURS, STEERING_ACTS, hours_in_words
 from agent.models import ChatSession, Message, PersonaChoice
-from agent.record.chat_choices import list_personas
-from agent.record.hand_messages import find_address
-from agent.record.manners import ONEBOT, load_manners_table
-from agent.record.members import find_members
+from agent.record.chats.members import find_members
+from agent.record.settings.chat_choices import list_personas
+from agent.record.settings.manners import ONEBOT, load_manners_table
+from agent.record.waiting.hand_messages import find_address
 from tools.admin.record_pages import ModelAdmin, parse_row_number
 from tools.text.visible import escape_invisible_chars
 

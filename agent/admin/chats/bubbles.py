@@ -19,7 +19,7 @@ from agent.admin.chats.reasons import label_of, names_source, reason_words
 from agent.admin.chats.segments import Piece, plain_words, render_segments
 from agent.admin.chats.thumbnails import MediaPreviews, load_media_previews
 from agent.models import ChatSession, Message, MessageMedia, Run
-from agent.record.person_names import find_names
+from agent.record.chats.person_names import find_names
 from tools.text.visible import escape_direction_chars
 
 _SEGMENT_WORDS = {

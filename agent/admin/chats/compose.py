@@ -22,15 +22,15 @@ from agent.media.file_store import StoredFile
 from agent.media.media_store import MediaRow, record_media
 from agent.models import ChatSession, Message
 from agent.models.message import BY_HAND
-from agent.record.hand_messages import (
+from agent.record.runs.replies import FORWARD
+from agent.record.settings.manners import ONEBOT, load_manners_table
+from agent.record.waiting.hand_messages import (
     GOING_ON,
     HandMessage,
     find_address,
     put_down,
     resend,
 )
-from agent.record.manners import ONEBOT, load_manners_table
-from agent.record.replies import FORWARD
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering

@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from agent.models import ChatSession, Message
-from agent.record.person_names import find_names
+from agent.record.chats.person_names import find_names
 from tools.admin.spreadsheet import escape_formula
 
 #: Messages that are read at a time.

@@ -15,7 +15,7 @@ from agent.access import find_access
 from agent.admin.chats.export import FORMS, stream_chat
 from agent.domain.operator_acts import ActKind
 from agent.models import ChatSession
-from agent.record.operator_acts import record_act
+from agent.record.waiting.operator_acts import record_act
 from tools.admin.record_pages import ModelAdmin, parse_row_number
 from tools.local_time import find_zone
 

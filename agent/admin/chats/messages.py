@@ -19,7 +19,7 @@ from agent.admin.chats.thumbnails import load_media_previews
 from agent.admin.error_words import error_block
 from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import ChatSession, Message
-from agent.record.manners import ONEBOT
+from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
     StateRecordAdmin,

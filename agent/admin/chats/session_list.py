@@ -20,11 +20,11 @@ from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.playground import is_playground
 from agent.models import ActivitySum, ChatSession, Message, SpendSum
 from agent.models.activity import WHOLE_DAY
-from agent.record.manners import load_manners_table
-from agent.record.pauses import is_paused
-from agent.record.person_names import find_names
-from agent.record.spendings import SUBJECT_LIMIT
-from agent.record.take_overs import is_taken_over
+from agent.record.chats.person_names import find_names
+from agent.record.settings.manners import load_manners_table
+from agent.record.sums.spendings import SUBJECT_LIMIT
+from agent.record.waiting.pauses import is_paused
+from agent.record.waiting.take_overs import is_taken_over
 from tools.admin.filters import PeriodFilter, Rows, window_floor
 from tools.admin.record_pages import (
     EXCERPT,

@@ -11,8 +11,8 @@ from django.utils.http import urlencode
 from agent.admin.manners_words import Statement, list_counting
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
-from agent.record.chat_manners import is_row_of_chat
-from agent.record.manners import ONEBOT, MannersTable, load_manners_table
+from agent.record.settings.chat_manners import is_row_of_chat
+from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
 
 
 def session_address(session: ChatSession) -> ChatAddress:

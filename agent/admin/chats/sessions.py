@@ -35,8 +35,8 @@ from agent.admin.own_chats import OwnChatsAdmin
 from agent.admin.persona_places import describe_answering
 from agent.admin.state_form import LIMITS, StateForm
 from agent.models import ChatSession
-from agent.record.sessions import save_changes
-from agent.record.tallies import find_silences
+from agent.record.chats.sessions import save_changes
+from agent.record.sums.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (

@@ -11,16 +11,16 @@ from agent.admin.chats.act_basics import CHANGE, MANNERS, SPEAK, Act, ActCall, A
 from agent.domain.operator_acts import ActKind
 from agent.domain.states import MessageReason
 from agent.models import ChatSession, Message, Run
-from agent.record.chat_choices import choose_persona, list_personas
-from agent.record.chat_manners import find_chat_manners
-from agent.record.chat_resets import reset_context
-from agent.record.hand_messages import find_address
-from agent.record.manners import ONEBOT, load_manners_table
-from agent.record.operator_acts import record_act
-from agent.record.pauses import PauseLift, lift_pauses
-from agent.record.stops import StopRequest, stop_runs
-from agent.record.take_overs import hand_back, take_over
-from agent.record.timed_silences import end_silence, silence_chat
+from agent.record.chats.chat_resets import reset_context
+from agent.record.settings.chat_choices import choose_persona, list_personas
+from agent.record.settings.chat_manners import find_chat_manners
+from agent.record.settings.manners import ONEBOT, load_manners_table
+from agent.record.settings.timed_silences import end_silence, silence_chat
+from agent.record.waiting.hand_messages import find_address
+from agent.record.waiting.operator_acts import record_act
+from agent.record.waiting.pauses import PauseLift, lift_pauses
+from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.take_overs import hand_back, take_over
 from agent.runtime.serving import get_serving
 
 #: After how many hours a take-over ends by itself; 0 for never. The first is chosen already.

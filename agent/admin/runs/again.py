@@ -26,7 +26,7 @@ from agent.admin.runs.waterfall import format_span
 from agent.domain.persona import PersonaKind
 from agent.models import Message, ModelEndpoint, Persona, Run, ToolCall
 from agent.models.message import BY_HAND
-from agent.record.trials import TrialRefusal, TrialWish
+from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
 from tools.admin.record_pages import parse_row_number
 from tools.refusals import CallVerdict

@@ -24,7 +24,7 @@ from agent.admin.runs.turns import parse_transcript
 from agent.admin.runs.waterfall import build_waterfall
 from agent.domain.budgets import parse_shortage
 from agent.models import Message, Run, Step, ToolCall
-from agent.record.manners import ONEBOT
+from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     StateRecordAdmin,

@@ -19,7 +19,7 @@ from agent.admin.own_chats import OwnPartsAdmin
 from agent.admin.runs.held_back import hold_back, may_see_prompts
 from agent.admin.runs.step_facts import format_cost, read_definitions
 from agent.models import Step
-from agent.record.requests import rebuild_request
+from agent.record.runs.requests import rebuild_request
 from agent.runtime import wiring
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (

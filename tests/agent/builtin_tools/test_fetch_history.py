@@ -11,9 +11,9 @@ from agent.builtin_tools import fetch_history
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress
 from agent.models import Message
-from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.record import Record
-from agent.record.runs import StartRun
+from agent.record.runs.runs import StartRun
 from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation

@@ -21,7 +21,7 @@ from agent.media.media_store import MediaRow, record_media
 from agent.media.picture_names import PictureName, build_picture_name, parse_picture_name
 from agent.media.result_pictures import ResultPictureHook
 from agent.models import Message, MessageMedia, ResultPicture
-from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.record import Record
 from agent.run.services import RunServices
 from tests.admin.record import call_of, run_for, step_of

@@ -13,7 +13,7 @@ from agent.domain.errors import LLMError
 from agent.domain.state import ToolDiscovery
 from agent.llm.messages import strip_frame
 from agent.models import ChatSession, ToolCall
-from agent.record.sessions import MOST_KEPT, load_session_state, save_discoveries
+from agent.record.chats.sessions import MOST_KEPT, load_session_state, save_discoveries
 from agent.run.toolbox import HINT
 from agent.subagents.provider import SubagentToolProvider
 from agent.subagents.runner import SubagentRunner

@@ -14,7 +14,7 @@ from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress, MediaSource
 from agent.media import forwards as opening
 from agent.media.forwards import ForwardReader
-from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.record import Record
 from agent.run.services import RunServices
 from tests.agent.opening import ScriptedSource, forward, image, node, text

@@ -12,10 +12,10 @@ from agent.domain.failures import FailureKind, owner_note
 from agent.domain.states import PauseReason
 from agent.domain.types import AccountSettings, Delivery
 from agent.models import Message, Run, Tally
-from agent.record.accounts import AccountRows
-from agent.record.recorded_answers import RecordedAnswer, RecordedMessage
-from agent.record.runs import StartRun
-from agent.record.tallies import take_notice_within
+from agent.record.runs.recorded_answers import RecordedAnswer, RecordedMessage
+from agent.record.runs.runs import StartRun
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums.tallies import take_notice_within
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines

@@ -19,10 +19,10 @@ from agent.llm.messages import SpokenMessage
 from agent.media.pipeline import MediaText
 from agent.memory.prompt_block import MemoryContext
 from agent.models import Message
-from agent.record.ambient import MOST_SCANNED, AmbientRequest, find_ambient
-from agent.record.chat_record import RecordedMessage
-from agent.record.recovery import PendingMessage
-from agent.record.runs import ActiveRun
+from agent.record.chats.ambient import MOST_SCANNED, AmbientRequest, find_ambient
+from agent.record.chats.chat_record import RecordedMessage
+from agent.record.runs.runs import ActiveRun
+from agent.record.waiting.recovery import PendingMessage
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import Delivery
 from agent.models import Message, Run
-from agent.record.pauses import ChatPause, pause_chats
+from agent.record.waiting.pauses import ChatPause, pause_chats
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
 

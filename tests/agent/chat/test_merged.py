@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from agent.domain import merging
 from agent.llm.messages import strip_frame
 from agent.models import Manners, Message, Run
-from agent.record.merged import HeldMessage, merge_messages
+from agent.record.runs.merged import HeldMessage, merge_messages
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
 from tools.models import ConfigVersion

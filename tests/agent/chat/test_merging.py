@@ -9,7 +9,7 @@ from agent.chat.merging import MOST_MERGED, QueuedMessage, merge, waits_until
 from agent.domain.approval_replies import ApprovalReply
 from agent.domain.commands import Command, CommandName
 from agent.domain.manners import environment_manners
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tests.agent.talk import GROUP, message
 
 COMMAND = Command(CommandName.HELP)

@@ -11,10 +11,10 @@ from agent.chat.message_run import MessageRun
 from agent.domain.manners import Manners, MarkdownStyle
 from agent.domain.types import Delivery
 from agent.models import Message
-from agent.record.deferred_calls import DeferredCall
-from agent.record.recorded_answers import RecordedAnswer, RecordedMessage
-from agent.record.replies import FORWARD
-from agent.record.runs import StartRun
+from agent.record.runs.deferred_calls import DeferredCall
+from agent.record.runs.recorded_answers import RecordedAnswer, RecordedMessage
+from agent.record.runs.replies import FORWARD
+from agent.record.runs.runs import StartRun
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines

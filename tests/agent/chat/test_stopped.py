@@ -14,10 +14,10 @@ from agent.chat.inbox import Inbox
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress
 from agent.models import Message, Run, ToolCall
-from agent.record.chat_record import MessageRecall, record_recalls
-from agent.record.merged import HeldMessage, merge_messages
-from agent.record.recovery import ClaimMessages, PendingMessage, claim_messages
-from agent.record.stops import StopRequest, stop_runs
+from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.runs.merged import HeldMessage, merge_messages
+from agent.record.waiting.recovery import ClaimMessages, PendingMessage, claim_messages
+from agent.record.waiting.stops import StopRequest, stop_runs
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.chat.test_merged import ends, merge_within
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, calling, message

@@ -12,9 +12,9 @@ from agent.commands.desk import CommandDesk
 from agent.domain.answer_policy import AnswerLimits, AnswerPolicy
 from agent.domain.types import AccountSettings, ChatAddress
 from agent.models import Manners, Message
-from agent.record.accounts import AccountRows
-from agent.record.quotas import AnswerQuotas
 from agent.record.record import Record
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums.quotas import AnswerQuotas
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines

@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.models import ChatSession, Message
-from agent.record.command_orders import CommandOrder, carry_out_commands
+from agent.record.waiting.command_orders import CommandOrder, carry_out_commands
 from tests.agent.commands.conftest import MEMBER, newest
 from tests.agent.talk import GROUP, PRIVATE
 

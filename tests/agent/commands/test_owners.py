@@ -7,8 +7,8 @@ from django.utils import timezone
 from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.model_roles import ModelRole
 from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
-from agent.record.manners import load_manners_table
-from agent.record.timed_silences import CLOCK, end_silences
+from agent.record.settings.manners import load_manners_table
+from agent.record.settings.timed_silences import CLOCK, end_silences
 from tests.agent.commands.conftest import OWNER, newest
 from tests.agent.talk import GROUP, PRIVATE, message
 from tools.models import ToolConfigChange

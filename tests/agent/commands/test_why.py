@@ -9,7 +9,7 @@ from agent.domain.budgets import BudgetAction
 from agent.domain.errors import BudgetSpent
 from agent.llm.messages import system_message
 from agent.models import Approval, ChatSession, Manners, Message, Run, Step, ToolCall
-from agent.record.why import count_history, find_shown
+from agent.record.runs.why import count_history, find_shown
 from tests.agent.commands.conftest import OWNER, newest
 from tests.agent.talk import GROUP, PRIVATE
 from tools.text.fences import FenceKind, fence_values

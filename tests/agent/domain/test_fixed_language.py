@@ -9,7 +9,7 @@ from agent.domain.approval_questions import build_approval_question, describe_or
 from agent.domain.approval_replies import parse_approval_reply
 from agent.domain.errors import HAN, build_apology, choose_language
 from agent.domain.notices import tokens_note
-from agent.record.approvals import ApprovalOutcome
+from agent.record.waiting.approvals import ApprovalOutcome
 
 ORIGIN = ("group", "30003", "Photos", "20001", "Ann")
 

@@ -31,10 +31,10 @@ from agent.media.media_store import (
 )
 from agent.media.pipeline import MediaPipeline, MediaText
 from agent.models import Message
-from agent.record.chat_record import MessageRecall, record_recalls
-from agent.record.quoted_words import RECALLED
+from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.quoted_words import RECALLED
 from agent.record.record import Record
-from agent.record.recovery import PendingMessage
+from agent.record.waiting.recovery import PendingMessage
 from tests.agent.media.perceiving import Client, perceive
 from tests.agent.opening import ScriptedSource
 from tests.agent.opening import text as words

@@ -24,7 +24,7 @@ from agent.memory.summary_store import (
     whole_exchanges,
 )
 from agent.models import ChatSession, Digest, Message, Note, Run
-from agent.record.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, texts
 from tests.agent.talk import Script

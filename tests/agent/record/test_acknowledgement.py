@@ -9,9 +9,9 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from agent.models import CommitMark, ServerProcess
-from agent.record import commit_marks
-from agent.record.commit_marks import CommitMarker
-from agent.record.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.ground import commit_marks
+from agent.record.ground.commit_marks import CommitMarker
+from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
 from frostproject.configuration.env import parse_database_url
 from tests.agent.databases import in_place, postgres
 

@@ -16,10 +16,8 @@ from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, Delivery
 from agent.models import ActivitySum, ChatSession, Message, Run, ToolCall, ToolUse
 from agent.models.activity import WHOLE_DAY
-from agent.record import activity, recovery
-from agent.record.activity_history import KeptDays, prune_activity
-from agent.record.arrivals import refuse_messages
-from agent.record.replies import (
+from agent.record.arrivals.arrivals import refuse_messages
+from agent.record.runs.replies import (
     LateSendResult,
     RunCompletion,
     SendResult,
@@ -28,9 +26,12 @@ from agent.record.replies import (
     mark_replies_sent,
     record_send_results,
 )
-from agent.record.runs import StartRun
-from agent.record.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps
-from agent.record.stops import StopRequest, stop_runs
+from agent.record.runs.runs import StartRun
+from agent.record.runs.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps
+from agent.record.sums import activity
+from agent.record.sums.activity_history import KeptDays, prune_activity
+from agent.record.waiting import recovery
+from agent.record.waiting.stops import StopRequest, stop_runs
 from tests.agent.databases import inside, postgres
 from tests.agent.talk import PLAN, PROCESS, accept, arrival, arrivals, begin, message, reply
 

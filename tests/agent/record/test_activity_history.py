@@ -10,8 +10,8 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.models import ActivitySum, ChatSession, Message, Run, ToolCall, ToolUse
-from agent.record import activity_history as history
 from agent.record.record import Record
+from agent.record.sums import activity_history as history
 from agent.runtime.activity_filling import fill_activity
 from tests.agent.databases import inside, postgres
 from tests.agent.record.test_activity import CHATS, play, sums

@@ -16,9 +16,9 @@ from agent.domain.answer_triggers import TriggerDecision
 from agent.domain.states import MessageReason, MessageState
 from agent.models import ActivitySum, ChatSession
 from agent.models.activity import WHOLE_DAY
-from agent.record import commit as commits
-from agent.record.activity import Arrival, count_arrivals
-from agent.record.commit import GroupCommit
+from agent.record.ground import commit as commits
+from agent.record.ground.commit import GroupCommit
+from agent.record.sums.activity import Arrival, count_arrivals
 from tests.agent.databases import in_place, postgres
 
 __all__ = ["postgres"]

@@ -11,11 +11,11 @@ from agent.domain.claims import Claim
 from agent.domain.errors import LLMError
 from agent.models import Message, Run, ToolCall
 from agent.record.record import Record
-from agent.record.recovery import ProcessHeartbeat, record_heartbeats
 from agent.record.run_journal import RunJournal
-from agent.record.runs import ActiveRun, StartRun
-from agent.record.steps import NewCall, NewStep
-from agent.record.subagent_runs import SERVER_STOPPED, StartSubagentRun, begin_subagent_runs
+from agent.record.runs.runs import ActiveRun, StartRun
+from agent.record.runs.steps import NewCall, NewStep
+from agent.record.runs.subagent_runs import SERVER_STOPPED, StartSubagentRun, begin_subagent_runs
+from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
 from agent.run.engine import Engine
 from agent.run.task import RunRequest, RunResult
 from agent.subagents.runner import STOPPED

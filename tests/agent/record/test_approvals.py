@@ -8,10 +8,12 @@ from django.utils import timezone
 
 from agent.domain.approval_replies import ApprovalReply
 from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
-from agent.record import approvals, deferred_calls, early_ids, recovery
-from agent.record.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
-from agent.record.own_messages import find_quoted_own
-from agent.record.steps import CallOutcome
+from agent.record.chats import early_ids
+from agent.record.chats.own_messages import find_quoted_own
+from agent.record.runs import deferred_calls
+from agent.record.runs.steps import CallOutcome
+from agent.record.waiting import approvals, recovery
+from agent.record.waiting.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
 from tests.admin.record import call_of, chat, run_for, said, step_of
 from tests.agent.talk import message
 from tools.models import ToolConfig

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Manners, Message, Run
-from agent.record import session_cache
-from agent.record.arrivals import ArrivalStore, refuse_messages
-from agent.record.commit import GroupCommit
+from agent.record.arrivals.arrivals import ArrivalStore, refuse_messages
+from agent.record.chats import session_cache
+from agent.record.ground.commit import GroupCommit
 from tests.agent.talk import (
     GROUP,
     PLAN,

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from agent.models import Message
 from agent.record import record as module
 from agent.record.record import Record
-from agent.record.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
 from agent.run import courier
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, held, idle, rows, until

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from agent.llm.messages import content_text, strip_frame
 from agent.models import ChatSession, Message
-from agent.record.chat_history import load_history
-from agent.record.chat_record import MessageRecall, record_recalls
-from agent.record.runs import ActiveRun, StartRun
+from agent.record.chats.chat_history import load_history
+from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.runs.runs import ActiveRun, StartRun
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message
 from tools.text.fences import FenceKind, fence_values
 

@@ -6,13 +6,13 @@ from django.core.exceptions import ValidationError
 
 from agent.domain.types import ChatAddress
 from agent.models import Manners
-from agent.record.chat_manners import (
+from agent.record.settings.chat_manners import (
     change_chat_manners,
     end_silence_everywhere,
     find_chat_manners,
     silence_everything,
 )
-from agent.record.manners import load_manners_table
+from agent.record.settings.manners import load_manners_table
 from tests.agent.talk import GROUP
 from tools.live_rows import ConfigVersion
 from tools.models import ToolConfigChange

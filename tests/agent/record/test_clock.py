@@ -12,9 +12,9 @@ from django.utils import timezone
 from agent.llm.messages import content_text
 from agent.llm.meter import CallCost, Spend, SpendScope
 from agent.models import ActivitySum, Installation, Message
-from agent.record.chat_history import load_history
-from agent.record.runs import StartRun
-from agent.record.spendings import DatedSpend, add_spending, load_spent_tokens
+from agent.record.chats.chat_history import load_history
+from agent.record.runs.runs import StartRun
+from agent.record.sums.spendings import DatedSpend, add_spending, load_spent_tokens
 from tests.agent.talk import GROUP, PLAN, PRIVATE, arrival, arrivals, begin, message
 from tools.local_time import Clock, current_day, set_clock
 

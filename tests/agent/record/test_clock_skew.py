@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from agent.models import Message
-from agent.record.clock_skew import ClockWatch, find_clock_skew
+from agent.record.ground.clock_skew import ClockWatch, find_clock_skew
 from tests.admin.record import chat, said
 
 pytestmark = pytest.mark.django_db

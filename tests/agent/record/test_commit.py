@@ -9,9 +9,9 @@ from asgiref.sync import sync_to_async
 from django.db import IntegrityError, OperationalError
 
 from agent.models import ServerProcess
-from agent.record import commit as module
-from agent.record.commit import GroupCommit
-from agent.record.outage import UNREACHABLE
+from agent.record.ground import commit as module
+from agent.record.ground.commit import GroupCommit
+from agent.record.ground.outage import UNREACHABLE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
 from agent.llm.endpoint_table import EndpointTable
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint, Persona
-from agent.record.endpoints import (
+from agent.record.settings.endpoints import (
     LearntRefusal,
     RefusedKey,
     StatusChange,

@@ -18,12 +18,12 @@ from agent.domain.live_kinds import LiveKind
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.models import ChatSession, Manners, Message, OperatorAct
-from agent.record.arrivals import ArrivalStore
-from agent.record.manners import load_manners_table
-from agent.record.pauses import ChatPause, load_pauses, pause_chats
-from agent.record.runs import RunStarter
-from agent.record.take_overs import end_take_overs, hand_back, take_over
-from agent.record.timed_silences import CLOCK, end_silences
+from agent.record.arrivals.arrivals import ArrivalStore
+from agent.record.runs.runs import RunStarter
+from agent.record.settings.manners import load_manners_table
+from agent.record.settings.timed_silences import CLOCK, end_silences
+from agent.record.waiting.pauses import ChatPause, load_pauses, pause_chats
+from agent.record.waiting.take_overs import end_take_overs, hand_back, take_over
 from tests.admin.record import chat
 from tests.agent.databases import in_place, inside, postgres  # noqa: F401 - a fixture
 from tests.agent.record.test_activity_processes import moving_in

@@ -19,8 +19,8 @@ from agent.models import (
     Step,
     ToolCall,
 )
-from agent.record import expiry
-from agent.record.expiry import EraseRequest
+from agent.record.waiting import expiry
+from agent.record.waiting.expiry import EraseRequest
 from agent.runtime.record_retention import RetentionRule, erase_expired_rows
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,8 @@ from agent.domain.errors import ClaimLost, build_refusal_apology
 from agent.domain.states import MessageState
 from agent.domain.types import Delivery
 from agent.models import ChatSession, Message, OperatorAct, Run, ServerProcess
-from agent.record.hand_messages import (
+from agent.record.runs.replies import SendResult
+from agent.record.waiting.hand_messages import (
     MOST_AGE,
     HandMessage,
     claim_hand_messages,
@@ -19,9 +20,8 @@ from agent.record.hand_messages import (
     resend,
     settle_hand_message,
 )
-from agent.record.recovery import ProcessHeartbeat, record_heartbeats
-from agent.record.replies import SendResult
-from agent.record.stops import StopRequest, stop_runs
+from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.stops import StopRequest, stop_runs
 from tests.admin.record import answered, chat, run_for, said
 
 pytestmark = pytest.mark.django_db

@@ -9,9 +9,9 @@ from asgiref.sync import sync_to_async
 
 from agent.domain.types import Delivery
 from agent.models import Message
-from agent.record.replies import OutgoingMessage, SendResult
 from agent.record.run_journal import RunJournal
-from agent.record.runs import StartRun
+from agent.record.runs.replies import OutgoingMessage, SendResult
+from agent.record.runs.runs import StartRun
 from tests.agent.talk import GROUP, PLAN, PRIVATE, arrival, message
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,9 +10,9 @@ from django.db import OperationalError, connection, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 
 from agent.models import CommitMark
-from agent.record import commit as module
-from agent.record.commit import GroupCommit
-from agent.record.commit_marks import CommitMarker
+from agent.record.ground import commit as module
+from agent.record.ground.commit import GroupCommit
+from agent.record.ground.commit_marks import CommitMarker
 from frostproject.configuration.env import parse_database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

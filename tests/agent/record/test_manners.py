@@ -9,7 +9,7 @@ from django.db import transaction
 from agent.domain.manners import QuietSpan
 from agent.domain.types import ChatAddress
 from agent.models import Manners, ModelEndpoint
-from agent.record.manners import load_manners_table
+from agent.record.settings.manners import load_manners_table
 from tests.agent.talk import GROUP, PRIVATE, arrival, arrivals, message, reasons
 
 pytestmark = pytest.mark.django_db

@@ -10,9 +10,9 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress, Mention
 from agent.llm.messages import SpokenMessage, user_message
 from agent.models import ChatSession, Message
-from agent.record import members
-from agent.record.chat_history import load_history
-from agent.record.members import MOST_MENTIONS, RECENT_OF_PERSON, find_members
+from agent.record.chats import members
+from agent.record.chats.chat_history import load_history
+from agent.record.chats.members import MOST_MENTIONS, RECENT_OF_PERSON, find_members
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 
 pytestmark = pytest.mark.django_db

@@ -10,9 +10,14 @@ from asgiref.sync import sync_to_async
 
 from agent.chat import inbox as module
 from agent.models import Message, Run
-from agent.record import replies
-from agent.record.recovery import ClaimMessages, ProcessHeartbeat, claim_messages, record_heartbeats
-from agent.record.replies import RunCompletion
+from agent.record.runs import replies
+from agent.record.runs.replies import RunCompletion
+from agent.record.waiting.recovery import (
+    ClaimMessages,
+    ProcessHeartbeat,
+    claim_messages,
+    record_heartbeats,
+)
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, held, idle, rows, until
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, accept, message

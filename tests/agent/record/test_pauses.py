@@ -10,12 +10,12 @@ from agent.domain.answer_policy import AnswerLimits
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason, RunOrigin
 from agent.models import ChatSession, Message
-from agent.record.accounts import AccountRows
-from agent.record.arrivals import ArrivalStore
-from agent.record.pauses import ChatPause, PauseLift, lift_pauses, load_pauses, pause_chats
-from agent.record.quotas import AnswerQuotas
-from agent.record.recovery import ClaimMessages, claim_messages
-from agent.record.runs import RunPlan, StartRun
+from agent.record.arrivals.arrivals import ArrivalStore
+from agent.record.runs.runs import RunPlan, StartRun
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums.quotas import AnswerQuotas
+from agent.record.waiting.pauses import ChatPause, PauseLift, lift_pauses, load_pauses, pause_chats
+from agent.record.waiting.recovery import ClaimMessages, claim_messages
 from tests.agent.talk import GROUP, accept, arrival, beginnings, message
 
 pytestmark = pytest.mark.django_db

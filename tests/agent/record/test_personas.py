@@ -5,7 +5,7 @@ import pytest
 from agent.domain.persona import Persona, environment_persona
 from agent.models import Persona as PersonaRow
 from agent.models import PersonaChoice
-from agent.record.personas import PersonaRows, load_longest_contexts, load_persona_table
+from agent.record.settings.personas import PersonaRows, load_longest_contexts, load_persona_table
 from tests.agent.talk import GROUP, PRIVATE
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,11 @@ from django.utils import timezone
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.types import ChatAddress, Mention
 from agent.models import Message, Run, ServerProcess, ToolCall
-from agent.record.merged import HeldMessage
-from agent.record.recovery import (
+from agent.record.runs.merged import HeldMessage
+from agent.record.runs.replies import mark_replies_sent
+from agent.record.runs.runs import StartRun
+from agent.record.runs.steps import NewCall, NewStep, record_steps
+from agent.record.waiting.recovery import (
     LEASE_SECONDS,
     ClaimMessages,
     PendingMessage,
@@ -22,9 +25,6 @@ from agent.record.recovery import (
     release_messages,
     remove_processes,
 )
-from agent.record.replies import mark_replies_sent
-from agent.record.runs import StartRun
-from agent.record.steps import NewCall, NewStep, record_steps
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
 
 pytestmark = pytest.mark.django_db

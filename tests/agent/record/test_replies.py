@@ -7,7 +7,7 @@ import pytest
 
 from agent.domain.types import Delivery
 from agent.models import Message, Run, Step
-from agent.record.replies import (
+from agent.record.runs.replies import (
     LateSendResult,
     RunCompletion,
     SendResult,
@@ -16,8 +16,8 @@ from agent.record.replies import (
     mark_replies_sent,
     record_send_results,
 )
-from agent.record.runs import StartRun
-from agent.record.steps import NewStep
+from agent.record.runs.runs import StartRun
+from agent.record.runs.steps import NewStep
 from tests.agent.talk import PLAN, PROCESS, accept, begin, message, reply
 
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,8 @@ from agent.llm.base import SentRequest
 from agent.llm.images import ModelPicture, picture_part
 from agent.llm.speakers import SPEAKER
 from agent.models import Step
-from agent.record.requests import rebuild_request
-from agent.record.steps import NewStep, record_steps
+from agent.record.runs.requests import rebuild_request
+from agent.record.runs.steps import NewStep, record_steps
 from tests.agent.record.test_runs import begun
 from tests.rebuilt_requests import _differing
 

@@ -8,10 +8,9 @@ import pytest
 from agent.domain.types import Delivery
 from agent.llm.messages import strip_frame
 from agent.models import Message, Run, Step, ToolCall
-from agent.record.approvals import ApprovalRequest, record_questions
-from agent.record.replies import RunCompletion, SendResult, complete_runs
-from agent.record.runs import ActiveRun, RunPlan, RunStarter, StartRun
-from agent.record.steps import (
+from agent.record.runs.replies import RunCompletion, SendResult, complete_runs
+from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
+from agent.record.runs.steps import (
     CallOutcome,
     NewCall,
     NewStep,
@@ -19,6 +18,7 @@ from agent.record.steps import (
     record_steps,
     start_calls,
 )
+from agent.record.waiting.approvals import ApprovalRequest, record_questions
 from tests.agent.talk import GROUP, PLAN, PROCESS, accept, begin, message, reply
 from tools.models import ToolConfig
 from tools.registry.settings import SettingsCache

@@ -10,8 +10,8 @@ from django.db.models import Sum
 from agent.domain.budgets import SpendKind
 from agent.llm.meter import CallCost, Spend, SpendScope
 from agent.models import SpendSum
-from agent.record.spend_book import Posting, SpendBook
-from agent.record.spendings import (
+from agent.record.sums.spend_book import Posting, SpendBook
+from agent.record.sums.spendings import (
     DatedSpend,
     SpentAmount,
     SumRange,

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from agent.domain.state import SIZE_LIMIT, ChatState, StateChange, diff_states, stored_state_size
 from agent.models import ChatSession
-from agent.record.sessions import load_session_state, save_changes
+from agent.record.chats.sessions import load_session_state, save_changes
 from tests.admin.record import chat
 
 Values = dict[str, Any]

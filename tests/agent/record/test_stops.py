@@ -7,12 +7,12 @@ from django.db import connection
 
 from agent.domain.states import MessageReason
 from agent.models import Message, Run
-from agent.record.chat_record import MessageRecall, find_quoted, record_recalls
-from agent.record.lost_claims import find_lost_claims
-from agent.record.merged import HeldMessage, merge_messages
-from agent.record.recovery import ClaimMessages, claim_messages
-from agent.record.runs import StartRun
-from agent.record.stops import StopChat, StopOutcome, StopRequest, stop_chats, stop_runs
+from agent.record.chats.chat_record import MessageRecall, find_quoted, record_recalls
+from agent.record.ground.lost_claims import find_lost_claims
+from agent.record.runs.merged import HeldMessage, merge_messages
+from agent.record.runs.runs import StartRun
+from agent.record.waiting.recovery import ClaimMessages, claim_messages
+from agent.record.waiting.stops import StopChat, StopOutcome, StopRequest, stop_chats, stop_runs
 from tests.agent.databases import inside, postgres
 from tests.agent.talk import PLAN, PRIVATE, accept, begin, message, reply
 

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message, OperatorAct
-from agent.record.chat_history import load_history
-from agent.record.hand_messages import HandMessage, put_down
-from agent.record.sessions import load_session_state
-from agent.record.take_overs import end_take_overs, hand_back, take_over
+from agent.record.chats.chat_history import load_history
+from agent.record.chats.sessions import load_session_state
+from agent.record.waiting.hand_messages import HandMessage, put_down
+from agent.record.waiting.take_overs import end_take_overs, hand_back, take_over
 from tests.admin.record import answered, chat, said
 from tests.agent.talk import PRIVATE, arrival, arrivals, message
 from tools.models import ConfigVersion

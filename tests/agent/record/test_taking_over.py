@@ -11,7 +11,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
 from agent.models import Run, Step, ToolCall
-from agent.record.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
 from tests.agent.databases import in_place, postgres
 
 NOW = timezone.now()

@@ -6,10 +6,10 @@ from django.contrib.auth.models import User
 from agent.domain.model_roles import ModelRole
 from agent.memory.notes_store import NoteSearch, find_notes, peek_notes, peek_profiles
 from agent.models import Note, OperatorAct, Persona, Run
-from agent.record.recovery import ProcessHeartbeat, record_heartbeats
-from agent.record.runs import RunStarter, StartRun
-from agent.record.steps import NewStep, record_steps
-from agent.record.trials import (
+from agent.record.runs.runs import RunStarter, StartRun
+from agent.record.runs.steps import NewStep, record_steps
+from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.trials import (
     BUSY,
     NO_PERSONA,
     NO_REQUEST,

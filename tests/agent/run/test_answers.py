@@ -8,7 +8,7 @@ import pytest
 from agent.domain.errors import LLMError
 from agent.llm.base import LLMResponse
 from agent.llm.completion import parse_completion
-from agent.record.runs import RecordedStep
+from agent.record.runs.runs import RecordedStep
 from agent.run import answers
 from agent.run.answers import AnswerFault, find_fault, mend, only_repeats, was_asked_again
 from tests.agent.run.test_engine import START, Notes, Tools, run

@@ -7,7 +7,7 @@ import pytest
 from agent.domain.types import AnswerMessage, Delivery, MessagePart
 from agent.models import Message
 from agent.record.run_journal import RunJournal
-from agent.record.runs import StartRun
+from agent.record.runs.runs import StartRun
 from agent.run.chat_floors import ChatFloors
 from agent.run.message_sender import MessageSender
 from tests.agent.talk import PLAN, PRIVATE, Mailbox, arrival, message

@@ -8,9 +8,9 @@ import pytest
 
 from agent.domain.errors import LLMError
 from agent.models import ToolCall
-from agent.record.deferred_calls import INTERRUPTED, CallSuspension
-from agent.record.runs import RecordedCall, RecordedStep
-from agent.record.steps import CallOutcome, NewStep
+from agent.record.runs.deferred_calls import INTERRUPTED, CallSuspension
+from agent.record.runs.runs import RecordedCall, RecordedStep
+from agent.record.runs.steps import CallOutcome, NewStep
 from agent.run.answers import CUT_SHORT
 from agent.run.endings import OUT_OF_CALLS
 from agent.run.engine import Engine

@@ -11,7 +11,7 @@ from agent.builtin_tools import course, wait
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
 from agent.models import Step, ToolCall
-from agent.record.runs import RecordedCall, RecordedStep
+from agent.record.runs.runs import RecordedCall, RecordedStep
 from agent.run.engine import Engine
 from agent.run.gate import HINT
 from agent.run.services import RunServices

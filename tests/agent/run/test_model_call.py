@@ -4,7 +4,7 @@ from agent.domain.endpoint import Endpoint
 from agent.llm.base import SentRequest
 from agent.llm.completion import parse_completion
 from agent.llm.speakers import SPEAKER
-from agent.record.runs import RecordedStep
+from agent.record.runs.runs import RecordedStep
 from agent.run.model_call import _recorded_rest, _recorded_sent, recorded_response
 
 ME = Endpoint("http://me/v1", model="m")

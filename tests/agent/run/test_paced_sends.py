@@ -7,8 +7,8 @@ import pytest
 
 from agent.domain.claims import Claim
 from agent.domain.manners import Manners
+from agent.record.chats.sessions import open_chats
 from agent.record.run_journal import RunJournal
-from agent.record.sessions import open_chats
 from agent.run.courier import Courier, Outgoing
 from agent.run.message_sender import MessageSender
 from tests.agent.chat.conftest import mailbox, make

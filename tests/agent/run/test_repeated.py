@@ -3,8 +3,8 @@
 import pytest
 
 from agent.chat.endings import REPEATED
-from agent.record.runs import StartRun
-from agent.record.steps import NewCall, NewStep, record_steps
+from agent.record.runs.runs import StartRun
+from agent.record.runs.steps import NewCall, NewStep, record_steps
 from tests.agent.builtin_tools.test_send_message import answered
 from tests.agent.record.test_runs import again, begun
 from tests.agent.run.test_allowance import last_run, speaking

@@ -17,9 +17,9 @@ from agent.domain.types import AccountSettings
 from agent.llm.meter import CallCost, Spend, scope, spending_for
 from agent.llm.spend_gate import SpendHold
 from agent.models import Budget, BudgetStop, Message, ModelEndpoint
-from agent.record.accounts import AccountRows
-from agent.record.budgets import BudgetAlarms, load_budgets
 from agent.record.record import Record
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums.budgets import BudgetAlarms, load_budgets
 from agent.runtime import budget_ledger
 from agent.runtime.budget_ledger import BudgetLedger
 from tests.agent.talk import Mailbox

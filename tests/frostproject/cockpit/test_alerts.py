@@ -25,7 +25,7 @@ from agent.models import (
     ServerProcess,
     SpendSum,
 )
-from agent.record.activity import hour_of
+from agent.record.sums.activity import hour_of
 from frostproject.cockpit.alerts import Alert, find_viewer
 from frostproject.cockpit.chat_alerts import chat_alerts
 from frostproject.cockpit.system_alerts import system_alerts

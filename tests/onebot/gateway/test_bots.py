@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from agent.models import ServerProcess
-from agent.record.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
 from onebot.gateway.bots import (
     ProcessMailbox,
     connected_change,

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
-from agent.record.pauses import ChatPause, load_pauses, pause_chats
+from agent.record.waiting.pauses import ChatPause, load_pauses, pause_chats
 from onebot.gateway.pauses import PauseWatch
 from onebot.protocol.events import OtherEvent
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from tests.tools.plugins.processes import write_plugin
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.models import Plugin, PluginValue

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.record.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit
 from tests.tools.fakes import Broken, GroupOnly, Provider
 from tools.contract import ToolSpec
 from tools.models import ToolConfig

@@ -1,0 +1,158 @@
+"""The rows of chats, as the transactions of one process find and remember them."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from django.db import transaction
+
+from agent.domain.answer_policy import NO_OVERRIDES, LimitOverrides
+from agent.domain.states import PauseReason
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import ChatSession
+from agent.record.ground.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
+
+#: Sessions whose row is cached, so that a known chat needs no query.
+REMEMBERED_SESSIONS = 10_000
+TITLE_LIMIT = 200
+
+#: The columns of a chat that override the limits of its account.
+OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
+
+insert_sessions = PreparedInsert(ChatSession)
+#: What a message is judged by is read by the statement that says there is something new: whatever
+#: any process has committed counts for it, and who changes it later finds the message on record.
+touch_sessions = PreparedUpdate(
+    ChatSession,
+    "last_message_at",
+    where=("account", "kind", "peer_id", "platform"),
+    returned=(
+        *("title", "pause_reason", "paused_until", "taken_over_by", "taken_over_until"),
+        *OWN_LIMITS,
+    ),
+)
+#: Its parameters are account, kind, peer and platform: Django orders conditions by name.
+session_query = PreparedSelect(
+    ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
+    .order_by()
+    .values_list("pk", "title")
+)
+
+
+class KnownSession(NamedTuple):
+    """What is remembered of a chat's row."""
+
+    pk: int
+    title: str
+
+
+class TouchedSession(NamedTuple):
+    """A chat's row as it is when something is said there."""
+
+    pk: int
+    title: str
+    pause_reason: PauseReason | None = None
+    paused_until: datetime | None = None
+    taken_over_by: str = ""
+    taken_over_until: datetime | None = None
+    limits: LimitOverrides = NO_OVERRIDES
+
+    def find_pause(self, now: datetime) -> PauseReason | None:
+        """Why the account cannot speak in the chat, at ``now``; None where it can."""
+        is_over = self.paused_until is not None and self.paused_until <= now
+        return None if is_over else self.pause_reason
+
+    def find_operator(self, now: datetime) -> str:
+        """Who answers there instead of the bot, at ``now``; "" for nobody."""
+        is_over = self.taken_over_until is not None and self.taken_over_until <= now
+        return "" if is_over else self.taken_over_by
+
+
+class SessionCache:
+    """Chat address to session row, made when first seen. Used by the database thread only.
+
+    What is remembered was committed; rows of the present transaction are known to it alone.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[ChatAddress, KnownSession] = OrderedDict()
+
+    def find(self, arrivals: Sequence[tuple[IncomingMessage, datetime]]) -> list[TouchedSession]:
+        """The sessions that messages belong to, each with when it came; a new title is taken over.
+
+        Raises :class:`StaleSession` when a row that is remembered is not there any more.
+        """
+        found: dict[ChatAddress, KnownSession] = {}
+        for message, received_at in arrivals:
+            chat, title = message.chat, message.chat_title[:TITLE_LIMIT]
+            known = found.get(chat) or self._known.get(chat)
+            if known is None or (title and known.title != title):
+                known = _find_or_create_session(chat, title, received_at)
+            found[chat] = known
+        touched = _touch_sessions(found, arrivals[-1][1])
+        transaction.on_commit(partial(self._remember, found), robust=True)
+        return [touched[message.chat] for message, _ in arrivals]
+
+    def forget(self) -> None:
+        """Forget all cached rows: another process may have deleted some."""
+        self._known.clear()
+
+    def _remember(self, found: dict[ChatAddress, KnownSession]) -> None:
+        for chat, known in found.items():
+            self._known[chat] = known
+            self._known.move_to_end(chat)
+        while len(self._known) > REMEMBERED_SESSIONS:
+            self._known.popitem(last=False)
+
+
+class StaleSession(Exception):  # noqa: N818 - the word says what happened
+    """A session that was remembered is gone, or another chat's: the transaction is tried again
+    without what was remembered."""
+
+
+def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+    place = {
+        "account": chat.account,
+        "kind": chat.kind,
+        "peer_id": chat.peer_id,
+        "platform": chat.platform,
+    }
+    found = session_query(*place.values())
+    if not found:
+        # Should another process be faster, the transaction fails, and finds the row when it is
+        # tried again.
+        [pk] = insert_sessions(
+            [place | {"title": title, "created_at": now, "last_message_at": now}]
+        )
+        return KnownSession(pk, title)
+    [(pk, known)] = found
+    if title and known != title:
+        ChatSession.objects.filter(pk=pk).update(title=title)
+    return KnownSession(pk, title or known)
+
+
+def _touch_sessions(
+    found: dict[ChatAddress, KnownSession], now: datetime
+) -> dict[ChatAddress, TouchedSession]:
+    """Record that there is something new in chats, each of which has to be the one that its row
+    says; the rows."""
+    chats = sorted(found, key=lambda chat: found[chat].pk)
+    rows = touch_sessions.returning(
+        [
+            (now, found[chat].pk, chat.account, chat.kind, chat.peer_id, chat.platform)
+            for chat in chats
+        ]
+    )
+    touched = {}
+    for chat, row in zip(chats, rows, strict=True):
+        pk = found[chat].pk
+        if row is None:
+            raise StaleSession(f"the session {pk} is not what it was")
+        title, pause, until, operator, taken_until, *limits = row
+        reason = PauseReason(pause) if pause else None
+        touched[chat] = TouchedSession(
+            pk, title, reason, until, operator or "", taken_until, tuple(limits)
+        )
+    return touched

@@ -1,0 +1,19 @@
+"""The numbers by which a process knows that what it remembers of rows was changed."""
+
+from agent.domain.live_kinds import LiveKind
+from agent.record.ground.compiled_sql import PreparedSelect
+from tools.models import ConfigVersion
+
+versions_query = PreparedSelect(ConfigVersion.objects.order_by().values_list("pk", "number"))
+
+
+def read_versions() -> dict[int, int]:
+    """The numbers of the last changes, by any process, of each :class:`LiveKind`; 0 before the
+    first."""
+    found = {int(key): int(number) for key, number in versions_query()}
+    return dict.fromkeys(map(int, LiveKind), 0) | found
+
+
+def settings_version() -> int:
+    """The number of the last change of a row that the operator edits, by any process."""
+    return read_versions()[LiveKind.SETTINGS]

@@ -1,0 +1,264 @@
+"""Outgoing messages on record, and the end of the runs that made them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from agent.domain.types import Delivery
+from agent.models import Message, Run
+from agent.record.ground.commit import for_each
+from agent.record.ground.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.runs.steps import NewStep, record_steps
+from agent.record.sums.activity import count_endings, count_messages, forget_outcomes
+
+Direction = Message.Direction
+State = Message.State
+
+#: The ``part`` of a merged forward; the parts of an answer are counted from 1.
+FORWARD = 0
+
+insert_messages = PreparedInsert(Message)
+send_messages = PreparedUpdate(Message, "state", "echo", "claimed_by")
+settle_replies = PreparedUpdate(
+    Message, "state", "message_id", "detail", "in_history", "settled_at"
+)
+answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
+explain_messages = PreparedUpdate(Message, "reason")
+tell_runs = PreparedUpdate(Run, "final_text")
+finish_runs = PreparedUpdate(
+    Run,
+    *("state", "final_text", "error", "notes", "finished_at"),
+    added=("model_calls", "input_tokens", "output_tokens"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """A message about to be written to a socket, or (``pending``) waiting for one.
+
+    ``step`` is the model call that it came from, when that is not on record yet:
+    both are committed together.
+    """
+
+    session_pk: int
+    run_pk: int
+    text: str
+    segments: list[dict[str, Any]]
+    echo: str | None
+    state: Message.State
+    tool_call_pk: int | None = None
+    temp_group_id: str = ""
+    step: NewStep | None = None
+    part: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlan:
+    """An answer in several messages, of which the first is about to be written.
+
+    ``text`` is the whole of it, None where it is no answer but said by a tool; ``refused`` is the
+    outcome of the merged forward that it was to be.
+    """
+
+    run_pk: int
+    text: str | None
+    messages: Sequence["OutgoingMessage"]
+    refused: "SendResult | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """The outcome of an outgoing message. ``is_speech``: part of the conversation, if it was
+    delivered."""
+
+    pk: int
+    delivery: Delivery
+    is_speech: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompletion:
+    """How a run and the message it answers end.
+
+    ``outcome`` is that of the final message, which is settled in the same commit, and
+    ``step`` the last model call, when it is not on record yet.
+    """
+
+    run_pk: int
+    run_state: Run.State
+    message_pk: int | None = None
+    message_state: Message.State | None = None
+    reason: str = ""
+    """Why the message has no answer, where that is another reason than it came with."""
+    detail: str = ""
+    final_text: str = ""
+    error: str = ""
+    notes: list[str] = field(default_factory=list)
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    step: NewStep | None = None
+    outcome: SendResult | None = None
+    in_history: bool = False
+    merged: tuple[int, ...] = ()
+    """Messages that were answered together with this one: they end like it."""
+
+
+def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
+    """Store messages of processes; in state ``sent`` they may be on the wire from now on."""
+    now = timezone.now()
+    if steps := [reply.step for reply, _ in replies if reply.step is not None]:
+        record_steps(steps)
+    rows = [
+        {
+            "session_id": reply.session_pk,
+            "direction": Direction.OUT,
+            "state": reply.state,
+            "text": reply.text,
+            "segments": reply.segments,
+            "echo": reply.echo,
+            "run_id": reply.run_pk,
+            "tool_call_id": reply.tool_call_pk,
+            "temp_group_id": reply.temp_group_id,
+            "part": reply.part,
+            "claimed_by": process_id,
+            "created_at": now,
+        }
+        for reply, process_id in replies
+    ]
+    return insert_messages(rows)
+
+
+@for_each
+def plan_answers(planned: tuple[AnswerPlan, str]) -> list[int]:
+    """Store all messages of an answer, or of what a tool says; their keys. What is pending of an
+    answer is sent whatever happens."""
+    plan, process_id = planned
+    if plan.refused is not None:
+        record_send_results([plan.refused])
+    if plan.text is not None:
+        tell_runs([(plan.text, plan.run_pk)])
+    return add_replies([(message, process_id) for message in plan.messages])
+
+
+def mark_replies_sent(resent: Sequence[tuple[int, str, str]]) -> list[int]:
+    """Pending messages go out now: key, the echo that they will be answered with, and the process
+    that sends them, which is another one than planned them where that one died; their keys."""
+    forget_outcomes([pk for pk, *_ in resent])
+    send_messages([(State.SENT, echo, process_id, pk) for pk, echo, process_id in resent])
+    return [pk for pk, *_ in resent]
+
+
+def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
+    now, outcomes = timezone.now(), _with_answers(outcomes)
+    count_endings({outcome.pk: outcome.delivery.state for outcome in outcomes}, now)
+    _settle(outcomes, now)
+    return [None] * len(outcomes)
+
+
+def _with_answers(outcomes: Sequence[SendResult]) -> list[SendResult]:
+    """The outcomes; of those that are unknown to whoever waited, what the client has told another
+    process."""
+    doubtful = [one.pk for one in outcomes if one.delivery.state == State.UNKNOWN]
+    if not doubtful:
+        return list(outcomes)
+    rows = Message.objects.filter(pk__in=doubtful).order_by("pk").select_for_update(no_key=True)
+    known = {
+        row.pk: Delivery(State(row.state), row.message_id, row.detail)
+        for row in rows
+        if row.state in (State.DELIVERED, State.FAILED)
+    }
+    return [replace(one, delivery=known.get(one.pk, one.delivery)) for one in outcomes]
+
+
+def _settle(outcomes: Sequence[SendResult], now: datetime) -> None:
+    settle_replies(
+        [
+            (
+                outcome.delivery.state,
+                outcome.delivery.message_id[:128],
+                outcome.delivery.error,
+                outcome.is_speech and outcome.delivery.state != State.FAILED,
+                now,
+                outcome.pk,
+            )
+            for outcome in outcomes
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LateSendResult:
+    """A client's late answer: the wait for it is over."""
+
+    account: str
+    echo: str
+    delivery: Delivery
+
+
+def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
+    """Record the true outcome of messages whose outcome was unknown; returns which answers were
+    used."""
+    corrected = []
+    told = Message.objects.filter(echo__in=[answer.echo for answer in answers]).order_by("pk")
+    list(told.select_for_update(no_key=True).values_list("pk"))  # others may settle them now
+    for answer in answers:
+        delivery = answer.delivery
+        late = Message.objects.filter(
+            echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT)
+        )
+        changes: dict[str, Any] = {
+            "state": delivery.state,
+            "message_id": delivery.message_id[:128],
+            "detail": delivery.error,
+            "settled_at": Coalesce("settled_at", timezone.now()),
+        }
+        count_messages(late, delivery.state)
+        if delivery.state == State.FAILED:
+            changes["in_history"] = False
+        corrected.append(late.update(**changes) > 0)
+    return corrected
+
+
+def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
+    """Settle the final message, the message answered, and the run, together."""
+    now = timezone.now()
+    if steps := [ending.step for ending in endings if ending.step is not None]:
+        record_steps(steps)
+    outcomes = _with_answers([one.outcome for one in endings if one.outcome is not None])
+    answered = [
+        (ending, pk)
+        for ending in endings
+        if ending.message_pk is not None
+        for pk in (ending.message_pk, *ending.merged)
+    ]
+    states = {outcome.pk: outcome.delivery.state for outcome in outcomes}
+    states |= {pk: ending.message_state for ending, pk in answered if ending.message_state}
+    runs = {ending.message_pk: ending.run_state for ending, _ in answered if ending.message_pk}
+    count_endings(states, now, runs)
+    _settle(outcomes, now)
+    finish_runs(
+        [
+            (
+                e.run_state,
+                e.final_text,
+                e.error,
+                e.notes,
+                now,
+                e.model_calls,
+                e.input_tokens,
+                e.output_tokens,
+                e.run_pk,
+            )
+            for e in endings
+        ]
+    )
+    answer_messages(
+        [(e.message_state, e.detail, e.run_pk, e.in_history, now, pk) for e, pk in answered]
+    )
+    explain_messages([(e.reason, e.message_pk) for e in endings if e.reason and e.message_pk])
+    return [None] * len(endings)

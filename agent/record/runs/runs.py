@@ -1,0 +1,396 @@
+"""Runs on record: begun, and resumed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from agent.domain.claims import FIRST_CLAIM, Claim
+from agent.domain.errors import ClaimLost
+from agent.domain.live_kinds import LiveKind
+from agent.domain.manners import Manners, environment_manners
+from agent.domain.model_roles import ModelRole
+from agent.domain.persona import Persona, environment_persona
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
+from agent.llm.endpoint_table import AS_USUAL
+from agent.llm.messages import ChatMessage
+from agent.llm.speakers import SPEAKER
+from agent.models import Message, Note, Run, Step, ToolCall
+from agent.record.chats.chat_history import load_history
+from agent.record.chats.own_messages import adopt_own_messages
+from agent.record.chats.sessions import ChatGateSetting, load_session_state
+from agent.record.ground.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.record.ground.versions import read_versions
+from agent.record.runs import deferred_calls
+from agent.record.runs.deferred_calls import DeferredCall
+from agent.record.runs.recorded_answers import RecordedAnswer, find_recorded_answer
+from agent.record.settings.accounts import AccountRows
+from agent.record.settings.clock import ClockRow
+from agent.record.settings.manners import MannersRows
+from agent.record.settings.personas import PersonaRows
+from tools.registry.settings import SettingsCache
+
+Direction = Message.Direction
+State = Message.State
+#: Messages of a first request that are no history: the system message and the current one.
+OTHERS = 2
+
+insert_runs = PreparedInsert(Run)
+note_query = PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
+take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run will be, whatever message it answers. ``name_model`` tells the model of a persona
+    with endpoints of its own; the others have ``model``."""
+
+    origin: Run.Origin
+    model: str
+    chat: ChatAddress | None = None
+    sender_id: str = ""
+    name_model: Callable[[Persona], str] | None = None
+
+    @property
+    def place(self) -> str:
+        return self.chat.place if self.chat else ""
+
+    def model_for(self, persona: Persona) -> str:
+        has_own = self.name_model is not None and ModelRole.CHAT in persona.endpoints
+        return self.name_model(persona) if self.name_model and has_own else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """A request to work on a message, under a claim on it; both keys are None for a run without a
+    chat."""
+
+    plan: RunPlan
+    message_pk: int | None = None
+    session_pk: int | None = None
+    resumed: bool = False
+    is_later_result: bool = False
+    claim_number: int = FIRST_CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A tool call of a step as the record has it. ``result`` is the text that the model got, if it
+    ended."""
+
+    pk: int
+    call_id: str
+    state: ToolCall.State
+    result: str
+    begun_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step of a run that was broken off."""
+
+    request: list[ChatMessage]
+    response: dict[str, Any] | None
+    calls: list[RecordedCall]
+    phase: Step.Phase = Step.Phase.ACTION
+    finish_reason: str = ""
+    speaker: str = ""
+    """Who said what the answer holds beside words and calls (:mod:`agent.llm.speakers`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """A run on record, under the claim of the process that began it. ``steps`` and ``answer`` come
+    from an earlier process.
+
+    ``answer`` is the final message, if it got that far; ``has_spoken``: a tool sent something to
+    the chat before. ``later`` is the earlier call whose outcome the run announces, ``state`` the
+    stored state of the chat, ``has_replied`` whether the ``reply`` tool sent something before.
+    """
+
+    claim: Claim
+    history: list[ChatMessage]
+    steps: list[RecordedStep] = field(default_factory=list)
+    answer: RecordedAnswer | None = None
+    has_spoken: bool = False
+    later: DeferredCall | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+    gate: ChatGateSetting = field(default_factory=ChatGateSetting)
+    has_replied: bool = False
+    discovered: tuple[str, ...] = ()
+    """Deferred tools that were found in the chat."""
+    context_after: int | None = None
+    """The key of the message after which the context is fresh; None where it never was reset."""
+    taken_over_by: str = ""
+    """The operator who answers in the chat instead of the bot."""
+    said: tuple[int, int] = (0, 0)
+    """Messages that tools of it put on record before, but for questions to the owners, and their
+    characters."""
+    spoken: tuple[str, ...] = ()
+    """The texts of those that were, or may have been, delivered."""
+    has_notes: bool = True
+    """Whether there is any note at all: without one no search is needed."""
+    account: AccountSettings = DEFAULT_ACCOUNT
+    """What the operator decided of the account, as it is from the run's beginning on."""
+    persona: Persona = field(default_factory=environment_persona)
+    manners: Manners = field(default_factory=environment_manners)
+    """Those of the chat; both as they are from the run's beginning on."""
+
+    @property
+    def run_pk(self) -> int:
+        return self.claim.run_pk
+
+
+class RunStarter:
+    """Begins runs for one server process, with the operator's settings as they are at that moment.
+
+    ``reload`` is called when any of them was changed since it was called last, for
+    what the layer above keeps of them. ``reload_kinds`` are the same for what else is kept of rows.
+    """
+
+    def __init__(
+        self,
+        process_id: str,
+        settings: SettingsCache,
+        reload: Callable[[], None],
+        accounts: AccountRows | None = None,
+        reload_kinds: Mapping[LiveKind, Callable[[], None]] = MappingProxyType({}),
+    ) -> None:
+        self.clock = ClockRow()
+        self.accounts = accounts or AccountRows()
+        self.personas = PersonaRows()
+        self.manners = MannersRows()
+        self._process_id = process_id
+        self._settings = settings
+        self._reload = reload
+        self._reloaded: int | None = None
+        self._reload_kinds = reload_kinds
+        self._known: dict[LiveKind, int] = {}
+
+    def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
+        """Apply the operator's changes since the last check, once the current transaction is
+        committed."""
+        self.obey_from(read_versions())
+        return asked
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._settings.forget()
+        self.clock.forget()
+        self.accounts.forget()
+        self.personas.forget()
+        self.manners.forget()
+        self._reloaded = None
+        self._known.clear()
+
+    def obey_from(self, versions: Mapping[int, int]) -> None:
+        """Apply the changes as of ``versions``, once the current transaction is committed."""
+        if not self._settings.version == self._reloaded == versions[LiveKind.SETTINGS]:
+            transaction.on_commit(self._obey, robust=True)
+        for kind in self._reload_kinds:
+            if (number := versions[kind]) != self._known.get(kind):
+                transaction.on_commit(partial(self._obey_kind, kind, number), robust=True)
+
+    def _obey(self) -> None:
+        """After a commit, so that nothing is learnt of rows that never come to be."""
+        self._settings.refresh()
+        if self._settings.version is not None:
+            self.clock.refresh(self._settings.version)
+            self.personas.refresh(self._settings.version)
+            self.manners.refresh(self._settings.version)
+        if self._settings.version != self._reloaded:
+            self._reload()
+            self._reloaded = self._settings.version
+
+    def _obey_kind(self, kind: LiveKind, number: int) -> None:
+        self._reload_kinds[kind]()
+        self._known[kind] = number
+
+    def refresh(self, versions: Mapping[int, int]) -> None:
+        """See the rows of operators as of ``versions``, for the current transaction."""
+        self.obey_from(versions)
+        version = versions[LiveKind.SETTINGS]
+        self.clock.refresh(version)
+        self.accounts.refresh(version)
+        self.personas.refresh(version)
+        self.manners.refresh(version)
+
+    def begin_runs(
+        self, wishes: Sequence[StartRun], versions: Mapping[int, int] | None = None
+    ) -> list[ActiveRun | ClaimLost]:
+        """Begin runs, or resume them; :class:`ClaimLost` for a message that another process has
+        claimed.
+
+        ``versions`` are those of :func:`read_versions`, if this transaction has already read them.
+        """
+        versions = read_versions() if versions is None else versions
+        self.refresh(versions)
+        now = timezone.now()
+        on_messages = [w for w in wishes if w.message_pk]
+        taken = take_messages.matching(
+            [(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages]
+        )
+        lost = {
+            id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
+        }
+        mine = [wish for wish in wishes if id(wish) not in lost]
+        personas = {id(wish): self.find_persona(wish.plan) for wish in mine}
+        resumed = {
+            id(wish): run
+            for wish in mine
+            if wish.resumed and wish.message_pk and (run := _find_broken_off(wish.message_pk))
+        }
+        fresh = [wish for wish in mine if id(wish) not in resumed]
+        rows = [
+            {
+                "session_id": wish.session_pk,
+                "message_id": wish.message_pk,
+                "origin": wish.plan.origin,
+                "model": wish.plan.model_for(personas[id(wish)])[:200],
+                "claimed_by": self._process_id,
+                "claim_number": wish.claim_number,
+                "place": wish.plan.place,
+                "started_at": now,
+                "persona": personas[id(wish)].name[:100],
+                "config_version": versions[LiveKind.SETTINGS],
+            }
+            for wish in fresh
+        ]
+        new = dict(zip(map(id, fresh), insert_runs(rows), strict=True))
+        return [
+            ClaimLost(wish)
+            if id(wish) in lost
+            else self._resume_run(wish, resumed[id(wish)], personas[id(wish)])
+            if id(wish) in resumed
+            else self._build_run(wish, new[id(wish)], personas[id(wish)])
+            for wish in wishes
+        ]
+
+    def find_persona(self, plan: RunPlan) -> Persona:
+        """Who answers, with the endpoint that the chat's manners name asked first."""
+        persona = self.personas.current.find(plan.chat, plan.sender_id)
+        first = self.manners.current.find(plan.chat).endpoint if plan.chat else None
+        if first is None:
+            return persona
+        rest = persona.endpoints.get(ModelRole.CHAT, (AS_USUAL,))
+        return replace(persona, endpoints={**persona.endpoints, ModelRole.CHAT: (first, *rest)})
+
+    def _resume_run(self, wish: StartRun, broken: Run, persona: Persona) -> ActiveRun:
+        run = self._build_run(wish, broken.pk, persona)
+        Run.objects.filter(pk=broken.pk).update(
+            state=Run.State.RUNNING,
+            claimed_by=self._process_id,
+            claim_number=run.claim.number,
+            place=run.claim.place,
+        )
+        heard = _heard(broken)
+        return replace(
+            run,
+            steps=_recorded_steps(broken),
+            answer=find_recorded_answer(broken),
+            has_spoken=heard.exists(),
+            has_replied=heard.filter(tool_call__tool_name="reply").exists(),
+            said=_said(broken),
+            spoken=tuple(
+                heard.exclude(_asks_owners(broken)).order_by("pk").values_list("text", flat=True)
+            ),
+        )
+
+    def _build_run(self, wish: StartRun, run_pk: int, persona: Persona) -> ActiveRun:
+        call = (
+            deferred_calls.find_deferred_call(wish.message_pk, resumed=wish.resumed)
+            if wish.is_later_result and wish.message_pk
+            else None
+        )
+        kept = load_session_state(wish.session_pk)
+        chat = wish.plan.chat
+        return ActiveRun(
+            Claim(run_pk, wish.claim_number, wish.plan.place),
+            _load_history(wish, run_pk, persona, kept.context_after),
+            later=call,
+            state=kept.state,
+            gate=kept.gate,
+            discovered=kept.discovered,
+            context_after=kept.context_after,
+            taken_over_by=kept.taken_over_by,
+            has_notes=has_any_note(),
+            account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
+            persona=persona,
+            manners=self.manners.current.find(chat) if chat else environment_manners(),
+        )
+
+
+def _load_history(
+    wish: StartRun, run_pk: int, persona: Persona, after: int | None
+) -> list[ChatMessage]:
+    """What the model is shown of the chat before the message; nothing without a chat."""
+    session_pk, chat, count = wish.session_pk, wish.plan.chat, persona.context_messages - OTHERS
+    if session_pk is None or chat is None:
+        return []
+    history = load_history(session_pk, chat, count, after)
+    begins = history[0]["role"] if history else ""
+    if begins != "user" and adopt_own_messages(session_pk, run_pk):
+        history = load_history(session_pk, chat, count, after)
+    return history
+
+
+def _find_broken_off(message_pk: int) -> Run | None:
+    states = (Run.State.RUNNING, Run.State.INTERRUPTED)
+    return (
+        Run.objects.filter(message_id=message_pk, parent=None, state__in=states)
+        .order_by("-pk")
+        .first()
+    )
+
+
+def _recorded_steps(run: Run) -> list[RecordedStep]:
+    calls: dict[int, list[RecordedCall]] = {}
+    for call in ToolCall.objects.filter(run=run).order_by("step_id", "position"):
+        recorded = RecordedCall(
+            call.pk, call.call_id, ToolCall.State(call.state), call.result, call.created_at
+        )
+        calls.setdefault(call.step_id, []).append(recorded)
+    steps = Step.objects.filter(run=run).order_by("number")
+    return [
+        RecordedStep(
+            step.request,
+            step.response,
+            calls.get(step.pk, []),
+            Step.Phase(step.phase),
+            step.finish_reason,
+            (step.response_rest or {}).get(SPEAKER, ""),
+        )
+        for step in steps
+    ]
+
+
+def _heard(run: Run) -> "QuerySet[Message]":
+    """The messages that tools of the run sent, and that were, or may have been, delivered."""
+    heard = (State.DELIVERED, State.UNKNOWN)
+    here = Message.objects.filter(run=run, session=run.session_id, direction=Direction.OUT)
+    return here.filter(state__in=heard).exclude(tool_call=None)
+
+
+def _asks_owners(run: Run) -> Q:
+    """An approved call is made by a later run: in the run of the call itself only the question was
+    sent."""
+    return Q(tool_call__approval__isnull=False, tool_call__run=run)
+
+
+def _said(run: Run) -> tuple[int, int]:
+    said = Message.objects.filter(run=run, direction=Direction.OUT).exclude(tool_call=None)
+    said = said.exclude(_asks_owners(run))
+    found = said.aggregate(messages=Count("pk"), characters=Sum(Length("text"), default=0))
+    return found["messages"], found["characters"]
+
+
+def has_any_note() -> bool:
+    """Whether there is any note to recall."""
+    return bool(note_query())

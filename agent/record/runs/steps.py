@@ -1,0 +1,205 @@
+"""Steps and tool calls on record: a step when the model has answered, a call when it begins and
+when it ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from agent.domain.state import StateChange, ToolDiscovery
+from agent.llm.base import Attempt, SentRequest
+from agent.llm.messages import ChatMessage
+from agent.models import Step, ToolCall
+from agent.record.chats.sessions import save_changes, save_discoveries
+from agent.record.ground.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.runs.offers import exact_text, tool_offers
+from agent.record.sums.activity import FAILED_CALLS, count_failed_calls, count_new_calls
+
+insert_steps = PreparedInsert(Step, loose=("endpoint",))  # it may be deleted while it answers
+insert_calls = PreparedInsert(ToolCall)
+begin_calls = PreparedUpdate(ToolCall, "state")
+settle_calls = PreparedUpdate(
+    ToolCall,
+    "state",
+    "provider_name",
+    "mocked",
+    "result",
+    "structured_content",
+    "error",
+    "duration_ms",
+    "full_result",
+    "verdict",
+    "decided_by",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCall:
+    """A tool call the model asked for. The first of a step begins at once, the others wait."""
+
+    call_id: str
+    tool_name: str
+    arguments: Any
+    requested_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """One model call and what it asked for.
+
+    ``sent`` is what was really sent, None where no endpoint is known; ``rest`` is the body of the
+    answer without ``response``.
+    """
+
+    run_pk: int
+    number: int
+    request: list[ChatMessage]
+    tools: list[str]
+    response: dict[str, Any] | None
+    finish_reason: str = ""
+    error: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    latency_ms: int = 0
+    phase: Step.Phase = Step.Phase.ACTION
+    calls: tuple[NewCall, ...] = ()
+    sent: SentRequest | None = None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_nano: int | None = None
+    attempts: tuple[Attempt, ...] = ()
+    rest: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How a tool call ended; ``next_pk`` is the waiting call that begins with this commit.
+
+    ``full_result`` is the whole of a ``result`` that was cut, "" for one that was not;
+    ``state_change`` is the tool's change to the chat's state, ``discovery`` the tools that it
+    found; both are stored with it. ``verdict`` is what was decided before the call, and
+    ``decided_by`` whose row or word that was.
+    """
+
+    pk: int
+    state: ToolCall.State
+    provider_name: str
+    mocked: bool
+    result: str
+    structured_content: Any
+    error: str
+    duration_ms: int
+    next_pk: int | None = None
+    state_change: StateChange | None = None
+    discovery: ToolDiscovery | None = None
+    full_result: str = ""
+    verdict: str = ""
+    decided_by: str = ""
+
+
+def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
+    """Store ``steps``; each result lists the primary keys of the step's tool calls, in order."""
+    now = timezone.now()
+    rows = [
+        {
+            "run_id": step.run_pk,
+            "number": step.number,
+            "phase": step.phase,
+            "request": step.request,
+            "tools": step.tools,
+            "response": step.response,
+            "finish_reason": step.finish_reason[:64],
+            "error": step.error,
+            "input_tokens": step.input_tokens,
+            "output_tokens": step.output_tokens,
+            "latency_ms": step.latency_ms,
+            "created_at": now,
+            **_sent_columns(step),
+        }
+        for step in steps
+    ]
+    pks = insert_steps(rows)
+    calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
+    count_new_calls([(step.run_pk, call.tool_name[:128]) for step in steps for call in step.calls])
+    call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
+    return [[next(call_pks) for _ in of_step] for of_step in calls]
+
+
+def _sent_columns(step: NewStep) -> dict[str, Any]:
+    """The columns that say whom a step asked, how, and at what price."""
+    sent = step.sent
+    asked = (
+        {}
+        if sent is None
+        else {
+            "endpoint_id": sent.endpoint.pk,
+            "endpoint_name": sent.endpoint.label[:100],
+            "model": sent.endpoint.model[:200],
+            "cached_tokens": step.cached_tokens,
+            "reasoning_tokens": step.reasoning_tokens,
+            "cost_nano": step.cost_nano,
+            "currency": sent.endpoint.prices.currency or None,
+            "offer_id": tool_offers.find(sent.tools),
+            "parameters": exact_text(sent.parameters),
+            "sent": None if sent.messages is None else exact_text(sent.messages),
+        }
+    )
+    attempts = [attempt._asdict() for attempt in step.attempts] or None
+    return asked | {"attempts": attempts, "response_rest": step.rest}
+
+
+def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "run_id": step.run_pk,
+            "step_id": step_pk,
+            "position": position,
+            "call_id": call.call_id[:128],
+            "tool_name": call.tool_name[:128],
+            "arguments": call.arguments,
+            "requested_by": call.requested_by,
+            "state": ToolCall.State.WAITING if position else ToolCall.State.RUNNING,
+            "created_at": now,
+        }
+        for position, call in enumerate(step.calls)
+    ]
+
+
+def start_calls(pks: Sequence[int]) -> list[None]:
+    """Mark calls as begun: what is found so after a crash may have had its effect."""
+    begin_calls([(ToolCall.State.RUNNING, pk) for pk in pks])
+    return [None] * len(pks)
+
+
+def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
+    """Store outcomes, each with its change to the chat's state."""
+    if failed := [outcome.pk for outcome in outcomes if outcome.state in FAILED_CALLS]:
+        count_failed_calls(ToolCall.objects.filter(pk__in=failed))
+    settle_calls(
+        [
+            (
+                o.state,
+                o.provider_name,
+                o.mocked,
+                o.result,
+                o.structured_content,
+                o.error,
+                o.duration_ms,
+                o.full_result,
+                o.verdict or None,
+                o.decided_by[:200] or None,
+                o.pk,
+            )
+            for o in outcomes
+        ]
+    )
+    save_changes(o.state_change for o in outcomes if o.state_change is not None)
+    save_discoveries(o.discovery for o in outcomes if o.discovery is not None)
+
+
+def finish_calls(outcomes: Sequence[CallOutcome]) -> list[None]:
+    record_call_outcomes(outcomes)
+    start_calls([outcome.next_pk for outcome in outcomes if outcome.next_pk is not None])
+    return [None] * len(outcomes)

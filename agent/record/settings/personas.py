@@ -1,0 +1,148 @@
+"""The rows of personas and agents, as the transactions of one process see them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from django.db.models import Max
+
+from agent.domain.model_roles import ModelRole
+from agent.domain.persona import Example, Persona, PersonaKind, environment_persona
+from agent.domain.types import ChatAddress
+from agent.models import EndpointChoice, PersonaChoice
+from agent.models import Persona as PersonaRow
+
+#: What a row says where it is not empty, and the environment otherwise.
+OVERRIDES = (
+    *("prompt", "model_calls", "context_messages", "context_chars", "run_seconds"),
+    *("mention", "quote", "vision_mode"),
+)
+Place = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaTable:
+    """The personas that are switched on, and where they answer."""
+
+    default: Persona | None = None
+    """None: the default persona is what the environment says."""
+    by_pk: Mapping[int, Persona] = field(default_factory=dict)
+    places: Mapping[Place, int] = field(default_factory=dict)
+    """By account, kind of chat, peer and person; "" for any."""
+    agents: tuple[Persona, ...] = ()
+
+    def find(self, chat: ChatAddress | None, sender_id: str) -> Persona:
+        """Who answers ``sender_id`` in ``chat``."""
+        if chat is not None and self.places:
+            for place in list_places(chat, sender_id):
+                if (found := self.by_pk.get(self.places.get(place, 0))) is not None:
+                    return found
+        return self.default or environment_persona()
+
+
+def list_places(chat: ChatAddress, sender_id: str) -> Iterator[Place]:
+    """The places that ``sender_id`` in ``chat`` is in, the most particular first: the person
+    counts before the chat, and a named account before any."""
+    for user in dict.fromkeys((sender_id, "")):
+        for kind, peer in ((chat.kind, chat.peer_id), (chat.kind, ""), ("", "")):
+            for account in (chat.account, ""):
+                yield account, kind, peer, user
+
+
+class PersonaRows:
+    """The table as new as the last :meth:`refresh`. Only the database thread calls the methods;
+    ``current`` may be read anywhere."""
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self.current = PersonaTable()
+
+    def refresh(self, version: int) -> None:
+        """Read the rows again, unless they were read at ``version`` of the settings already."""
+        if version != self._version:
+            self.current = load_persona_table()
+            self._version = version
+
+    def forget(self) -> None:
+        """Trust nothing remembered: a transaction was not committed."""
+        self._version = None
+
+
+def load_persona_table() -> PersonaTable:
+    """Every persona that is switched on, in three queries."""
+    endpoints = _load_choices()
+    default, by_pk, agents = None, {}, []
+    for row in PersonaRow.objects.filter(enabled=True).order_by("pk"):
+        if row.kind == PersonaKind.AGENT:
+            agents.append(build_persona(row, endpoints.get(row.pk, {})))
+        elif not row.is_default:
+            by_pk[row.pk] = build_persona(row, endpoints.get(row.pk, {}))
+        elif (built := build_persona(row, {})) != _bare(built):
+            default = built
+    places = PersonaChoice.objects.values_list(
+        "account", "chat_kind", "peer_id", "user_id", "persona_id"
+    )
+    where = {(account, kind, peer, user): pk for account, kind, peer, user, pk in places}
+    return PersonaTable(default, by_pk, where, tuple(agents))
+
+
+def load_persona(row: PersonaRow) -> Persona:
+    """``row`` as runs have it that begin now."""
+    return build_persona(row, {} if row.is_default else _load_choices().get(row.pk, {}))
+
+
+def find_answering_row(chat: ChatAddress) -> PersonaRow | None:
+    """The persona that answers in ``chat`` those for whom nobody is chosen; the default one where
+    no other is."""
+    choices = PersonaChoice.objects.select_related("persona").filter(
+        account__in=(chat.account, ""),
+        peer_id__in=(chat.peer_id, ""),
+        user_id="",
+        persona__enabled=True,
+        persona__kind=PersonaKind.PERSONA,
+    )
+    found = {(one.account, one.chat_kind, one.peer_id, ""): one.persona for one in choices}
+    known = (found[place] for place in list_places(chat, "") if place in found)
+    row: PersonaRow | None = next(known, None)
+    return row or PersonaRow.objects.filter(is_default=True).first()
+
+
+def load_longest_contexts(asked: Sequence[None]) -> list[int]:
+    """The most messages that any persona is shown, also one that is switched off; 0 where none says
+    so itself."""
+    most = PersonaRow.objects.aggregate(most=Max("context_messages"))["most"]
+    return [most or 0 for _ in asked]
+
+
+def build_persona(row: PersonaRow, endpoints: Mapping[ModelRole, tuple[int, ...]]) -> Persona:
+    """``row`` as runs use it; the endpoints of the default persona are those of all others too, and
+    not its own (:mod:`agent.record.settings.endpoints`)."""
+    said = {name: getattr(row, name) for name in OVERRIDES}
+    own = {name: value for name, value in said.items() if value not in (None, "")}
+    return replace(
+        environment_persona(),
+        **own,
+        pk=row.pk,
+        name=row.name,
+        is_agent=row.kind == PersonaKind.AGENT,
+        description=row.description,
+        as_tool=row.as_tool,
+        examples=tuple(Example(*one) for one in row.examples),
+        tool_choice=row.tool_choice,
+        tools=frozenset(row.tools.split()),
+        language=row.language,
+        endpoints=endpoints,
+    )
+
+
+def _bare(persona: Persona) -> Persona:
+    """What the environment says, as the row of ``persona``."""
+    return replace(environment_persona(), pk=persona.pk)
+
+
+def _load_choices() -> dict[int, dict[ModelRole, tuple[int, ...]]]:
+    chosen: dict[int, dict[ModelRole, tuple[int, ...]]] = {}
+    rows = EndpointChoice.objects.order_by("position", "pk")
+    for persona, role, endpoint in rows.values_list("persona_id", "role", "endpoint_id"):
+        roles = chosen.setdefault(persona, {})
+        roles[ModelRole(role)] = (*roles.get(ModelRole(role), ()), endpoint)
+    return chosen

@@ -1,0 +1,220 @@
+"""Sums of what happened in chats, written in the transactions that they count.
+
+Rows of each statement are in one order, so that two processes hardly ever wait for each other in a
+circle. Playgrounds are left out, and so are announcements of later results, which nobody said.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db.models import F
+from django.utils import timezone
+
+from agent.domain.answer_triggers import TriggerDecision
+from agent.domain.playground import is_playground
+from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
+from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
+from agent.record.ground.compiled_sql import PreparedAddition, PreparedSelect
+from tools.local_time import counted_day, find_zone, present_clock
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+State = Message.State
+#: Incoming messages that nobody said, or the bot itself.
+UNCOUNTED = frozenset({Message.Reason.LATER_RESULT, Message.Reason.OWN_MESSAGE})
+TIME_COLUMNS = (*(f"within_{seconds}" for seconds in ANSWER_SECONDS), "later")
+OUTCOME_COLUMNS: dict[tuple[str, str | None], str] = {
+    (Message.Direction.IN, State.ANSWERED): "answered",
+    (Message.Direction.IN, State.FAILED): "failed",
+    (Message.Direction.OUT, State.DELIVERED): "sent",
+    (Message.Direction.OUT, State.FAILED): "unsent",
+    (Message.Direction.OUT, State.UNKNOWN): "unknown",
+}
+"""What a settled message counts as; others count as nothing."""
+FAILED_CALLS = (ToolCall.State.FAILED, ToolCall.State.UNKNOWN)
+_KEYS = ("day", "hour", "session")
+_ENDINGS = (*OUTCOME_COLUMNS.values(), "runs", "failed_runs", *TIME_COLUMNS)
+_PLACES = {name: place for place, name in enumerate(_ENDINGS)}
+
+_add_arrivals = PreparedAddition(ActivitySum, _KEYS, ("received", "addressed"))
+_add_endings = PreparedAddition(ActivitySum, _KEYS, _ENDINGS)
+_add_calls = PreparedAddition(ActivitySum, _KEYS, ("tool_calls", "failed_calls"))
+_add_tool_use = PreparedAddition(ToolUse, ("day", "session", "tool"), ("calls", "failures"))
+
+Hour = tuple[str, int]
+_Additions = Iterable[tuple[Hour, int, Sequence[int]]]
+"""Hour, key of the chat session, and what is to be added."""
+
+
+class Arrival(NamedTuple):
+    """A message that came in, as far as it is counted."""
+
+    session_pk: int
+    account: str
+    received_at: datetime
+    decision: TriggerDecision
+
+
+def hour_of(moment: datetime) -> Hour:
+    """The day and the hour of the installation's time zone."""
+    return _hour_of_minute(present_clock().name, int(moment.timestamp()) // 60)
+
+
+@lru_cache(maxsize=8)
+def _hour_of_minute(zone: str, minute: int) -> Hour:
+    local = timezone.localtime(datetime.fromtimestamp(minute * 60, UTC), find_zone(zone))
+    return local.date().isoformat(), local.hour
+
+
+def _counted_hour(moment: datetime) -> Hour:
+    """Where what happens at ``moment`` is counted: as :func:`hour_of`, but for the day on which
+    another zone was chosen."""
+    return counted_day(moment), hour_of(moment)[1]
+
+
+def time_column(seconds: float) -> str:
+    """The column that counts answers after so many seconds."""
+    for limit, column in zip(ANSWER_SECONDS, TIME_COLUMNS, strict=False):
+        if seconds <= limit:
+            return column
+    return TIME_COLUMNS[-1]
+
+
+def count_arrivals(arrivals: Iterable[Arrival]) -> None:
+    """Count messages that came in."""
+    _add(
+        _add_arrivals,
+        [
+            (
+                _counted_hour(one.received_at),
+                one.session_pk,
+                (1, int(one.decision.is_to_be_answered)),
+            )
+            for one in arrivals
+            if one.decision.reason not in UNCOUNTED and not is_playground(one.account)
+        ],
+    )
+
+
+def count_endings(
+    states: Mapping[int, str], now: datetime, runs: Mapping[int, str] | None = None
+) -> None:
+    """Count how messages end, before that is written: ``states`` are their new states by key.
+    ``runs`` has the states of runs that end with them, by the key of the message answered.
+
+    What was counted before, as the outcome of a message that was thought lost, counts no more, also
+    where it only waits again.
+    """
+    keys = sorted(states.keys() | (runs or {}).keys())
+    hour, additions = _counted_hour(now), []
+    for pk, session, account, direction, state, reason, created in _rows(keys):
+        if is_playground(account):
+            continue
+        added = [0] * len(_ENDINGS)
+        is_counted = pk in states and reason not in UNCOUNTED
+        column = OUTCOME_COLUMNS.get((direction, states.get(pk))) if is_counted else None
+        if column:
+            added[_PLACES[column]] = 1
+        if column == "answered":
+            added[_PLACES[time_column((now - created).total_seconds())]] = 1
+        if is_counted and (earlier := OUTCOME_COLUMNS.get((direction, state))):
+            _take_back(pk, earlier)
+        if runs and pk in runs:
+            added[_PLACES["runs"]] = 1
+            added[_PLACES["failed_runs"]] = int(runs[pk] == Run.State.FAILED)
+        additions.append((hour, session, added))
+    _add(_add_endings, [addition for addition in additions if any(addition[2])])
+
+
+def forget_outcomes(pks: Sequence[int]) -> None:
+    """Messages of unknown outcome are under way again: to be called before that is written."""
+    for pk, _session, account, direction, state, *_ in _rows(pks):
+        if state == State.UNKNOWN and not is_playground(account):
+            _take_back(pk, OUTCOME_COLUMNS[direction, state])
+
+
+def count_messages(messages: "QuerySet[Message]", state: str) -> None:
+    """Count messages that all get the same ``state``, before that is written."""
+    pks = list(messages.order_by("pk").values_list("pk", flat=True))
+    count_endings(dict.fromkeys(pks, state), timezone.now())
+
+
+def count_runs(runs: "QuerySet[Run]", *, failed: bool) -> None:
+    """Count runs that end without :func:`count_endings`, before that is written."""
+    columns = ("session_id", "session__account")
+    own = runs.filter(parent=None, session__isnull=False).order_by().values_list(*columns)
+    added = [0] * len(_ENDINGS)
+    added[_PLACES["runs"]], added[_PLACES["failed_runs"]] = 1, int(failed)
+    hour = _counted_hour(timezone.now())
+    _add(_add_endings, [(hour, pk, added) for pk, account in own if not is_playground(account)])
+
+
+def count_new_calls(calls: Sequence[tuple[int, str]]) -> None:
+    """Count the tool calls that models asked for, each with the key of its run and its tool."""
+    if not calls:
+        return
+    runs = sorted({run_pk for run_pk, _tool in calls})
+    places = {pk: (session, account) for pk, session, account in _run_query(len(runs))(*runs)}
+    _count_calls((*places[pk], tool, (1, 0)) for pk, tool in calls if pk in places)
+
+
+def count_failed_calls(calls: "QuerySet[ToolCall]") -> None:
+    """Count tool calls that fail, or whose outcome is unknown, before that is written; each
+    once."""
+    new = calls.exclude(state__in=FAILED_CALLS).filter(run__session__isnull=False).order_by()
+    columns = ("run__session_id", "run__session__account", "tool_name")
+    _count_calls((*row, (0, 1)) for row in new.values_list(*columns))
+
+
+def _count_calls(calls: Iterable[tuple[int, str, str, tuple[int, int]]]) -> None:
+    """Chat session, account, tool, and what is added to calls and failures."""
+    day, hour = _counted_hour(timezone.now())
+    counted = [one for one in calls if not is_playground(one[1])]
+    _add(_add_calls, [((day, hour), session, added) for session, _, _, added in counted])
+    uses: dict[tuple[str, int, str], list[int]] = {}
+    for session, _, tool, (calls_added, failures) in counted:
+        use = uses.setdefault((day, session, tool), [0, 0])
+        use[0], use[1] = use[0] + calls_added, use[1] + failures
+    _add_tool_use([(*key, *uses[key]) for key in sorted(uses)])
+
+
+def _add(statement: Callable[[Sequence[tuple[object, ...]]], None], additions: _Additions) -> None:
+    """Add to the hour and to the whole day."""
+    sums: dict[tuple[str, int, int], Sequence[int]] = {}
+    for (day, hour), session, added in additions:
+        for key in ((day, WHOLE_DAY, session), (day, hour, session)):
+            known = sums.get(key)
+            sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
+    statement([(*key, *sums[key]) for key in sorted(sums)])
+
+
+def _take_back(pk: int, column: str) -> None:
+    """Count the message no more where it was counted when it was settled."""
+    message = Message.objects.only("session_id", "settled_at").get(pk=pk)
+    if message.settled_at is not None:
+        day, hour = _counted_hour(message.settled_at)
+        sums = ActivitySum.objects.filter(
+            day=day, hour__in=(WHOLE_DAY, hour), session=message.session_id
+        )
+        sums.filter(**{f"{column}__gt": 0}).update(**{column: F(column) - 1})
+
+
+@lru_cache(maxsize=100)
+def _run_query(count: int) -> PreparedSelect:
+    """The chats of so many runs; those without one are left out."""
+    found = Run.objects.filter(pk__in=list(range(count)), session__isnull=False).order_by()
+    return PreparedSelect(found.values_list("pk", "session_id", "session__account"))
+
+
+def _rows(pks: Sequence[int]) -> list[Sequence[Any]]:
+    return _query(len(pks))(*pks) if pks else []
+
+
+@lru_cache(maxsize=100)  # one for each size of a batch that is usual
+def _query(count: int) -> PreparedSelect:
+    found = Message.objects.filter(pk__in=list(range(count))).order_by()
+    columns = ("pk", "session_id", "session__account", "direction", "state", "reason")
+    return PreparedSelect(found.values_list(*columns, "created_at"))

@@ -1,0 +1,225 @@
+"""Budgets as the record has them, and that owners were told of them."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import F, Sum
+from django.utils import timezone
+from django.utils.translation import pgettext
+
+from agent.domain.budgets import (
+    NANO,
+    TOKENS,
+    BudgetAction,
+    BudgetPeriod,
+    BudgetTerms,
+    Shortage,
+    SpendKind,
+)
+from agent.domain.notices import BudgetNews, budget_note
+from agent.domain.types import ChatAddress
+from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, Persona, SpendSum
+from agent.record.chats.subject_names import name_subjects
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums.quotas import tell_owners
+from agent.record.sums.spendings import SUBJECT_LIMIT
+from tools.local_time import current_day, first_of_day
+
+logger = logging.getLogger(__name__)
+#: Subjects of one budget that are looked at.
+LISTED = 300
+
+
+#: Stands for a percentage in the notice that calls under way had all that was left.
+IN_USE = 0
+
+
+class BudgetAlarm(NamedTuple):
+    """That so much of a budget is ``spent`` by ``subject``, or that it turned somebody away:
+    because the call may take ``needed``, or, where that is None and ``percent`` is
+    :data:`IN_USE`, because calls under way may take what is left. ``account`` is the one that it
+    was spent for ("" where there is none)."""
+
+    terms: BudgetTerms
+    subject: str
+    period_start: str
+    percent: int
+    spent: int
+    account: str
+    needed: int | None = None
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """Why somebody was turned away; None where nobody was."""
+        if self.needed is None and self.percent != IN_USE:
+            return None
+        return self.terms.shortage(self.spent, self.needed or 0)
+
+
+def load_budgets() -> tuple[BudgetTerms, ...]:
+    """The budgets that are enabled."""
+    return tuple(budget_terms(row) for row in Budget.objects.filter(enabled=True).order_by("pk"))
+
+
+def budget_terms(row: Budget) -> BudgetTerms:
+    """A row as it is obeyed. Without the other endpoint, only owners are answered."""
+    action = BudgetAction(row.at_limit)
+    if action is BudgetAction.CHEAPER and row.cheaper_id is None:
+        action = BudgetAction.OWNERS
+    return BudgetTerms(
+        row.pk,
+        row.name,
+        SpendKind(row.kind),
+        row.subject,
+        BudgetPeriod(row.period),
+        int(row.limit * (1 if row.unit == TOKENS else NANO)),
+        row.unit,
+        action,
+        row.cheaper_id,
+    )
+
+
+class BudgetAlarms:
+    """Tells owners, each once in a period, whichever process sees it first."""
+
+    def __init__(self, accounts: AccountRows) -> None:
+        self._accounts = accounts
+
+    def tell(self, alarms: Sequence[BudgetAlarm]) -> list[bool]:
+        """Put ``alarms`` down and tell the owners of their accounts; which of them were new."""
+        return [self._tell(alarm) for alarm in alarms]
+
+    def _tell(self, alarm: BudgetAlarm) -> bool:
+        terms = alarm.terms
+        if not Budget.objects.filter(pk=terms.pk).exists():
+            return False
+        if alarm.needed is not None:
+            _record_stop(alarm, alarm.needed)
+        _, is_new = BudgetNotice.objects.get_or_create(
+            budget_id=terms.pk,
+            subject=terms.subject,
+            period_start=alarm.period_start,
+            percent=alarm.percent,
+        )
+        if not is_new:
+            return False
+        text = budget_note(
+            BudgetNews(
+                terms.name,
+                _name(alarm),
+                alarm.percent,
+                terms.in_words(alarm.spent),
+                terms.in_words(terms.limit),
+                terms.action,
+                alarm.shortage,
+            )
+        )
+        if alarm.account:
+            platform, _, account = alarm.account.partition(":")
+            owners = self._accounts.find(account).owners
+            tell_owners(ChatAddress(account, "private", "", platform), owners, text, timezone.now())
+        transaction.on_commit(partial(logger.warning, "%s", text), robust=True)
+        return True
+
+
+def _name(alarm: BudgetAlarm) -> str:
+    if not alarm.subject:
+        return str(SpendKind.TOTAL.label)
+    return name_subjects(alarm.terms.kind, [alarm.subject])[alarm.subject]
+
+
+def _record_stop(alarm: BudgetAlarm, needed: int) -> None:
+    """Put down whom a budget turned away in its period, with the smallest call that it did not
+    allow."""
+    whose: dict[str, Any] = {"budget_id": alarm.terms.pk, "subject": alarm.subject[:SUBJECT_LIMIT]}
+    known = BudgetStop.objects.filter(**whose, period_start=alarm.period_start).first()
+    if known is None or needed < known.needed:
+        facts = {"period_start": alarm.period_start, "needed": needed, "at": timezone.now()}
+        BudgetStop.objects.update_or_create(**whose, defaults=facts)
+
+
+class BudgetUse(NamedTuple):
+    """What one subject has used of a budget; ``needed`` is the smallest call that it did not allow
+    in the period, 0 for none."""
+
+    terms: BudgetTerms
+    subject: str
+    spent: int
+    needed: int = 0
+
+    @property
+    def percent(self) -> int:
+        return self.terms.used_percent(self.spent)
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """Why it allows no further call; None where it does, as far as is known."""
+        left = self.terms.limit - self.spent
+        return self.terms.shortage(self.spent, self.needed) if left < max(1, self.needed) else None
+
+    @property
+    def stop_words(self) -> str:
+        """That it allows no further call, in a word or two; "" where it does."""
+        if self.shortage is None:
+            return ""
+        is_replaced = self.terms.action is BudgetAction.CHEAPER
+        return str(self.terms.action.label) if is_replaced else pgettext("budget", "stopped")
+
+    @property
+    def limit_words(self) -> str:
+        return self.terms.in_words(self.terms.limit)
+
+    @property
+    def spent_words(self) -> str:
+        return self.terms.in_words(self.spent)
+
+
+def load_budget_uses(
+    terms: BudgetTerms, subjects: Collection[str] | None = None
+) -> list[BudgetUse]:
+    """Who used how much of a budget in the present period, of ``subjects`` or of all, most first:
+    those who used nothing, and were not turned away, are left out. Two queries."""
+    first_day = terms.period_start(first_of_day(current_day()))
+    rows = SpendSum.objects.filter(kind=terms.kind, day__gte=first_day)
+    stops = BudgetStop.objects.filter(budget=terms.pk, period_start=first_day)
+    for wanted in ([terms.subject] if terms.subject else None, subjects):
+        if wanted is not None:
+            rows, stops = rows.filter(subject__in=wanted), stops.filter(subject__in=wanted)
+    if terms.unit != TOKENS:
+        rows = rows.filter(currency=terms.unit)
+    amount = F("input_tokens") + F("output_tokens") if terms.unit == TOKENS else F("cost_nano")
+    needed = dict(stops.values_list("subject", "needed")[:LISTED])
+    sums = rows.order_by().values_list("subject").annotate(spent=Sum(amount)).order_by("-spent")
+    spent = dict([*sums[:LISTED], *sums.filter(subject__in=list(needed))])
+    uses = [
+        BudgetUse(terms, subject, int(spent.get(subject, 0)), needed.get(subject, 0))
+        for subject in {**spent, **needed}
+    ]
+    return sorted(uses, key=lambda use: (use.shortage is None, -use.spent))
+
+
+def load_uses_of(subjects: Mapping[SpendKind, str]) -> list[BudgetUse]:
+    """The budgets that bound what is spent on ``subjects``, one of each kind, with what each has
+    used."""
+    uses = []
+    for terms in load_budgets():
+        subject = subjects.get(terms.kind)
+        if subject is not None and terms.subject in ("", subject):
+            uses += load_budget_uses(terms, [subject]) or [BudgetUse(terms, subject, 0)]
+    return uses
+
+
+def knows_subject(kind: str, subject: str) -> bool:
+    """Whether there is, or was, such a one: something was spent on it, or it has a row."""
+    if SpendSum.objects.filter(kind=kind, subject=subject).exists():
+        return True
+    match kind:
+        case SpendKind.ENDPOINT:
+            return subject.isdecimal() and ModelEndpoint.objects.filter(pk=subject).exists()
+        case SpendKind.PERSONA:
+            return Persona.objects.filter(name=subject).exists()
+        case _:
+            return False

@@ -1,0 +1,221 @@
+"""Who is answered, and how often: decided and counted in the transaction that takes messages in."""
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
+
+from django.db import transaction
+from django.db.models import Min
+
+from agent.domain import answer_limits
+from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
+from agent.domain.answer_policy import AnswerLimits, LimitOverrides
+from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
+from agent.domain.notices import tokens_note
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import ChatSession, Message
+from agent.record.settings.accounts import AccountRows
+from agent.record.sums import spendings, tallies
+from tools.local_time import counted_day, first_of_day
+
+logger = logging.getLogger(__name__)
+State = Message.State
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCandidate:
+    """A message that is to be answered unless there is a reason against it; ``overrides`` are its
+    chat's own limits."""
+
+    message: IncomingMessage
+    decision: TriggerDecision
+    overrides: LimitOverrides
+    received_at: datetime
+
+
+class AnswerQuotas:
+    """The limits of one server process: ``first`` where no row says otherwise. Used by the database
+    thread only.
+
+    The counts are in the database alone. So they agree with the messages on record, in all
+    processes, also after a failed transaction or a crash.
+    """
+
+    def __init__(self, accounts: AccountRows, first: AnswerLimits, tokens_per_day: int) -> None:
+        self.accounts = accounts
+        self._first = first
+        self._tokens_per_day = tokens_per_day
+
+    def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
+        """The decision on each of ``candidates``, in order; those that are answered are counted."""
+        decisions, limited = [], []
+        for place, one in enumerate(candidates):
+            refusal = self._policy_refusal(one)
+            said = one.message
+            limits = self.find_limits(said.chat, said.sender_id, one.overrides)
+            if refusal is None and limits is not None:
+                limited.append((place, one, limits))
+            decisions.append(
+                one.decision if refusal is None else TriggerDecision(State.SILENT, refusal)
+            )
+        if limited:
+            for place, refused in self._check_limits(limited):
+                # A notice is sent by a run of its own, which calls no model: the message waits for
+                # it like any other.
+                decisions[place] = replace(
+                    decisions[place],
+                    state=State.WAITING if refused.is_told else State.SILENT,
+                    reason=refused.reason,
+                    detail=refused.detail,
+                    opens_loop=refused.opens_loop,
+                )
+        return decisions
+
+    def _check_limits(
+        self, limited: "Sequence[tuple[int, AnswerCandidate, AnswerLimits]]"
+    ) -> "list[tuple[int, AnswerRefusal]]":
+        """Count each answer, or why there is none; the refusals with their places."""
+        counts = tallies.load_counts(
+            {subject for _, one, _ in limited for subject in _subjects(one.message)}
+        )
+        now, day = 0, first_of_day(counted_day(limited[-1][1].received_at))
+        has_tokens = (
+            not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
+        )
+        refusals = []
+        for place, one, limits in limited:
+            now = int(one.received_at.timestamp())
+            moment = MessageTime(now, day)
+            person, chat, exchanges = (counts[subject] for subject in _subjects(one.message))
+            is_private = one.message.chat.kind == "private"
+            is_addressed = one.decision.reason not in UNADDRESSED
+            case = LimitCheck(limits, person, chat, exchanges, has_tokens, is_private, is_addressed)
+            refused = answer_limits.check_limits(case, moment)
+            if (
+                refused is None
+                and answer_limits.may_loop(case, moment)
+                and count_answered_exchanges(one, answer_limits.LOOP_EXCHANGES)
+                >= answer_limits.LOOP_REPLIES
+            ):
+                refused = answer_limits.build_loop_refusal(case)
+            answer_limits.count_answer(case, refused, moment)
+            if refused is not None:
+                refusals.append((place, refused))
+        tallies.save_counts(counts, now)
+        if not has_tokens:
+            accounts = {tallies.account_subject(one.message.chat): one for _, one, _ in limited}
+            for one in accounts.values():
+                self._tell_owners(one, MessageTime(now, day))
+        return refusals
+
+    def _tell_owners(self, one: AnswerCandidate, now: MessageTime) -> None:
+        """Once a day, from each account that gets messages: that only owners are answered."""
+        chat = one.message.chat
+        counts = tallies.load_counts([tallies.account_subject(chat)])
+        (told,) = counts.values()
+        if told.told_on == now.day:
+            return
+        told.told_on, told.is_changed = now.day, True
+        tallies.save_counts(counts, now.seconds)
+        tell_owners(
+            chat,
+            self.accounts.find(chat.account).owners,
+            tokens_note(self._tokens_per_day),
+            one.received_at,
+        )
+        transaction.on_commit(
+            partial(
+                logger.warning,
+                "TOKENS_PER_DAY (%d) are used up: account %s answers its owners only",
+                self._tokens_per_day,
+                chat.account,
+            ),
+            robust=True,
+        )
+
+    def _policy_refusal(self, one: AnswerCandidate) -> Message.Reason | None:
+        chat, account = one.message.chat, self.accounts.find(one.message.chat.account)
+        return account.answers.refusal(
+            one.message.sender_id,
+            chat.peer_id if chat.kind == "group" else "",
+            is_friend=one.message.is_friend,
+            is_owner=one.message.sender_id in account.owners,
+        )
+
+    def find_limits(
+        self, chat: ChatAddress, sender_id: str, overrides: LimitOverrides
+    ) -> AnswerLimits | None:
+        """The limits that count for the sender in a chat with these limits of its own; None where
+        there are none."""
+        account = self.accounts.find(chat.account)
+        limits = self._first.overridden(account.answers.limits).overridden(overrides)
+        is_free = limits.are_none and not self._tokens_per_day
+        return None if is_free or sender_id in account.owners else limits
+
+
+def _subjects(message: IncomingMessage) -> tuple[str, str, str]:
+    chat, sender = message.chat, message.sender_id
+    return (
+        tallies.person_subject(chat, sender),
+        tallies.chat_subject(chat, sender),
+        tallies.exchange_subject(chat, sender),
+    )
+
+
+def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
+    """After how many of the last ``count`` messages of the sender that have a run the next came
+    only when the bot had answered.
+
+    The ``candidate`` is the last such next one. Few messages are read, by the index on their
+    sender.
+    """
+    said = Message.objects.filter(
+        sender_id=candidate.message.sender_id,
+        place=candidate.message.chat.place,
+        direction=Message.Direction.IN,
+        run__isnull=False,
+    ).exclude(reason=Message.Reason.TAKEN_OVER)
+    asked = list(said.order_by("-pk").values_list("created_at", "run_id")[:count])
+    answers = Message.objects.filter(
+        run__in=[run for _, run in asked], direction=Message.Direction.OUT
+    )
+    answered = dict(answers.order_by().values_list("run_id").annotate(Min("created_at")))
+    times = [candidate.received_at, *(at for at, _ in asked)]
+    return sum(
+        run in answered and answered[run] <= following
+        for (following, _), (_, run) in zip(pairwise(times), asked, strict=True)
+    )
+
+
+def tell_owners(
+    account: ChatAddress,
+    owners: Collection[str],
+    text: str,
+    now: datetime,
+    call_pk: int | None = None,
+) -> None:
+    """Record a notice for each of ``owners``; ``account`` is a chat of the account that sends it,
+    ``call_pk`` the call that it asks about."""
+    for owner in sorted(owners):
+        chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
+        place = {
+            "account": chat.account,
+            "kind": chat.kind,
+            "peer_id": chat.peer_id,
+            "platform": chat.platform,
+        }
+        session, _ = ChatSession.objects.get_or_create(**place, defaults={"last_message_at": now})
+        Message.objects.create(
+            session=session,
+            direction=Message.Direction.IN,
+            state=Message.State.WAITING,
+            reason=Message.Reason.OWNER_NOTE,
+            sender_id=chat.peer_id,
+            text=text,
+            tool_call_id=call_pk,
+            place=chat.place,
+            created_at=now,
+        )

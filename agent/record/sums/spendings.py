@@ -1,0 +1,117 @@
+"""What models cost on record: sums by day, and by whom and what it was for."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from django.db.models import Sum
+
+from agent.domain.budgets import SpendKind
+from agent.llm.meter import CallCost, Spend, SpendScope
+from agent.models import BudgetStop, SpendSum
+from agent.record.ground.commit import for_each
+from agent.record.ground.compiled_sql import PreparedAddition, PreparedSelect
+from tools.local_time import first_of_day
+
+#: Days that are kept.
+KEPT_DAYS = 400
+#: Sums that are deleted in one transaction.
+FORGOTTEN = 1_000
+SUBJECT_LIMIT = 300
+
+add_sums = PreparedAddition(
+    SpendSum,
+    ["day", "kind", "subject", "currency"],
+    [
+        *("calls", "input_tokens", "cached_tokens", "output_tokens"),
+        *("reasoning_tokens", "cost_nano"),
+    ],
+)
+#: Its parameters are the first day, the kind and the subject: Django orders conditions by name.
+sums_query = PreparedSelect(
+    SpendSum.objects.filter(kind="", subject="", day__gte="")
+    .order_by()
+    .values_list("currency")
+    .annotate(Sum("input_tokens"), Sum("output_tokens"), Sum("cost_nano"))
+)
+
+
+class DatedSpend(NamedTuple):
+    """What a call cost, with the day of the installation's time zone that it is counted for."""
+
+    day: str
+    spend: Spend
+
+
+class SpentAmount(NamedTuple):
+    """What was spent on one subject: tokens, and billionths by currency."""
+
+    tokens: int
+    costs: dict[str, int]
+
+
+class SumRange(NamedTuple):
+    """Which sums are asked for: of one subject from one day on."""
+
+    kind: SpendKind
+    subject: str
+    first_day: str
+
+
+def spend_subjects(
+    endpoint_pk: int | None, endpoint_name: str, scope: SpendScope
+) -> Iterator[tuple[SpendKind, str]]:
+    """Everybody and everything that a call counts for."""
+    yield SpendKind.TOTAL, ""
+    endpoint = endpoint_name if endpoint_pk is None else str(endpoint_pk)
+    for kind, subject in (
+        (SpendKind.ENDPOINT, endpoint),
+        (SpendKind.PERSONA, scope.persona),
+        (SpendKind.ACCOUNT, scope.account),
+        (SpendKind.CHAT, scope.chat),
+        (SpendKind.PERSON, scope.person),
+        (SpendKind.TOOL, scope.tool),
+    ):
+        if subject:
+            yield kind, subject[:SUBJECT_LIMIT]
+
+
+def add_spending(items: Sequence[DatedSpend]) -> list[None]:
+    """Add what calls cost to the sums of all they were for."""
+    sums: dict[tuple[str, str, str, str], list[int]] = {}
+    for day, (cost, scope) in items:
+        added = _added(cost)
+        for kind, subject in spend_subjects(cost.endpoint_pk, cost.endpoint_name, scope):
+            key = (day, str(kind), subject, cost.currency)
+            known = sums.get(key)
+            sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
+    # in one order, so that two processes never wait for each other's rows in a circle
+    add_sums([(*key, *sums[key]) for key in sorted(sums)])
+    return [None] * len(items)
+
+
+def _added(cost: CallCost) -> list[int]:
+    return [1, cost.input, cost.cached, cost.output, cost.reasoning, cost.cost_nano]
+
+
+def load_spent(wanted: SumRange) -> SpentAmount:
+    """What was spent from the first day on."""
+    rows = sums_query(wanted.first_day, wanted.kind, wanted.subject)
+    return SpentAmount(
+        int(sum(asked + said for _, asked, said, _ in rows)),
+        {currency: int(cost) for currency, _, _, cost in rows if cost},
+    )
+
+
+@for_each
+def load_spent_tokens(day: str) -> int:
+    """The tokens of each of ``days``, of which each is the present one."""
+    return load_spent(SumRange(SpendKind.TOTAL, "", first_of_day(day))).tokens
+
+
+@for_each
+def prune_spendings(day: str) -> int:
+    """Delete stops of budgets, and some of the sums, of the days before each of ``before``; how
+    many sums, 0 once there are none."""
+    BudgetStop.objects.filter(period_start__lt=day).delete()
+    old = SpendSum.objects.filter(day__lt=day).order_by().values("pk")[:FORGOTTEN]
+    return SpendSum.objects.filter(pk__in=list(old.values_list("pk", flat=True))).delete()[0]

@@ -1,0 +1,291 @@
+"""Questions to the owners, and their answers.
+
+The admin decides with :func:`settle_approval` in its own process, so what one of these functions
+changes is in one transaction and happens once.
+"""
+
+import secrets
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from agent.domain.approval_questions import (
+    build_approval_question,
+    describe_origin,
+    format_argument_lines,
+)
+from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply, parse_approval_reply
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import Approval, ChatSession, Message, ToolCall
+from agent.record.chats.own_messages import quoted_own_messages
+from agent.record.ground.commit import for_each
+from agent.record.runs.deferred_calls import OPEN, announce_outcome
+from agent.record.sums.activity import count_failed_calls
+from agent.record.sums.quotas import tell_owners
+from tools.errors import ToolError
+from tools.models import ToolConfig
+from tools.refusals import CallVerdict
+from tools.schemas.arguments import check_arguments
+
+#: Questions of one chat that may wait, and that may be asked within a while, whatever came of them;
+#: more calls are refused at once.
+CHAT_LIMIT = 20
+#: Of those asked within that while only the first mention the owners: who has calls made can have
+#: no phone ring all day.
+MENTIONING, WHILE = 5, timedelta(minutes=10)
+REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
+EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
+State = Approval.State
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call with checked arguments that waits for an owner of the chat's account."""
+
+    call_pk: int
+    session_pk: int
+    arguments: dict[str, Any]
+    owners: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQuestion:
+    """The code of the question on record. ``is_new``: the same was not asked before; ``is_loud``:
+    owners are mentioned; ``is_private``: they are asked in their private chats as well."""
+
+    code: str
+    is_new: bool = True
+    is_loud: bool = True
+    is_private: bool = False
+
+
+class ApprovalOutcome(Enum):
+    """The result of an answer to a question."""
+
+    APPROVED = auto()
+    REFUSED = auto()
+    UNKNOWN = auto()
+    """There is no such question, or no longer: it was decided before, or has expired."""
+    NOT_AN_OWNER = auto()
+    NOT_SHOWN = auto()
+    """An approval of arguments that the chat was not shown in full; the question still waits."""
+    INVALID = auto()
+    """The changed arguments do not fit the tool; the question still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecision:
+    """An answer to a question in ``account``'s chats, its sender, and whether that is an owner."""
+
+    word: ApprovalReply
+    account: str
+    person: str
+    is_owner: bool
+
+
+@for_each
+def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
+    """Put a question on record; None for one too many."""
+    call = ToolCall.objects.get(pk=question.call_pk)
+    waiting = Approval.objects.filter(session_id=question.session_pk, state=State.WAITING)
+    same = waiting.filter(call__tool_name=call.tool_name, call__requested_by=call.requested_by)
+    for other in same.only("code", "arguments"):
+        if other.arguments == question.arguments:
+            return RecordedQuestion(other.code, is_new=False)
+    now = timezone.now()
+    recent = Approval.objects.filter(
+        session_id=question.session_pk, created_at__gt=now - WHILE
+    ).count()
+    if recent >= CHAT_LIMIT or waiting.count() >= CHAT_LIMIT:
+        return None
+    approval = Approval.objects.create(
+        call=call,
+        session_id=question.session_pk,
+        code=_free_code(),
+        arguments=question.arguments,
+        created_at=now,
+        expires_at=now + timedelta(seconds=settings.APPROVAL_TIMEOUT),
+    )
+    is_loud = recent < MENTIONING
+    is_private = is_loud and _ask_in_private(approval, question.owners)
+    # With the question, so that no crash leaves one that waits for a call of unknown outcome.
+    running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
+    told = waiting_text(call.tool_name, approval.code, is_private=is_private)
+    running.update(state=ToolCall.State.PENDING, result=told)
+    return RecordedQuestion(approval.code, is_loud=is_loud, is_private=is_private)
+
+
+def waiting_text(tool_name: str, code: str, *, is_private: bool = False) -> str:
+    """The text that the model gets for a call that waits."""
+    where = "已私聊请主人处理" if is_private else "已在本会话请主人处理"
+    return (
+        f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。"
+        f"{where}（编号 {code}），"
+        "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
+    )
+
+
+def _ask_in_private(approval: Approval, owners: frozenset[str]) -> bool:
+    """Ask the owners in their private chats, unless one of them is in the chat that asks, as far as
+    the record knows; whether they are asked."""
+    session, call = approval.session, approval.call
+    ids = {owner.rpartition(":")[2] for owner in owners}
+    chat = ChatAddress(
+        session.account,
+        "group" if session.kind == ChatSession.Kind.GROUP else "private",
+        session.peer_id,
+        session.platform,
+    )
+    if not ids or (chat.peer_id in ids and chat.kind == "private"):
+        return False
+    said = Message.objects.filter(sender_id__in=ids, place=chat.place)
+    if chat.kind == "group" and said.filter(direction=Message.Direction.IN).exists():
+        return False
+    asked = call.run.message
+    origin = describe_origin(
+        chat.kind,
+        chat.peer_id,
+        session.title,
+        call.requested_by,
+        asked.sender_name if asked else "",
+    )
+    text = build_approval_question(call.tool_name, approval.arguments, approval.code, origin)
+    tell_owners(chat, owners, text, approval.created_at, call.pk)
+    return True
+
+
+def read_approval_reply(message: IncomingMessage, session_pk: int) -> ApprovalReply | None:
+    """What ``message`` decides over a waiting call, where it is written like such a decision.
+    Without a number it decides over the question that it quotes."""
+    reply = parse_approval_reply(message.text)
+    if reply is None or reply.code:
+        return reply
+    code = _quoted_code(session_pk, message) if message.quoted_id else ""
+    return replace(reply, code=code) if code else None
+
+
+def _quoted_code(session_pk: int, message: IncomingMessage) -> str:
+    """The number of the question that ``message`` quotes, where that is one of the bot's; "" for
+    any other quote."""
+    # Asked where the call was made, by its run; in private by the run of a note to the owner.
+    sent = quoted_own_messages(session_pk, message)
+    columns = ("text", "tool_call__approval__code", "run__message__tool_call__approval__code")
+    for text, *codes in sent.order_by("-pk").values_list(*columns)[:1]:
+        return next((code for code in codes if code and code in text), "")
+    return ""
+
+
+def _free_code() -> str:
+    while True:
+        code = "".join(secrets.choice("0123456789") for _ in range(CODE_DIGITS))
+        if not Approval.objects.filter(code=code, state=State.WAITING).exists():
+            return code
+
+
+def waiting_codes(account: str, codes: set[str]) -> set[str]:
+    """Which of ``codes`` name a question that waits in a chat of ``account``."""
+    found = Approval.objects.filter(code__in=codes, state=State.WAITING, session__account=account)
+    return set(found.values_list("code", flat=True))
+
+
+@for_each
+def apply_approval_decisions(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
+    """Carry out an owner's reply in a chat; the outcome, with the faults of its arguments, "" where
+    there are none."""
+    word = decision.word
+    approval = Approval.objects.filter(
+        code=word.code, state=State.WAITING, session__account=decision.account
+    ).first()
+    if approval is None:
+        return ApprovalOutcome.UNKNOWN, ""
+    if not decision.is_owner:
+        return ApprovalOutcome.NOT_AN_OWNER, ""
+    if problem := word.problem or check_changed_arguments(approval, word.arguments):
+        return ApprovalOutcome.INVALID, problem
+    if (
+        word.is_approval
+        and word.arguments is None
+        and format_argument_lines(approval.arguments).is_cut
+    ):
+        return ApprovalOutcome.NOT_SHOWN, ""
+    return settle_approval(
+        approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments
+    ), ""
+
+
+def check_changed_arguments(approval: Approval, arguments: dict[str, Any] | None) -> str:
+    """What is wrong with ``arguments`` in place of the call's own, by the tool's last declaration;
+    "" for nothing."""
+    if arguments is None:
+        return ""
+    declaration = (
+        ToolConfig.objects.filter(name=approval.call.tool_name)
+        .values_list("declaration", flat=True)
+        .first()
+        or {}
+    )
+    try:
+        check_arguments(declaration.get("parameters_schema"), arguments)
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
+def settle_approval(
+    approval_pk: int, *, is_approval: bool, by: str, arguments: dict[str, Any] | None = None
+) -> ApprovalOutcome:
+    """Decide one question, once, and have the outcome worked on. The arguments were checked
+    before."""
+    with transaction.atomic():
+        now = timezone.now()
+        waiting = Approval.objects.filter(pk=approval_pk, state=State.WAITING, expires_at__gt=now)
+        state = State.APPROVED if is_approval else State.REFUSED
+        if not waiting.update(
+            state=state, decided_by=by[:200], decided_at=now, changed_arguments=arguments
+        ):
+            return ApprovalOutcome.UNKNOWN
+        if not is_approval:
+            verdict = CallVerdict.OWNER_REFUSED
+            _close(Approval.objects.filter(pk=approval_pk), REFUSED, verdict)
+            return ApprovalOutcome.REFUSED
+        approval = Approval.objects.select_related("call__run__message").get(pk=approval_pk)
+        if arguments is not None:
+            ToolCall.objects.filter(pk=approval.call_id).update(arguments=arguments)
+        announce_outcome(approval.call, f"approval:{approval_pk}")
+        return ApprovalOutcome.APPROVED
+
+
+def expire_approvals() -> int:
+    """Refuse what has waited too long; how many were."""
+    now = timezone.now()
+    late = list(
+        Approval.objects.filter(state=State.WAITING, expires_at__lte=now).values_list(
+            "pk", flat=True
+        )[:1000]
+    )
+    if not late:
+        return 0
+    expired = 0
+    for pk in late:
+        with transaction.atomic():
+            one = Approval.objects.filter(pk=pk, state=State.WAITING)
+            if one.update(state=State.EXPIRED, decided_at=now):
+                expired += 1
+                _close(Approval.objects.filter(pk=pk), EXPIRED, CallVerdict.EXPIRED)
+    return expired
+
+
+def _close(approvals: "QuerySet[Approval]", words: str, verdict: CallVerdict) -> None:
+    """Fail the calls that will not be made, and announce that in their chats."""
+    for approval in approvals.select_related("call__run__message"):
+        closed = ToolCall.objects.filter(pk=approval.call_id, state__in=OPEN)
+        count_failed_calls(closed)
+        decision = {"verdict": verdict.value, "decided_by": approval.decided_by or None}
+        if closed.update(state=ToolCall.State.FAILED, result=words, error=words, **decision):
+            announce_outcome(approval.call, f"approval:{approval.pk}")

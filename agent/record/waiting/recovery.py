@@ -1,0 +1,379 @@
+"""Claiming the messages that other processes left behind."""
+
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from agent.domain.approval_replies import ApprovalReply
+from agent.domain.claims import FIRST_CLAIM
+from agent.domain.commands import Command, parse_command
+from agent.domain.manners import Manners, environment_manners
+from agent.domain.merging import is_bare_mention
+from agent.domain.persona import Persona, environment_persona
+from agent.domain.types import (
+    DEFAULT_ACCOUNT,
+    AccountSettings,
+    ChatAddress,
+    IncomingMessage,
+    Mention,
+)
+from agent.llm.messages import SpokenMessage
+from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
+from agent.models.message import BY_HAND
+from agent.models.process import NEXT_CLAIM
+from agent.record.ground.commit import for_each
+from agent.record.ground.versions import settings_version
+from agent.record.runs import deferred_calls
+from agent.record.runs.merged import HeldMessage
+from agent.record.runs.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
+from agent.record.settings.manners import MannersRows, MannersTable, load_manners_table
+from agent.record.sums.activity import count_failed_calls, count_messages, count_runs
+from agent.record.waiting import approvals
+from agent.record.waiting.pauses import is_paused
+from agent.record.waiting.stops import StopRequest, stop_runs
+from tools.time_limits import TIME_LIMITS
+
+logger = logging.getLogger(__name__)
+
+#: A process not seen for this long is taken for dead, in seconds.
+LEASE_SECONDS = TIME_LIMITS.lease
+#: Messages claimed at a time; as many as may wait in one process.
+TAKE_LIMIT = 20_000
+
+State = Message.State
+#: Reasons for which a chat may get a notice instead of an answer.
+NOTIFYING = (
+    Message.Reason.PERSON_LIMIT,
+    Message.Reason.CHAT_LIMIT,
+    Message.Reason.TOKEN_LIMIT,
+    Message.Reason.LOOP,
+)
+
+
+STOPPED = gettext_noop("the server stopped before the client answered")
+MISFILED = gettext_noop("the message stands in the record of another chat; nothing was sent")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMessage:
+    """A message that still waits for its answer. ``claim_number`` is that of the current claim on
+    it."""
+
+    pk: int
+    session_pk: int
+    message: IncomingMessage
+    is_later_result: bool = False
+    """Whether it stands for the outcome of an earlier call."""
+    claim_number: int = FIRST_CLAIM
+    notice: str = ""
+    """For a message that gets no model call: the notice for its chat
+    (:mod:`agent.domain.notices`)."""
+    approval_reply: ApprovalReply | None = None
+    """What it decides over a waiting call, where it is written like such a decision."""
+    command: Command | None = None
+    """What it orders, where it is a command."""
+    was_cut_off: bool = False
+    """Whether a process that worked on it was killed, and could not put down what it was doing."""
+    has_begun: bool = False
+    """Whether a run of it was left by an earlier process."""
+    earlier: "tuple[PendingMessage, ...]" = ()
+    """Those that are merged into it on record, where it is taken up from there."""
+    merged: tuple[SpokenMessage, ...] = ()
+    """Earlier messages of the same person that are answered together with it, oldest first, with
+    what was read in their media; complete once its run has begun."""
+    manners: Manners = field(default_factory=environment_manners)
+    """Those of its chat, as the commit saw them; as of the run, once that has begun."""
+    persona: Persona = field(default_factory=environment_persona)
+    account: AccountSettings = DEFAULT_ACCOUNT
+    """What the operator decided of its account, as the commit saw it; as of the run, once that
+    has begun."""
+
+    @property
+    def is_bare_mention(self) -> bool:
+        """Whether it says nothing but the bot's name, and no words of the same person came after
+        it: it is answered with the messages before it in view."""
+        return is_bare_mention(self.message) and not self.merged
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessHeartbeat:
+    """A heartbeat. ``alone``: no other process can be serving from this database."""
+
+    process_id: str
+    alone: bool
+    is_first: bool = False
+
+
+@for_each
+def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
+    """Renew the lease of a process, and settle the work that dead ones had claimed.
+
+    True for a process that others had taken for dead: its claimed work is settled like that of any
+    dead one. All leases are counted by the clock of the database. A process whose own lease has run
+    out does not judge others until it has renewed it: while the database was away, no process could
+    renew its lease.
+    """
+    processes = ServerProcess.objects.all()
+    expired = Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
+    own = processes.filter(pk=heartbeat.process_id)
+    was_away = own.filter(expired).exists()
+    known = own.update(last_seen_at=Now())
+    others = processes.exclude(pk=heartbeat.process_id)
+    if not was_away:
+        (others if heartbeat.alone else others.filter(expired)).delete()
+    was_dead = not known and not heartbeat.is_first
+    living = set(processes.values_list("pk", flat=True))
+    _settle_orphans(living | {heartbeat.process_id} if heartbeat.is_first else living)
+    if not known:
+        host, pid = socket.gethostname()[:200], os.getpid()
+        processes.create(pk=heartbeat.process_id, host=host, pid=pid, last_seen_at=Now())
+    approvals.expire_approvals()
+    return was_dead
+
+
+def _settle_orphans(living: set[str]) -> None:
+    """A message on the wire when its process died may have arrived or not, so it is not sent
+    again."""
+    orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
+    runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
+    given_up = runs.exclude(parent=None, trial_of=None).values_list("pk", flat=True)
+    break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk in given_up[:TAKE_LIMIT]])
+    _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
+    _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
+    Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
+    abandoned = ToolCall.objects.filter(orphaned, state=ToolCall.State.PENDING)
+    deferred_calls.give_up_calls(list(abandoned.select_related("run__message")[:TAKE_LIMIT]))
+
+
+def _settle_outgoing(messages: "QuerySet[Message]") -> None:
+    """Settle the messages of dead processes. An unsent answer stays pending: it is still wanted."""
+    now = timezone.now()
+    sent, lost = messages.filter(state=State.SENT), {"state": State.UNKNOWN, "detail": STOPPED}
+    count_messages(sent, State.UNKNOWN)
+    to_commands = sent.filter(run__message__reason=Message.Reason.COMMAND)
+    to_commands.update(in_history=False, settled_at=now, **lost)
+    sent.update(in_history=True, settled_at=now, **lost)
+    # A message that a tool wanted to send is out of date by now.
+    late = messages.filter(state=State.PENDING).exclude(tool_call=None)
+    count_messages(late, State.FAILED)
+    late.update(
+        state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
+    )
+
+
+def _interrupt(run_pks: list[int]) -> None:
+    """End every claim on runs that can be taken up again: a process that still works on them can
+    write no more.
+
+    The runs come first: that waits for what is just being written under a claim, so that what
+    follows sees it.
+    """
+    if run_pks:
+        going_on = Run.objects.filter(pk__in=run_pks, state=Run.State.RUNNING)
+        going_on.update(state=Run.State.INTERRUPTED, claim_number=NEXT_CLAIM)
+        begun = ToolCall.objects.filter(run__in=run_pks, state=ToolCall.State.RUNNING)
+        count_failed_calls(begun)
+        begun.update(state=ToolCall.State.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMessages:
+    """A request to claim the waiting messages of ``account`` that no process has claimed."""
+
+    account: str
+    process_id: str
+    manners: MannersRows = field(default_factory=MannersRows)
+
+
+@for_each
+def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
+    """Take waiting messages over, oldest first. Two processes never get the same one."""
+    living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
+    orphaned = ~Q(claimed_by__in=living)
+    waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
+    waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
+    rows = list(waiting.select_related("session").order_by("pk")[:TAKE_LIMIT])
+    if rows:
+        wish.manners.refresh(settings_version())
+    return [left for row in rows if (left := _taken(row, wish.process_id, wish.manners.current))]
+
+
+def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessage | None:
+    """The message of ``row``, claimed by ``process_id``; None if another process was faster, or if
+    it must not be answered."""
+    mine = Message.objects.filter(
+        UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number
+    )
+    message = to_incoming(row, row.session)
+    if row.place and row.place != message.chat.place:
+        logger.critical(
+            "Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place
+        )
+        count_messages(mine, State.FAILED)
+        mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
+        return None
+    number = (row.claim_number or 0) + 1
+    if not mine.update(claimed_by=process_id, claim_number=number):
+        return None
+    earlier = list(Message.objects.filter(merged_into=row.pk).order_by("pk"))
+    if any(one.recalled_at is not None for one in (row, *earlier)):
+        stop_runs([StopRequest(row.pk, Message.Reason.RECALLED)])
+        return None  # what is left of it waits for the next one who claims
+    heard = manners.find(message.chat)
+    is_later_result = row.reason == Message.Reason.LATER_RESULT
+    is_command = row.reason == Message.Reason.COMMAND
+    return PendingMessage(
+        row.pk,
+        row.session_id,
+        message,
+        is_later_result=is_later_result,
+        claim_number=number,
+        notice=build_notice(row),
+        approval_reply=None
+        if is_later_result
+        else approvals.read_approval_reply(message, row.session_id),
+        command=parse_command(message.text, heard.command_prefix) if is_command else None,
+        manners=heard,
+        was_cut_off=row.state == State.RUNNING,
+        has_begun=Run.objects.filter(message=row.pk).exists(),
+        earlier=tuple(
+            PendingMessage(one.pk, row.session_id, to_incoming(one, row.session), manners=heard)
+            for one in earlier
+        ),
+    )
+
+
+def build_notice(row: Message) -> str:
+    """The notice that is sent instead of an answer; "" if the message is to be answered."""
+    if row.reason in NOTIFYING:
+        return row.detail
+    return row.text if row.reason == Message.Reason.OWNER_NOTE else ""
+
+
+@for_each
+def find_held_messages(process_id: str) -> dict[int, int]:
+    """The messages that a process has to answer, with the numbers of the claims on them."""
+    return dict(
+        Message.objects.filter(UNSETTLED, claimed_by=process_id)
+        .order_by("pk")
+        .values_list("pk", Coalesce("claim_number", 0))[:TAKE_LIMIT]
+    )
+
+
+def to_incoming(row: Message, session: ChatSession) -> IncomingMessage:
+    """The message of ``row`` as it came in."""
+    return IncomingMessage(
+        chat=ChatAddress(
+            session.account,
+            "group" if session.kind == ChatSession.Kind.GROUP else "private",
+            session.peer_id,
+            session.platform,
+        ),
+        sender_id=row.sender_id,
+        sender_name=row.sender_name,
+        text=row.text,
+        media_text=row.media_text,
+        context_text=row.context_text or "",
+        segments=row.segments,
+        sender_role=row.sender_role,
+        message_id=row.message_id,
+        temp_group_id=row.temp_group_id,
+        chat_title=session.title,
+        happened_at=row.happened_at,
+        mentions=tuple(Mention(**one) for one in (row.header or {}).get("mentions", ())),
+        quoted_id=row.quoted_id or "",
+        mentions_bot=_mentions_bot(row, session.account),
+        header=row.header,
+    )
+
+
+def _mentions_bot(row: Message, account: str) -> bool:
+    """Of a command, the reason on record does not say it."""
+    if row.reason != Message.Reason.COMMAND:
+        return row.reason == Message.Reason.MENTION
+    mentions = (part["data"] for part in row.segments if part["type"] == "at")
+    return any(str(data.get("qq")) == account for data in mentions)
+
+
+@for_each
+def release_messages(held: HeldMessage) -> bool:
+    """Give a message back to the inbox, unfinished: the next process to claim it continues where
+    the record ends.
+
+    False for one that is settled, or claimed by another process: nothing was changed.
+    """
+    return _release(held)
+
+
+@for_each
+def reclaim_messages(failed: tuple[HeldMessage, str]) -> PendingMessage | None:
+    """Release a message, and claim it for the same process again, under a new number.
+
+    None for one that is settled, or claimed by another process.
+    """
+    held, process_id = failed
+    if not _release(held):
+        return None
+    row = Message.objects.select_related("session").get(pk=held.message_pk)
+    return _taken(row, process_id, load_manners_table())
+
+
+def _release(held: HeldMessage) -> bool:
+    message = Message.objects.filter(UNSETTLED, pk=held.message_pk, claim_number=held.claim_number)
+    if not message.update(state=State.WAITING, claimed_by="", claim_number=NEXT_CLAIM):
+        return False
+    runs = list(
+        Run.objects.filter(message=held.message_pk, state=Run.State.RUNNING).values_list(
+            "pk", "parent_id"
+        )
+    )
+    break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
+    own = [pk for pk, parent in runs if not parent]
+    _interrupt(own)
+    out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT)
+    _settle_outgoing(out.exclude(BY_HAND))
+    return True
+
+
+@for_each
+def give_up_messages(failed: tuple[HeldMessage, str]) -> None:
+    """Fail a message whose run cannot end, with the given error: it is visible, and blocks
+    nothing."""
+    held, error = failed
+    if _release(held):
+        now = timezone.now()
+        message = Message.objects.filter(pk=held.message_pk)
+        count_messages(message, State.FAILED)
+        message.update(state=State.FAILED, detail=error, settled_at=now)
+        runs = Run.objects.filter(message=held.message_pk, state=Run.State.INTERRUPTED, parent=None)
+        count_runs(runs, failed=True)
+        runs.update(state=Run.State.FAILED, error=error, finished_at=now)
+
+
+def touch_processes(process_ids: Sequence[str]) -> list[None]:
+    """A write that changes nothing but the time: whether the database takes one."""
+    ServerProcess.objects.filter(pk__in=process_ids).update(last_seen_at=Now())
+    return [None] * len(process_ids)
+
+
+def remove_processes(process_ids: Sequence[str]) -> list[None]:
+    """A process that ends cleanly keeps nothing."""
+    ServerProcess.objects.filter(pk__in=process_ids).delete()
+    return [None] * len(process_ids)
+
+
+@for_each
+def is_next_in_session(candidate: tuple[int, int]) -> bool:
+    """Whether, for (a message, its session), no earlier message of the session is still being
+    worked on."""
+    message_pk, session_pk = candidate
+    earlier = Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk)
+    return not earlier.exists()
