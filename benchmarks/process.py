@@ -56,6 +56,8 @@ class Installation:
     own_tools: int = 0
     """How many tools the server offers beside those it brings along, see
     :mod:`benchmarks.own_tools`."""
+    root: Path = ROOT
+    """Where the code of the server is."""
 
     @property
     def log(self) -> Path:
@@ -63,7 +65,7 @@ class Installation:
 
     def environment(self) -> dict[str, str]:
         """The process environment without what a developer's ``.env`` would add."""
-        dotenv = ROOT / ".env"
+        dotenv = self.root / ".env"
         silenced = re.findall(
             r"^\s*(?:export\s+)?(\w+)\s*=",
             dotenv.read_text() if dotenv.is_file() else "",
@@ -154,7 +156,7 @@ class Server:
         with self._log.open("ab") as log:
             self.child = subprocess.Popen(
                 installation.command(port),
-                cwd=ROOT,
+                cwd=installation.root,
                 env=installation.environment(),
                 stdout=log,
                 stderr=log,

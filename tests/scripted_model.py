@@ -152,6 +152,7 @@ class Request:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: Any
+    raw: bytes = b""
 
     @property
     def model(self) -> str:
@@ -300,7 +301,7 @@ class ScriptedModel:
         raw = await incoming.read()
         rebuilt_requests.note_received(raw)
         headers = {name.lower(): value for name, value in incoming.headers.items()}
-        request = Request(incoming.path, headers, _parsed(raw))
+        request = Request(incoming.path, headers, _parsed(raw), raw)
         answer = says(PROBE_ANSWER) if PROBE in request.last_text else self._choose(request)
         if not await self._passes(answer.fate) or answer.fate == "dropped":
             _reset_connection(incoming)
