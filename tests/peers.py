@@ -17,7 +17,7 @@ import urllib.request
 from typing import IO, Any, Self
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.client import OpenAIClient
+from agent.llm.client.client import OpenAIClient
 from tests.environment import PROJECT, clean_environment
 from tests.reference_servers import installed_node, missing
 

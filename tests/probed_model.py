@@ -4,7 +4,7 @@ import base64
 import re
 import zlib
 
-from agent.llm.probe import COLOURS, TOOL_NAME
+from agent.llm.probing.probe import COLOURS, TOOL_NAME
 from tests.scripted_model import Answer, Request, call
 
 

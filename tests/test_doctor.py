@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.probe import TOOL_NAME, probe_endpoint
+from agent.llm.probing.probe import TOOL_NAME, probe_endpoint
 from agent.models import ModelEndpoint
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.networks import Networks

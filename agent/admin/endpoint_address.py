@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from agent.llm.environment_endpoints import environment_endpoints
+from agent.llm.endpoints.environment_endpoints import environment_endpoints
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.fetch.errors import DestinationRefused, FetchError

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from agent.llm.api_keys import is_sendable
+from agent.llm.client.api_keys import is_sendable
 from tools.mcp.admin.lines import LinesField, SecretLinesField
 from tools.secrets.masked import MASK
 

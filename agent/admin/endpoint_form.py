@@ -17,7 +17,7 @@ from agent.admin.endpoint_fields import (
     other_protocol,
 )
 from agent.admin.endpoint_presets import fill_in, preset_choices
-from agent.llm.presets import PRESETS
+from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
 from tools.admin.json_field import IndentedJSONField
 from tools.secrets.encryption import DecryptionError

@@ -17,10 +17,10 @@ from agent.admin.endpoint_presets import fill_in
 from agent.admin.endpoint_throttle import throttle
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
-from agent.llm.environment_endpoints import environment_endpoints
-from agent.llm.fault_words import explain_fault, name_fault
-from agent.llm.model_list import ListedModel, fetch_models
-from agent.llm.presets import PRESETS
+from agent.llm.client.model_list import ListedModel, fetch_models
+from agent.llm.endpoints.environment_endpoints import environment_endpoints
+from agent.llm.errors.fault_words import explain_fault, name_fault
+from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
 from agent.record.settings.endpoints import to_endpoint
 from tools.admin.changes import HistoryAdmin

@@ -5,9 +5,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agent.domain.endpoint import ThinkingSwitch
-from agent.llm.preset_models import PresetModel, Thinks
-from agent.llm.presets import PRESETS, Preset
-from agent.llm.thinking import EFFORTS, thinking_parameters
+from agent.llm.providers.preset_models import PresetModel, Thinks
+from agent.llm.providers.presets import PRESETS, Preset
+from agent.llm.providers.thinking import EFFORTS, thinking_parameters
 
 PRICES = ("price_input", "price_cached", "price_output")
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from agent.llm.probe import TOOL_NAME, ProbedCall, ProbeReport
+from agent.llm.probing.probe import TOOL_NAME, ProbedCall, ProbeReport
 from agent.models import ModelEndpoint
 from agent.record.runs.steps import NewStep
 from agent.record.runs.test_runs import record_test_run

@@ -24,10 +24,10 @@ from agent.admin.endpoint_state import list_learnt
 from agent.admin.endpoint_throttle import throttle
 from agent.domain.budgets import cost_words
 from agent.domain.endpoint import Endpoint
-from agent.llm.model_list import find_alike
-from agent.llm.probe import ProbeReport, probe_endpoint
-from agent.llm.probe_words import ProbeLine, describe_probe, question_words
-from agent.llm.refusals import RefusalKind
+from agent.llm.client.model_list import find_alike
+from agent.llm.errors.refusals import RefusalKind
+from agent.llm.probing.probe import ProbeReport, probe_endpoint
+from agent.llm.probing.probe_words import ProbeLine, describe_probe, question_words
 from agent.models import ModelEndpoint
 from agent.runtime import serving
 from tools.text.error_words import explain_network_error

@@ -24,7 +24,7 @@ from agent.admin.endpoint_state import (
     list_learnt,
 )
 from agent.admin.endpoint_test import EndpointTestAdmin
-from agent.llm.presets import PRESETS
+from agent.llm.providers.presets import PRESETS
 from agent.models import EndpointStatus, ModelEndpoint
 from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.record_pages import render_badge

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from agent.admin.page_reader import find_shut_out
 from agent.domain.errors import THEN
 from agent.domain.failures import WORDS, FailureKind
-from agent.llm.error_words import explain_model_error
+from agent.llm.errors.error_words import explain_model_error
 from tools.admin.record_pages import clamp_text
 from tools.text.error_words import ErrorWords, explain_network_error, tell_again
 from tools.text.retold import is_sentence, retell

@@ -18,11 +18,11 @@ from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona
 from agent.domain.state import ChatState
 from agent.domain.types import DEFAULT_ACCOUNT, ChatAddress, IncomingMessage
-from agent.llm.base import LLMRequest
-from agent.llm.endpoint_book import EndpointBook
-from agent.llm.messages import content_text
-from agent.llm.request_forms import RequestFormer
-from agent.llm.tokens import estimate_message_tokens, estimate_tools_tokens
+from agent.llm.client.request_forms import RequestFormer
+from agent.llm.endpoints.endpoint_book import EndpointBook
+from agent.llm.requests.base import LLMRequest
+from agent.llm.requests.messages import content_text
+from agent.llm.requests.tokens import estimate_message_tokens, estimate_tools_tokens
 from agent.media.pipeline import MediaText
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.recall import RecallRequest, recall_notes

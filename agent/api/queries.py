@@ -4,8 +4,8 @@ import asyncio
 
 from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.states import RunOrigin, RunState
-from agent.llm.messages import ChatMessage, system_message
-from agent.llm.meter import spending_for
+from agent.llm.requests.messages import ChatMessage, system_message
+from agent.llm.spending.meter import spending_for
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.replies import RunCompletion

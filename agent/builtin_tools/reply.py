@@ -14,7 +14,7 @@ from agent.builtin_tools.send_message import check_mention, describe_part
 from agent.domain.answer_parts import split_answer
 from agent.domain.states import MessageState
 from agent.domain.types import AnswerMessage, MessagePart
-from agent.llm.thoughts import split_thoughts
+from agent.llm.answers.thoughts import split_thoughts
 from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender

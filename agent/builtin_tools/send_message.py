@@ -21,7 +21,7 @@ from agent.domain.types import (
     MessagePart,
     PartType,
 )
-from agent.llm.thoughts import split_thoughts
+from agent.llm.answers.thoughts import split_thoughts
 from agent.media import media_folder
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender

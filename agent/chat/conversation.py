@@ -21,8 +21,8 @@ from agent.domain.failures import failure_kind
 from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
 from agent.domain.types import IncomingMessage, Outbox
-from agent.llm.base import ToolCallRequest
-from agent.llm.meter import scope, spending_for
+from agent.llm.requests.base import ToolCallRequest
+from agent.llm.spending.meter import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
 from agent.memory.prompt_block import MemoryContext
 from agent.memory.service import MemoryService

@@ -5,7 +5,7 @@ from dataclasses import replace
 from agent.chat.history import build_speech
 from agent.chat.merging import QueuedMessage
 from agent.chat.message_run import MessageRun
-from agent.llm.messages import SpokenMessage
+from agent.llm.requests.messages import SpokenMessage
 from agent.media.pipeline import MOST, MediaPipeline, MediaText
 
 

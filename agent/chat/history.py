@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.domain.types import IncomingMessage
-from agent.llm.messages import (
+from agent.llm.requests.messages import (
     ChatMessage,
     SpokenMessage,
     content_text,

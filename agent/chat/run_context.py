@@ -11,7 +11,7 @@ from tools.contract import ToolExecutionContext
 
 def build_spenders(pending: PendingMessage, persona: str) -> dict[str, Any]:
     """Who the model calls for a message count for, in the fields of
-    :class:`agent.llm.meter.SpendScope`."""
+    :class:`agent.llm.spending.meter.SpendScope`."""
     chat, sender = pending.message.chat, pending.message.sender_id
     return {
         "account": account_subject(chat),

@@ -14,7 +14,7 @@ from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.budgets import cost_words
 from agent.domain.own_address import find_own_link
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
-from agent.llm.error_words import explain_model_error
+from agent.llm.errors.error_words import explain_model_error
 from agent.record.runs.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
 from agent.record.waiting.take_overs import find_end
 from tools.text.fences import FenceKind, clean_name

@@ -53,7 +53,7 @@ class Endpoint:
 
     Of ``keys`` one after the other is used. ``parameters`` are keys of the request's body as they
     are sent. ``refuses`` holds what the endpoint was learnt to refuse
-    (:class:`agent.llm.refusals.RefusalKind`). Limits of 0 mean none.
+    (:class:`agent.llm.errors.refusals.RefusalKind`). Limits of 0 mean none.
     """
 
     url: str

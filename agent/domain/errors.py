@@ -41,16 +41,18 @@ class LLMError(AgentError):
 
     is_free = False
     kind = ""
-    """What it refused (:class:`agent.llm.refusals.RefusalKind`), where that is known."""
+    """What it refused (:class:`agent.llm.errors.refusals.RefusalKind`), where that is known."""
     is_repeated = False
     """Whether ``kind`` may come from words that it was sent and repeats: it is believed for this
     call alone, and nothing is learnt from it."""
     retry_seconds: float = 0
     """After which the endpoint wants to be asked again (``Retry-After``); 0: it did not say."""
     attempts: "tuple[Any, ...]" = ()
-    """The endpoints that were asked (:class:`agent.llm.base.Attempt`), the last one included."""
+    """The endpoints that were asked (:class:`agent.llm.requests.base.Attempt`), the last one
+    included."""
     sent: "Any" = None
-    """What the last of them was sent (:class:`agent.llm.base.SentRequest`), where it was sent."""
+    """What the last of them was sent (:class:`agent.llm.requests.base.SentRequest`), where it was
+    sent."""
 
     def __str__(self) -> str:
         """Where several endpoints were asked, the causes of all, the first one's first."""

@@ -11,7 +11,7 @@ and so is what looks like a mark of this program's (:mod:`tools.text.fences`).
 There are placeholders for what the program itself knows, and none for the names of
 people and groups: those are words from outside, which would speak with the authority of
 the prompt. The model reads them in the frame of each message, as data
-(:mod:`agent.llm.messages`).
+(:mod:`agent.llm.requests.messages`).
 """
 
 from collections.abc import Collection, Mapping

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.llm.images import ModelPicture
+from agent.llm.requests.images import ModelPicture
 
 HASH_CHARS = 64
 

@@ -30,9 +30,9 @@ from agent.domain.media_refs import MediaKind, MediaRef
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona
 from agent.domain.types import IncomingMessage
-from agent.llm.base import LLMClient, LLMRequest
-from agent.llm.images import picture_part
-from agent.llm.messages import ChatMessage, system_message
+from agent.llm.requests.base import LLMClient, LLMRequest
+from agent.llm.requests.images import picture_part
+from agent.llm.requests.messages import ChatMessage, system_message
 from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile

@@ -17,7 +17,7 @@ from agent.domain.errors import LLMError
 from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
 from agent.domain.model_roles import ModelRole
 from agent.domain.types import ChatAddress, IncomingMessage
-from agent.llm.transcription import SoundTranscriber
+from agent.llm.endpoints.transcription import SoundTranscriber
 from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import WRONG_KIND, DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent.domain.notes import NoteViewer
-from agent.llm.base import LLMClient, LLMRequest
+from agent.llm.requests.base import LLMClient, LLMRequest
 from agent.memory import summary_store
 from agent.memory.llm_prompts import (
     extracted_notes,

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from agent.domain.errors import LLMError
-from agent.llm.embeddings import TextEmbedder
+from agent.llm.endpoints.embeddings import TextEmbedder
 from agent.memory import vector_store
 from agent.memory.vector_store import TextVector
 from agent.record.record import Record

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agent.domain.errors import LLMError
 from agent.domain.notes import TAG_COUNT, TAG_LIMIT, NoteViewer
-from agent.llm.messages import ChatMessage, system_message
+from agent.llm.requests.messages import ChatMessage, system_message
 from agent.memory.notes_store import NewNote
 from agent.memory.summary_store import ConversationBatch, DigestMessage
 from agent.models import Note

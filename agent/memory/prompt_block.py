@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.llm.messages import ChatMessage
+from agent.llm.requests.messages import ChatMessage
 from agent.memory.relevance import RecalledNote
 from tools.text import fences
 from tools.text.fences import FenceKind

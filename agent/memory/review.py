@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from agent.domain.errors import LLMError
 from agent.domain.notes import TAG_COUNT, TAG_LIMIT, TEXT_LIMIT
-from agent.llm.base import LLMClient, LLMRequest
-from agent.llm.messages import system_message
+from agent.llm.requests.base import LLMClient, LLMRequest
+from agent.llm.requests.messages import system_message
 from agent.memory import review_store
 from agent.memory.review_store import CLUSTERS, NoteCluster, NoteMerge
 from agent.record.record import Record

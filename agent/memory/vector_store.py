@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agent.domain.notes import NoteViewer
-from agent.llm.embeddings import cosine_similarity, find_nearest, sign_bits
+from agent.llm.endpoints.embeddings import cosine_similarity, find_nearest, sign_bits
 from agent.memory.note_visibility import find_notes_by_words, to_recalled_notes, visible_notes
 from agent.memory.relevance import RecalledNote
 from agent.models import Note

@@ -143,8 +143,8 @@ class ModelEndpoint(LiveModel):
         default=TextCallMode.AUTO,
     )
     learnt = models.JSONField(default=dict, blank=True, editable=False)
-    """What it refuses, by :class:`agent.llm.refusals.RefusalKind`: ``{"at": ISO time, "words":
-    what it answered}``."""
+    """What it refuses, by :class:`agent.llm.errors.refusals.RefusalKind`: ``{"at": ISO time,
+    "words": what it answered}``."""
     token_factor = models.FloatField(default=1.0, editable=False)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)

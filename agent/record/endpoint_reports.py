@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.endpoint_pool import EndpointNews
+from agent.llm.endpoints.endpoint_pool import EndpointNews
 from agent.record.record import Record
 from agent.record.settings import endpoints
 
@@ -24,7 +24,7 @@ class EndpointReports:
         self._record = record
 
     def learnt(self, endpoint: Endpoint, kind: str, words: str) -> None:
-        """``endpoint`` refuses ``kind`` (:class:`agent.llm.refusals.RefusalKind`)."""
+        """``endpoint`` refuses ``kind`` (:class:`agent.llm.errors.refusals.RefusalKind`)."""
         if endpoint.pk is not None:
             self._submit(endpoints.save_learnt, endpoints.LearntRefusal(endpoint.pk, kind, words))
 

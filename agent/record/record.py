@@ -10,7 +10,7 @@ from django.conf import settings
 
 from agent.domain.errors import ClaimLost
 from agent.domain.live_kinds import LiveKind
-from agent.llm.meter import Spend
+from agent.llm.spending.meter import Spend
 from agent.record.arrivals import arrivals
 from agent.record.chats import early_recalls
 from agent.record.ground.commit import GroupCommit

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_noop
 
-from agent.llm.base import LLMResponse
-from agent.llm.completion import describe_empty_response, is_empty_response
-from agent.llm.messages import ChatMessage
-from agent.llm.repetition import cut_repetition, is_repeating
-from agent.llm.sentences import end_at_sentence
-from agent.llm.text_calls import looks_like_calls
+from agent.llm.answers.completion import describe_empty_response, is_empty_response
+from agent.llm.answers.repetition import cut_repetition, is_repeating
+from agent.llm.answers.sentences import end_at_sentence
+from agent.llm.answers.text_calls import looks_like_calls
+from agent.llm.requests.base import LLMResponse
+from agent.llm.requests.messages import ChatMessage
 
 CUT_SHORT = gettext_noop("The answer was cut short at the model's own limit.")
 ENDED = gettext_noop("The model's own limit cut the answer; it was ended at a sentence.")

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from agent.domain.errors import LLMError
-from agent.llm.base import LLMResponse
-from agent.llm.completion import describe_empty_response, is_empty_response
+from agent.llm.answers.completion import describe_empty_response, is_empty_response
+from agent.llm.requests.base import LLMResponse
 from agent.record.runs.steps import NewStep
 from agent.run.answers import (
     AnswerFault,

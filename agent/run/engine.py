@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from agent.domain.states import StepPhase, ToolCallState
-from agent.llm.base import LLMClient, LLMResponse, ToolCallRequest
-from agent.llm.completion import calling_message
-from agent.llm.messages import ChatMessage
-from agent.llm.meter import spending_for
+from agent.llm.answers.completion import calling_message
+from agent.llm.requests.base import LLMClient, LLMResponse, ToolCallRequest
+from agent.llm.requests.messages import ChatMessage
+from agent.llm.spending.meter import spending_for
 from agent.record.runs.deferred_calls import INTERRUPTED, DeferredCall
 from agent.run.answers import find_fault, is_sayable
 from agent.run.endings import (

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.domain.states import StepPhase
-from agent.llm.base import LLMClient, ToolCallRequest
-from agent.llm.completion import calling_message
-from agent.llm.messages import ChatMessage, system_message
+from agent.llm.answers.completion import calling_message
+from agent.llm.requests.base import LLMClient, ToolCallRequest
+from agent.llm.requests.messages import ChatMessage, system_message
 from agent.run.flow import CONTINUE, EndReason, get_end_reason
 from agent.run.model_call import call_model, elapsed_ms
 from agent.run.services import get_services

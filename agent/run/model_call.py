@@ -7,10 +7,10 @@ from typing import Any
 
 from agent.domain.errors import LLMError
 from agent.domain.states import StepPhase
-from agent.llm.base import LLMClient, LLMRequest, LLMResponse, SentRequest, ToolCallRequest
-from agent.llm.completion import parse_recorded
-from agent.llm.messages import ChatMessage
-from agent.llm.speakers import SPEAKER, messages_for
+from agent.llm.answers.completion import parse_recorded
+from agent.llm.requests.base import LLMClient, LLMRequest, LLMResponse, SentRequest, ToolCallRequest
+from agent.llm.requests.messages import ChatMessage
+from agent.llm.requests.speakers import SPEAKER, messages_for
 from agent.record.runs.runs import RecordedCall, RecordedStep
 from agent.record.runs.steps import NewCall, NewStep
 from agent.run.observed import observed_model_call

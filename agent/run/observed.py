@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from opentelemetry.trace import Span, SpanKind
 
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, LLMError
-from agent.llm.base import LLMClient, LLMRequest, LLMResponse, SentRequest
+from agent.llm.requests.base import LLMClient, LLMRequest, LLMResponse, SentRequest
 from agent.run.services import get_services
 from agent.run.task import RunRequest
 from tools import metrics

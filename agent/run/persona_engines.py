@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, ToolChoice
-from agent.llm.base import LLMClient
+from agent.llm.requests.base import LLMClient
 from agent.run.engine import Engine
 
 #: Sets of endpoints and tools that an engine is kept for.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from agent.domain.persona import Persona
 from agent.domain.state import ChatState
-from agent.llm.meter import SpendScope
+from agent.llm.spending.meter import SpendScope
 from agent.memory.note_service import NoteService
 from agent.run.deferred_calls import DeferredCalls
 from agent.run.flow import ChatPauses, RunFlow

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from agent.llm.base import ToolCallRequest
-from agent.llm.messages import ChatMessage
+from agent.llm.requests.base import ToolCallRequest
+from agent.llm.requests.messages import ChatMessage
 from agent.record.runs.deferred_calls import CallSuspension, DeferredCall
 from agent.record.runs.runs import RecordedStep
 from agent.record.runs.steps import CallOutcome, NewStep

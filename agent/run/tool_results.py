@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.domain.state import StateChange, ToolDiscovery
 from agent.domain.states import ToolCallState
-from agent.llm.messages import ChatMessage
+from agent.llm.requests.messages import ChatMessage
 from agent.record.runs.deferred_calls import CallSuspension
 from agent.record.runs.steps import CallOutcome
 from agent.run.flow import FENCED, PROVIDER_NAME

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.domain.state import ToolDiscovery
-from agent.llm.messages import ChatMessage, system_message
+from agent.llm.requests.messages import ChatMessage, system_message
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolSpec
 from tools.registry.deferred_tools import format_tool_names
 from tools.registry.registry import ToolRegistry

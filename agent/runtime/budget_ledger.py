@@ -20,8 +20,8 @@ from agent.domain.budgets import (
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import BudgetSpent
 from agent.domain.notices import ALL
-from agent.llm.meter import Spend, SpendScope, scope
-from agent.llm.spend_gate import SpendHold
+from agent.llm.spending.meter import Spend, SpendScope, scope
+from agent.llm.spending.spend_gate import SpendHold
 from agent.record.record import Record
 from agent.record.sums.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
 from agent.record.sums.spend_book import Posting, SpentAnswer
@@ -54,8 +54,8 @@ class _Checked(NamedTuple):
 
 
 class BudgetLedger:
-    """The :class:`agent.llm.spend_gate.SpendGate` of one process. Used on one event loop, but for
-    :meth:`reload`.
+    """The :class:`agent.llm.spending.spend_gate.SpendGate` of one process. Used on one event loop,
+    but for :meth:`reload`.
 
     A sum is read from the record when a budget first asks for it. ``shares_database``: other
     processes may add to it, so it is read again every few seconds.
@@ -111,11 +111,11 @@ class BudgetLedger:
 
     @property
     def is_idle(self) -> bool:
-        """As :attr:`agent.llm.spend_gate.SpendGate.is_idle`."""
+        """As :attr:`agent.llm.spending.spend_gate.SpendGate.is_idle`."""
         return not self._loaded
 
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
-        """As :meth:`agent.llm.spend_gate.SpendGate.hold`."""
+        """As :meth:`agent.llm.spending.spend_gate.SpendGate.hold`."""
         self._arrivals += 1
         who, turn = scope.get(), Turn(self._arrivals)
         until = asyncio.get_running_loop().time() + endpoint.timeout_seconds

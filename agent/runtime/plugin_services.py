@@ -8,8 +8,8 @@ from typing import Any
 from agent.builtin_tools.fetch_history import describe_message, fit_messages_on_page
 from agent.builtin_tools.send_message import CONFIRMED, delivery_result, send_parts
 from agent.domain.types import MessagePart
-from agent.llm.base import LLMClient
-from agent.llm.meter import spending_in
+from agent.llm.requests.base import LLMClient
+from agent.llm.spending.meter import spending_in
 from agent.record.chats.chat_record import PageRequest, load_message_pages
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender

@@ -25,7 +25,7 @@ from agent.domain.live_kinds import LiveKind
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
-from agent.llm.meter import meter
+from agent.llm.spending.meter import meter
 from agent.media.retention import run_copy_expiry, run_copy_size_limit
 from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure

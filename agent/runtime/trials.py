@@ -15,9 +15,9 @@ from agent.domain.errors import AgentError, ClaimLost
 from agent.domain.state import ChatState
 from agent.domain.states import RunState
 from agent.domain.types import Delivery, MessagePart, Outbox
-from agent.llm.endpoint_book import EndpointBook
-from agent.llm.messages import system_message
-from agent.llm.meter import scope, spending_for
+from agent.llm.endpoints.endpoint_book import EndpointBook
+from agent.llm.requests.messages import system_message
+from agent.llm.spending.meter import scope, spending_for
 from agent.memory.note_service import NoteService
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal

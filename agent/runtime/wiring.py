@@ -23,11 +23,11 @@ from agent.domain import answer_policy
 from agent.domain.endpoint import Endpoint
 from agent.domain.model_roles import ModelRole
 from agent.domain.types import MediaSource
-from agent.llm.client import OpenAIClient
-from agent.llm.endpoint_book import EndpointBook
-from agent.llm.endpoint_pool import EndpointClient, EndpointPool, ignore_news
-from agent.llm.environment_endpoints import environment_table
-from agent.llm.spend_gate import SpendGate
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.endpoint_book import EndpointBook
+from agent.llm.endpoints.endpoint_pool import EndpointClient, EndpointPool, ignore_news
+from agent.llm.endpoints.environment_endpoints import environment_table
+from agent.llm.spending.spend_gate import SpendGate
 from agent.media.daily_budget import DailyQuotas
 from agent.media.description_cache import DescriptionCache
 from agent.media.document_reader import DocumentReader

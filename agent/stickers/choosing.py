@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from agent.domain.errors import LLMError, MediaError
 from agent.domain.media_refs import MediaUnavailable
-from agent.llm.base import LLMClient, LLMRequest
-from agent.llm.images import picture_part
-from agent.llm.messages import ChatMessage, system_message
+from agent.llm.requests.base import LLMClient, LLMRequest
+from agent.llm.requests.images import picture_part
+from agent.llm.requests.messages import ChatMessage, system_message
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.image_reader import build_model_image_job
 from agent.media.image_worker import ImageWorker

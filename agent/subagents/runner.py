@@ -11,7 +11,7 @@ from agent.domain.claims import Claim
 from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import RunState
-from agent.llm.base import LLMClient
+from agent.llm.requests.base import LLMClient
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.deferred_calls import CallSuspension

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.domain.model_roles import ModelRole
-from agent.llm.base import LLMClient
-from agent.llm.messages import ChatMessage, system_message
+from agent.llm.requests.base import LLMClient
+from agent.llm.requests.messages import ChatMessage, system_message
 from tools.contract import JsonSchema, ToolSpec
 from tools.text.fences import neutralize_marks
 

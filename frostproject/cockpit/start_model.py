@@ -21,9 +21,9 @@ from agent.admin.endpoint_test import (
 )
 from agent.admin.endpoint_throttle import throttle
 from agent.domain.endpoint import Endpoint
-from agent.llm.presets import PRESETS
-from agent.llm.probe import ProbeReport
-from agent.llm.probe_words import ProbeLine
+from agent.llm.probing.probe import ProbeReport
+from agent.llm.probing.probe_words import ProbeLine
+from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
 from tools.admin.record_pages import parse_row_number
 

@@ -1,7 +1,7 @@
 """What ``doctor`` finds out by asking models: every endpoint that may be asked, rows and those that
 the environment names.
 
-Each is tried as the admin's *Test* tries it (:mod:`agent.llm.probe`).
+Each is tried as the admin's *Test* tries it (:mod:`agent.llm.probing.probe`).
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from django.utils.translation import gettext as _
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.domain.model_roles import ModelRole
-from agent.llm.endpoint_table import EndpointTable, endpoint_key
-from agent.llm.environment_endpoints import environment_table
-from agent.llm.fault_words import CERTIFICATE, NO_CHAT, TOO_SLOW, WEB_PAGE
-from agent.llm.model_list import fetch_models, find_alike
-from agent.llm.probe import ProbeReport, probe_endpoint
-from agent.llm.probe_words import describe_probe
-from agent.llm.refusals import RefusalKind
+from agent.llm.client.model_list import fetch_models, find_alike
+from agent.llm.endpoints.endpoint_table import EndpointTable, endpoint_key
+from agent.llm.endpoints.environment_endpoints import environment_table
+from agent.llm.errors.fault_words import CERTIFICATE, NO_CHAT, TOO_SLOW, WEB_PAGE
+from agent.llm.errors.refusals import RefusalKind
+from agent.llm.probing.probe import ProbeReport, probe_endpoint
+from agent.llm.probing.probe_words import describe_probe
 from agent.record.settings.endpoints import load_endpoint_table
 from frostproject.doctor.diagnosis import (
     Finding,

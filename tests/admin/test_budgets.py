@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agent.llm.meter import CallCost, Spend, SpendScope
+from agent.llm.spending.meter import CallCost, Spend, SpendScope
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
 from agent.record.sums.spendings import DatedSpend, add_spending
 from tests.admin.record import ENGLISH

@@ -10,8 +10,8 @@ from django.utils import timezone
 from agent.domain.errors import LLMError
 from agent.domain.manners import Manners
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
-from agent.llm.base import LLMRequest, LLMResponse
-from agent.llm.completion import parse_completion
+from agent.llm.answers.completion import parse_completion
+from agent.llm.requests.base import LLMRequest, LLMResponse
 from agent.models import Message, Run
 from agent.record.arrivals.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
 from agent.record.runs.replies import OutgoingMessage, add_replies

@@ -25,7 +25,7 @@ from django.conf import settings
 from agent.runtime import wiring
 from agent.subagents.subagent import Subagent
 from agent.domain.endpoint import Endpoint
-from agent.llm.client import OpenAIClient
+from agent.llm.client.client import OpenAIClient
 from tools.registry.catalogue import DefaultConfig
 from tools.functions.function_tool import tool
 

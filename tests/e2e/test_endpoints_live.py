@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from agent.llm.base import LLMRequest
-from agent.llm.meter import estimate_tokens
+from agent.llm.requests.base import LLMRequest
+from agent.llm.spending.meter import estimate_tokens
 from agent.models import ModelEndpoint
 from tests.cast import fresh_id
 from tests.e2e.chat import client, words

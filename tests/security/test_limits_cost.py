@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from agent.chat.conversation import ConversationHandler
 from agent.domain.answer_policy import AnswerLimits
 from agent.domain.endpoint import Endpoint
-from agent.llm.base import LLMRequest
-from agent.llm.client import OpenAIClient
-from agent.llm.meter import meter
+from agent.llm.client.client import OpenAIClient
+from agent.llm.requests.base import LLMRequest
+from agent.llm.spending.meter import meter
 from agent.record.ground.commit import GroupCommit
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows

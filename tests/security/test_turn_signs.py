@@ -8,9 +8,14 @@ from functools import cache
 from typing import Any
 
 from agent.domain.prompt_template import render_known_values
-from agent.llm.base import CallExtras, ToolCallRequest
-from agent.llm.completion import calling_message
-from agent.llm.messages import SpokenMessage, assistant_message, system_message, user_message
+from agent.llm.answers.completion import calling_message
+from agent.llm.requests.base import CallExtras, ToolCallRequest
+from agent.llm.requests.messages import (
+    SpokenMessage,
+    assistant_message,
+    system_message,
+    user_message,
+)
 from agent.run.tool_results import result_text
 from tests.rendered_templates import Rendered, render_all
 from tools.contract import ToolExecutionResult, ToolSpec

@@ -9,7 +9,7 @@ from django.db.models import Sum
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.budgets import cost_words
-from agent.llm.completion import parse_recorded
+from agent.llm.answers.completion import parse_recorded
 from agent.models import Run, Step
 from tools.refusals import CallVerdict, RefusalReason
 from tools.text.readable import drop_surrogates, format_readable, shorten_text

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from agent.llm.tokens import MESSAGE, PICTURE, estimate_text_tokens
+from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from tools.text.readable import (
     TEXT_LIMIT,
     arguments_text,

@@ -14,7 +14,7 @@ from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.utils.translation import gettext as _
 
-from agent.llm.base import ToolCallRequest
+from agent.llm.requests.base import ToolCallRequest
 from agent.models import Message
 from agent.runtime import database, wiring
 from agent.runtime.terminal import TerminalChat

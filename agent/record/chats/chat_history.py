@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q
 
 from agent.domain.types import ChatAddress
-from agent.llm.messages import ChatMessage, SpokenMessage, assistant_message, user_message
+from agent.llm.requests.messages import ChatMessage, SpokenMessage, assistant_message, user_message
 from agent.models import Message
 from agent.record.chats.answer_texts import load_answers
 from agent.record.ground.compiled_sql import PreparedSelect

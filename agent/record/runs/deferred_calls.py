@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from agent.domain.notices import CallNews
 from agent.domain.states import ToolCallState
-from agent.llm.completion import reasoning_of
-from agent.llm.messages import ChatMessage
+from agent.llm.answers.completion import reasoning_of
+from agent.llm.requests.messages import ChatMessage
 from agent.models import Approval, Message, Step, ToolCall
 from agent.record.ground.commit import for_each
 from agent.record.runs.steps import CallOutcome, record_call_outcomes

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agent.llm.bodies import encode_json
+from agent.llm.requests.bodies import encode_json
 from agent.models import ToolOffer
 from agent.record.ground.compiled_sql import PreparedSelect
 

@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connection
 
 from agent.domain.states import StepPhase
-from agent.llm.bodies import encode_request
-from agent.llm.images import GONE, PictureLoader, kept_hash
-from agent.llm.messages import ChatMessage
-from agent.llm.speakers import SPEAKER
+from agent.llm.requests.bodies import encode_request
+from agent.llm.requests.images import GONE, PictureLoader, kept_hash
+from agent.llm.requests.messages import ChatMessage
+from agent.llm.requests.speakers import SPEAKER
 from agent.models import Step
 
 #: The order of the keys that messages have, which PostgreSQL does not keep.

@@ -19,9 +19,9 @@ from agent.domain.manners import Manners, environment_manners
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
-from agent.llm.endpoint_table import AS_USUAL
-from agent.llm.messages import ChatMessage
-from agent.llm.speakers import SPEAKER
+from agent.llm.endpoints.endpoint_table import AS_USUAL
+from agent.llm.requests.messages import ChatMessage
+from agent.llm.requests.speakers import SPEAKER
 from agent.models import Message, Note, Run, Step, ToolCall
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.own_messages import adopt_own_messages
@@ -102,7 +102,8 @@ class RecordedStep:
     phase: Step.Phase = Step.Phase.ACTION
     finish_reason: str = ""
     speaker: str = ""
-    """Who said what the answer holds beside words and calls (:mod:`agent.llm.speakers`)."""
+    """Who said what the answer holds beside words and calls
+    (:mod:`agent.llm.requests.speakers`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.state import StateChange, ToolDiscovery
-from agent.llm.base import Attempt, SentRequest
-from agent.llm.messages import ChatMessage
+from agent.llm.requests.base import Attempt, SentRequest
+from agent.llm.requests.messages import ChatMessage
 from agent.models import Step, ToolCall
 from agent.record.chats.sessions import save_changes, save_discoveries
 from agent.record.ground.compiled_sql import PreparedInsert, PreparedUpdate

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from django.db.models import Q, Sum
 
 from agent.domain.states import ApprovalState, MessageReason, MessageState, RunState, ToolCallState
-from agent.llm.messages import ChatMessage, content_text
+from agent.llm.requests.messages import ChatMessage, content_text
 from agent.models import Approval, Message, MessageMedia, Run, Step, ToolCall
 from agent.models.message import BY_HAND
 from tools.text.fences import FenceKind

@@ -13,9 +13,9 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.endpoint import Ability, Endpoint, TokenPrices
 from agent.domain.model_roles import ModelRole
-from agent.llm.endpoint_table import EndpointTable
-from agent.llm.environment_endpoints import environment_endpoints
-from agent.llm.refusals import RefusalKind
+from agent.llm.endpoints.endpoint_table import EndpointTable
+from agent.llm.endpoints.environment_endpoints import environment_endpoints
+from agent.llm.errors.refusals import RefusalKind
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint
 from agent.record.ground.commit import for_each
 from tools.secrets.encryption import DecryptionError
@@ -172,7 +172,7 @@ def _add_mirror(name: str, endpoint: Endpoint, taken: set[str]) -> None:
 
 
 class LearntRefusal(NamedTuple):
-    """That an endpoint refuses ``kind`` (:class:`agent.llm.refusals.RefusalKind`), in its
+    """That an endpoint refuses ``kind`` (:class:`agent.llm.errors.refusals.RefusalKind`), in its
     ``words``."""
 
     endpoint_pk: int

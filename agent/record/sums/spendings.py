@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django.db.models import Sum
 
 from agent.domain.budgets import SpendKind
-from agent.llm.meter import CallCost, Spend, SpendScope
+from agent.llm.spending.meter import CallCost, Spend, SpendScope
 from agent.models import BudgetStop, SpendSum
 from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedAddition, PreparedSelect

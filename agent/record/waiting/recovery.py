@@ -25,7 +25,7 @@ from agent.domain.types import (
     IncomingMessage,
     Mention,
 )
-from agent.llm.messages import SpokenMessage
+from agent.llm.requests.messages import SpokenMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM

@@ -13,7 +13,7 @@ from agent.domain.model_roles import ModelRole
 from agent.domain.operator_acts import ActKind
 from agent.domain.persona import Persona, PersonaKind
 from agent.domain.types import AccountSettings, IncomingMessage
-from agent.llm.messages import ChatMessage
+from agent.llm.requests.messages import ChatMessage
 from agent.models import Message, Run
 from agent.models import Persona as PersonaRow
 from agent.record.chats.sessions import SessionState, load_session_state

@@ -13,8 +13,8 @@ from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.builtin_tools.send_emoji import StickerAvailability
 from agent.domain.errors import LLMError
 from agent.domain.types import Delivery, MessagePart
-from agent.llm.base import LLMClient
-from agent.llm.images import kept_hash
+from agent.llm.requests.base import LLMClient
+from agent.llm.requests.images import kept_hash
 from agent.media import media_folder
 from agent.media.file_store import FileStore
 from agent.models import Message, Sticker

@@ -11,7 +11,7 @@ from agent.builtin_tools import tool_search
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
 from agent.domain.state import ToolDiscovery
-from agent.llm.messages import strip_frame
+from agent.llm.requests.messages import strip_frame
 from agent.models import ChatSession, ToolCall
 from agent.record.chats.sessions import MOST_KEPT, load_session_state, save_discoveries
 from agent.run.toolbox import HINT

@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from agent.chat.inbox import Inbox
-from agent.llm.messages import strip_frame
+from agent.llm.requests.messages import strip_frame
 from agent.models import Message
 from tests.agent.talk import Script
 

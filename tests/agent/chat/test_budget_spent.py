@@ -5,8 +5,8 @@ import pytest
 from agent.chat.conversation import ConversationHandler
 from agent.domain.budgets import BudgetAction
 from agent.domain.errors import BudgetSpent
-from agent.llm.base import LLMRequest, LLMResponse
-from agent.llm.meter import SpendScope, scope
+from agent.llm.requests.base import LLMRequest, LLMResponse
+from agent.llm.spending.meter import SpendScope, scope
 from agent.models import Message
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls

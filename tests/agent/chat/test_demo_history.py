@@ -3,7 +3,7 @@
 import pytest
 
 from agent.chat.conversation import ConversationHandler
-from agent.llm.demo import DemoModel
+from agent.llm.endpoints.demo import DemoModel
 from agent.models import Message
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls

@@ -15,7 +15,7 @@ from agent.chat.heard_context import fence_ambient, hear_group, wish_ambient
 from agent.chat.history import build_before, build_first_request
 from agent.domain.claims import Claim
 from agent.domain.manners import Manners
-from agent.llm.messages import SpokenMessage
+from agent.llm.requests.messages import SpokenMessage
 from agent.media.pipeline import MediaText
 from agent.memory.prompt_block import MemoryContext
 from agent.models import Message

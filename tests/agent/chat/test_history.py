@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.chat.history import fit_history
-from agent.llm.messages import ChatMessage, assistant_message, system_message
+from agent.llm.requests.messages import ChatMessage, assistant_message, system_message
 
 SYSTEM = system_message("be kind")
 NOW: ChatMessage = {"role": "user", "content": "now"}

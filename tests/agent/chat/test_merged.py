@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.domain import merging
-from agent.llm.messages import strip_frame
+from agent.llm.requests.messages import strip_frame
 from agent.models import Manners, Message, Run
 from agent.record.runs.merged import HeldMessage, merge_messages
 from tests.agent.chat.inboxes import asked, held, idle, rows, until

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from agent.domain.budgets import BudgetAction
 from agent.domain.errors import BudgetSpent
-from agent.llm.messages import system_message
+from agent.llm.requests.messages import system_message
 from agent.models import Approval, ChatSession, Manners, Message, Run, Step, ToolCall
 from agent.record.runs.why import count_history, find_shown
 from tests.agent.commands.conftest import OWNER, newest

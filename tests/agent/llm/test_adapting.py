@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.adapting import adapt, build_parameters
-from agent.llm.refusals import RefusalKind
+from agent.llm.errors.refusals import RefusalKind
+from agent.llm.requests.adapting import adapt, build_parameters
 from tools.text import fences
 
 SYSTEM = {"role": "system", "content": "be brief"}

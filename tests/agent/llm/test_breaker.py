@@ -3,8 +3,8 @@
 import pytest
 
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.breaker import Breaker, Fault, judge_fault
-from agent.llm.refusals import RefusalKind
+from agent.llm.endpoints.breaker import Breaker, Fault, judge_fault
+from agent.llm.errors.refusals import RefusalKind
 
 
 def failed(breaker: Breaker, now: float, fault: Fault = Fault.PASSING, times: int = 1) -> Breaker:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.domain.errors import LLMError
-from agent.llm.base import LLMResponse
-from agent.llm.completion import (
+from agent.llm.answers.completion import (
     NO_FUNCTION,
     NO_NAME,
     UNNAMED,
@@ -18,6 +17,7 @@ from agent.llm.completion import (
     parse_completion,
     parse_recorded,
 )
+from agent.llm.requests.base import LLMResponse
 
 
 def body(content: Any = "hi", **message: Any) -> dict[str, Any]:

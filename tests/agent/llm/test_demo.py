@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from agent.llm.base import LLMRequest
-from agent.llm.demo import DemoModel
-from agent.llm.messages import SpokenMessage, user_message
+from agent.llm.endpoints.demo import DemoModel
+from agent.llm.requests.base import LLMRequest
+from agent.llm.requests.messages import SpokenMessage, user_message
 
 TOOLS = [{"name": "get_weather"}, {"name": "get_game_version"}]
 

@@ -7,12 +7,12 @@ import pytest
 
 from agent.domain.endpoint import Ability, Endpoint
 from agent.domain.model_roles import ModelRole
-from agent.llm.base import LLMRequest, LLMResponse
-from agent.llm.demo import DemoModel
-from agent.llm.endpoint_book import EndpointBook
-from agent.llm.endpoint_pool import EndpointNews, EndpointPool
-from agent.llm.endpoint_table import AS_USUAL, EndpointTable
-from agent.llm.environment_endpoints import environment_table
+from agent.llm.endpoints.demo import DemoModel
+from agent.llm.endpoints.endpoint_book import EndpointBook
+from agent.llm.endpoints.endpoint_pool import EndpointNews, EndpointPool
+from agent.llm.endpoints.endpoint_table import AS_USUAL, EndpointTable
+from agent.llm.endpoints.environment_endpoints import environment_table
+from agent.llm.requests.base import LLMRequest, LLMResponse
 
 QUESTION = LLMRequest([{"role": "user", "content": "hi"}])
 SEES = frozenset({Ability.CHAT, Ability.SEE})

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm import event_stream
-from agent.llm.bounds import AnswerTooLong
-from agent.llm.chunks import ChunkAssembler
-from agent.llm.event_stream import read_events
+from agent.llm.answers import event_stream
+from agent.llm.answers.bounds import AnswerTooLong
+from agent.llm.answers.chunks import ChunkAssembler
+from agent.llm.answers.event_stream import read_events
 from tests.scripted_model import Call, calls
 
 STREAM = (

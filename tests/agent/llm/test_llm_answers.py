@@ -7,10 +7,10 @@ import pytest
 
 from agent.domain.endpoint import Endpoint, TokenPrices
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.base import LLMRequest
-from agent.llm.failures import lost_try
-from agent.llm.refusals import RefusalKind
-from agent.llm.transport import EndpointTransport, Patience
+from agent.llm.client.transport import EndpointTransport, Patience
+from agent.llm.errors.failures import lost_try
+from agent.llm.errors.refusals import RefusalKind
+from agent.llm.requests.base import LLMRequest
 from tests.agent.llm.test_llm_learning import Heard, connect, heard
 from tests.scripted_model import (
     Answer,
@@ -335,7 +335,7 @@ def test_a_proxy_that_took_the_name_over_is_named():
 async def test_where_another_endpoint_is_there_one_quick_try_more_is_enough(
     model, connect, answer, monkeypatch
 ):
-    monkeypatch.setattr("agent.llm.retrying.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("agent.llm.client.retrying.FIRST_PAUSE", 0.01)
     model.script([answer, answer])
     with pytest.raises(LLMError):
         await connect().complete(HELLO, is_last=False)

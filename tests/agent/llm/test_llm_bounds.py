@@ -13,12 +13,12 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
-from agent.llm.base import LLMRequest
-from agent.llm.bounds import ANSWER_LIMIT
-from agent.llm.client import OpenAIClient
-from agent.llm.embeddings import Embedder
-from agent.llm.reading import VALUES_LIMIT
-from agent.llm.transcription import Transcriber
+from agent.llm.answers.bounds import ANSWER_LIMIT
+from agent.llm.answers.reading import VALUES_LIMIT
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.embeddings import Embedder
+from agent.llm.endpoints.transcription import Transcriber
+from agent.llm.requests.base import LLMRequest
 from tests.scripted_model import fails, returns, says
 
 HELLO = LLMRequest([{"role": "user", "content": "hello"}])
@@ -146,7 +146,7 @@ async def test_an_answer_that_is_too_long_is_hung_up_on_and_not_asked_for_again(
     "status", ["400 Bad Request", "307 Temporary Redirect\r\nLocation: /v1/elsewhere"]
 )
 async def test_of_an_error_without_end_only_the_beginning_is_read(flood, monkeypatch, status):
-    monkeypatch.setattr("agent.llm.transport.MAX_RETRIES", 0)
+    monkeypatch.setattr("agent.llm.client.transport.MAX_RETRIES", 0)
     server, client = await flood(
         f"{status}\r\nTransfer-Encoding: chunked", lambda: chunked(repeat(CHUNK))
     )

@@ -12,11 +12,11 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.base import LLMRequest
-from agent.llm.client import OpenAIClient
-from agent.llm.failures import FailedTry
-from agent.llm.retrying import compute_retry_pause, parse_retry_after
-from agent.llm.transport import split_endpoint
+from agent.llm.client.client import OpenAIClient
+from agent.llm.client.retrying import compute_retry_pause, parse_retry_after
+from agent.llm.client.transport import split_endpoint
+from agent.llm.errors.failures import FailedTry
+from agent.llm.requests.base import LLMRequest
 from tests.live_server import free_port
 from tests.scripted_model import call, drops, fails, hangs, held, returns, says
 
@@ -213,7 +213,7 @@ async def test_an_error_page_is_quoted_in_part(model, connect):
 async def test_an_endpoint_that_nobody_listens_at_is_named_as_such_and_not_as_slow(
     connect, monkeypatch
 ):
-    monkeypatch.setattr("agent.llm.transport.MAX_RETRIES", 0)
+    monkeypatch.setattr("agent.llm.client.transport.MAX_RETRIES", 0)
     client = connect(f"http://127.0.0.1:{free_port()}/v1", timeout_seconds=10)
     with pytest.raises(LLMError, match="cannot be reached"):
         await client.complete(HELLO)
@@ -245,7 +245,7 @@ async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_an
 async def test_when_no_time_is_left_for_another_try_the_last_one_is_named(
     model, connect, monkeypatch
 ):
-    monkeypatch.setattr("agent.llm.retrying.FIRST_PAUSE", 8)
+    monkeypatch.setattr("agent.llm.client.retrying.FIRST_PAUSE", 8)
     model.script([fails(500, message="boom")])
     with pytest.raises(LLMTimeout, match=r"answered 500: .*boom.*there was no time left"):
         await connect(timeout_seconds=4).complete(HELLO)

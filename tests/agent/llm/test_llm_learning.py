@@ -7,11 +7,11 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
-from agent.llm.base import LLMRequest
-from agent.llm.bodies import encode_request
-from agent.llm.breaker import Fault, judge_fault
-from agent.llm.client import OpenAIClient
-from agent.llm.refusals import RefusalKind
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.breaker import Fault, judge_fault
+from agent.llm.errors.refusals import RefusalKind
+from agent.llm.requests.base import LLMRequest
+from agent.llm.requests.bodies import encode_request
 from tests.scripted_model import Answer, Request, call, fails, returns, says
 
 SYSTEM = {"role": "system", "content": "be brief"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.base import LLMRequest
-from agent.llm.bodies import RequestEncoder
-from agent.llm.client import OpenAIClient
-from agent.llm.images import (
+from agent.llm.client.client import OpenAIClient
+from agent.llm.requests.base import LLMRequest
+from agent.llm.requests.bodies import RequestEncoder
+from agent.llm.requests.images import (
     CHUNK,
     ModelPicture,
     encode_with_pictures,

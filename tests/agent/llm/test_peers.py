@@ -8,10 +8,10 @@ import httpx2
 import pytest
 
 from agent.domain.errors import LLMError
-from agent.llm.base import LLMRequest
-from agent.llm.chunks import ChunkAssembler
-from agent.llm.client import OpenAIClient
-from agent.llm.event_stream import read_events
+from agent.llm.answers.chunks import ChunkAssembler
+from agent.llm.answers.event_stream import read_events
+from agent.llm.client.client import OpenAIClient
+from agent.llm.requests.base import LLMRequest
 from tests.peers import Aimock, Llmock, Peer, client_of
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

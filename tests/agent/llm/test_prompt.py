@@ -9,7 +9,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.llm.messages import (
+from agent.llm.requests.messages import (
     SpokenMessage,
     assistant_message,
     build_speaker_frame,

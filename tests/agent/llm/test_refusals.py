@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent.llm.refusals import RefusalKind, classify_refusal, find_window
+from agent.llm.errors.refusals import RefusalKind, classify_refusal, find_window
 
 
 def error(message: str, **others: object) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.llm.repetition import cut_repetition, is_repeating
+from agent.llm.answers.repetition import cut_repetition, is_repeating
 from tests.agent.llm.answers import recorded_text
 
 ANIMALS = "猫狗鸟鱼牛羊马兔鸡鸭鹅虎龙蛇猴猪鼠熊鹿狼"

@@ -10,11 +10,11 @@ import pytest
 from agent.domain.endpoint import Ability, Endpoint
 from agent.domain.errors import BudgetSpent, LLMError
 from agent.domain.model_roles import ModelRole
-from agent.llm.base import LLMRequest
-from agent.llm.client import OpenAIClient
-from agent.llm.endpoint_book import EndpointBook
-from agent.llm.endpoint_pool import EndpointNews, EndpointPool
-from agent.llm.endpoint_table import EndpointTable
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.endpoint_book import EndpointBook
+from agent.llm.endpoints.endpoint_pool import EndpointNews, EndpointPool
+from agent.llm.endpoints.endpoint_table import EndpointTable
+from agent.llm.requests.base import LLMRequest
 from tests.scripted_model import ScriptedModel, fails, hangs, held, returns, says
 
 QUESTION = LLMRequest([{"role": "system", "content": "s"}, {"role": "user", "content": "hi"}])

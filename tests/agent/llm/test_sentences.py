@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.llm.sentences import end_at_sentence
+from agent.llm.answers.sentences import end_at_sentence
 from tests.agent.llm.answers import recorded, recorded_text
 
 

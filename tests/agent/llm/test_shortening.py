@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from agent.llm.messages import SpokenMessage, build_speaker_frame, user_message
-from agent.llm.shortening import SHORTEST, count_words, shorten_message, shorten_text
+from agent.llm.requests.messages import SpokenMessage, build_speaker_frame, user_message
+from agent.llm.requests.shortening import SHORTEST, count_words, shorten_message, shorten_text
 from tools.text import fences
 
 SPEECH = SpokenMessage("话" * 5000, "20001", "Ann", "group:7")

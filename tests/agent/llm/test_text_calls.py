@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.llm.bounds import ANSWER_LIMIT
-from agent.llm.call_formats import MOST_CALLS, TextCall
-from agent.llm.text_calls import looks_like_calls, parse_text_calls
+from agent.llm.answers.bounds import ANSWER_LIMIT
+from agent.llm.answers.call_formats import MOST_CALLS, TextCall
+from agent.llm.answers.text_calls import looks_like_calls, parse_text_calls
 from tests.agent.llm.answers import recorded_text
 
 OFFERED = {"get_weather", "game_version"}

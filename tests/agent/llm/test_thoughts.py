@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.llm.bounds import ANSWER_LIMIT
-from agent.llm.thoughts import SplitText, split_thoughts
+from agent.llm.answers.bounds import ANSWER_LIMIT
+from agent.llm.answers.thoughts import SplitText, split_thoughts
 from tests.agent.llm.answers import recorded_text
 
 HARMONY = "<|channel|>analysis<|message|>Greet.<|end|><|start|>assistant<|channel|>final<|message|>"

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.llm.base import LLMRequest
-from agent.llm.meter import bound_tokens, estimate_tokens
-from agent.llm.tokens import (
+from agent.llm.requests.base import LLMRequest
+from agent.llm.requests.tokens import (
     CALL,
     MESSAGE,
     PICTURE,
@@ -22,6 +21,7 @@ from agent.llm.tokens import (
     estimate_text_tokens,
     estimate_tools_tokens,
 )
+from agent.llm.spending.meter import bound_tokens, estimate_tokens
 
 FRAME = (
     '{"frame": "⟦以下是此人的话⟧", "sender": {"user_id": "1746532198", "name": "小明"}, '

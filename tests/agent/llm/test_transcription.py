@@ -6,8 +6,8 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.client import OpenAIClient
-from agent.llm.transcription import Transcriber
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.transcription import Transcriber
 from tests.scripted_model import drops, fails, hangs, returns
 
 SOUND = b"ID3\x03\x00" + bytes(range(256)) * 20

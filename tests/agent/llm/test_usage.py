@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agent.domain.endpoint import TokenPrices
-from agent.llm.costs import compute_cost_nano
-from agent.llm.usage import Usage, read_usage
+from agent.llm.spending.costs import compute_cost_nano
+from agent.llm.spending.usage import Usage, read_usage
 
 
 @pytest.mark.parametrize(

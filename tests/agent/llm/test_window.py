@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.llm.messages import SpokenMessage, assistant_message, system_message, user_message
-from agent.llm.shortening import SHORTEST, shorten_message
-from agent.llm.tokens import estimate_message_tokens
-from agent.llm.window import drop_oldest_half, fit_window
+from agent.llm.requests.messages import (
+    SpokenMessage,
+    assistant_message,
+    system_message,
+    user_message,
+)
+from agent.llm.requests.shortening import SHORTEST, shorten_message
+from agent.llm.requests.tokens import estimate_message_tokens
+from agent.llm.requests.window import drop_oldest_half, fit_window
 from agent.memory.prompt_block import MemoryContext, quote_summary
 from tools.text import fences
 

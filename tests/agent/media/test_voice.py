@@ -11,8 +11,8 @@ import pytest
 from agent.domain.endpoint import Endpoint
 from agent.domain.media_refs import MediaRef
 from agent.domain.types import AccountSettings, MediaPolicy
-from agent.llm.client import OpenAIClient
-from agent.llm.transcription import Transcriber
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.transcription import Transcriber
 from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import MediaDownloader
 from agent.media.file_store import FileStore

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
-from agent.llm.client import OpenAIClient
-from agent.llm.embeddings import Embedder, cosine_similarity, find_nearest, pack_vector, sign_bits
+from agent.llm.client.client import OpenAIClient
+from agent.llm.endpoints.embeddings import (
+    Embedder,
+    cosine_similarity,
+    find_nearest,
+    pack_vector,
+    sign_bits,
+)
 from agent.memory.embedding import embed_note_batch
 from agent.memory.note_service import NoteService
 from agent.memory.vector_store import TextVector, drop_incomparable_vectors, save_note_vectors

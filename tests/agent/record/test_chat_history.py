@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.llm.messages import content_text, strip_frame
+from agent.llm.requests.messages import content_text, strip_frame
 from agent.models import ChatSession, Message
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.chat_record import MessageRecall, record_recalls

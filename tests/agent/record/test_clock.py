@@ -9,8 +9,8 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from agent.llm.messages import content_text
-from agent.llm.meter import CallCost, Spend, SpendScope
+from agent.llm.requests.messages import content_text
+from agent.llm.spending.meter import CallCost, Spend, SpendScope
 from agent.models import ActivitySum, Installation, Message
 from agent.record.chats.chat_history import load_history
 from agent.record.runs.runs import StartRun

@@ -7,7 +7,7 @@ from django.db import connection
 
 from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
-from agent.llm.endpoint_table import EndpointTable
+from agent.llm.endpoints.endpoint_table import EndpointTable
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint, Persona
 from agent.record.settings.endpoints import (
     LearntRefusal,

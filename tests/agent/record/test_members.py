@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agent.domain.types import ChatAddress, Mention
-from agent.llm.messages import SpokenMessage, user_message
+from agent.llm.requests.messages import SpokenMessage, user_message
 from agent.models import ChatSession, Message
 from agent.record.chats import members
 from agent.record.chats.chat_history import load_history

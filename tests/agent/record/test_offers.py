@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from agent.domain.endpoint import Endpoint, TokenPrices
-from agent.llm.base import Attempt, SentRequest
+from agent.llm.requests.base import Attempt, SentRequest
 from agent.models import ModelEndpoint, Step, ToolOffer
 from agent.record.runs.offers import OfferCache
 from agent.record.runs.steps import NewStep, record_steps

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.base import SentRequest
-from agent.llm.images import ModelPicture, picture_part
-from agent.llm.speakers import SPEAKER
+from agent.llm.requests.base import SentRequest
+from agent.llm.requests.images import ModelPicture, picture_part
+from agent.llm.requests.speakers import SPEAKER
 from agent.models import Step
 from agent.record.runs.requests import rebuild_request
 from agent.record.runs.steps import NewStep, record_steps

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.domain.types import Delivery
-from agent.llm.messages import strip_frame
+from agent.llm.requests.messages import strip_frame
 from agent.models import Message, Run, Step, ToolCall
 from agent.record.runs.replies import RunCompletion, SendResult, complete_runs
 from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun

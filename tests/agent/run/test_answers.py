@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agent.domain.errors import LLMError
-from agent.llm.base import LLMResponse
-from agent.llm.completion import parse_completion
+from agent.llm.answers.completion import parse_completion
+from agent.llm.requests.base import LLMResponse
 from agent.record.runs.runs import RecordedStep
 from agent.run import answers
 from agent.run.answers import AnswerFault, find_fault, mend, only_repeats, was_asked_again

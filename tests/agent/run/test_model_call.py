@@ -1,9 +1,9 @@
 """What the record keeps of a model call beside its messages."""
 
 from agent.domain.endpoint import Endpoint
-from agent.llm.base import SentRequest
-from agent.llm.completion import parse_completion
-from agent.llm.speakers import SPEAKER
+from agent.llm.answers.completion import parse_completion
+from agent.llm.requests.base import SentRequest
+from agent.llm.requests.speakers import SPEAKER
 from agent.record.runs.runs import RecordedStep
 from agent.run.model_call import _recorded_rest, _recorded_sent, recorded_response
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, ToolChoice, environment_persona
-from agent.llm.base import LLMClient
+from agent.llm.requests.base import LLMClient
 from agent.run.engine import Engine
 from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import Script

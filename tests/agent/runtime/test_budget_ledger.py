@@ -14,8 +14,8 @@ from agent.domain.budgets import Shortage
 from agent.domain.endpoint import Endpoint, TokenPrices
 from agent.domain.errors import BudgetSpent
 from agent.domain.types import AccountSettings
-from agent.llm.meter import CallCost, Spend, scope, spending_for
-from agent.llm.spend_gate import SpendHold
+from agent.llm.spending.meter import CallCost, Spend, scope, spending_for
+from agent.llm.spending.spend_gate import SpendHold
 from agent.models import Budget, BudgetStop, Message, ModelEndpoint
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows

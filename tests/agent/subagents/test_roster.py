@@ -7,7 +7,7 @@ from typing import Any
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
 from agent.builtin_tools.use_subagent import build_subagent_tool
 from agent.domain.persona import Example, Persona, ToolChoice, environment_persona
-from agent.llm.base import LLMClient
+from agent.llm.requests.base import LLMClient
 from agent.subagents.provider import SubagentToolProvider
 from agent.subagents.roster import AgentRoster
 from agent.subagents.runner import SubagentRunner
