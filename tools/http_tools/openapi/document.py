@@ -52,33 +52,34 @@ def read_document(given: bytes | str) -> dict[str, Any]:
             given = given.decode(encoding)
         except UnicodeDecodeError as error:
             raise DocumentError(gettext("The file is no text in UTF-8.")) from error
-    if len(given.encode("utf-8", "replace")) > MAX_BYTES:
-        raise DocumentError(
-            gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20}
-        )
+    large = gettext("The document is larger than %(limit)d MiB.") % {"limit": MAX_BYTES // 2**20}
+    _refuse(large, when=len(given.encode("utf-8", "replace")) > MAX_BYTES)
     text = given.removeprefix("\ufeff").strip()
-    if not text:
-        raise DocumentError(gettext("There is no document: the text is empty."))
-    if re.match(r"<(!doctype|html|\?xml)", text, re.IGNORECASE):
-        raise DocumentError(
-            gettext("This is a web page. Wanted is the document itself, in JSON or YAML.")
-        )
+    _refuse(gettext("There is no document: the text is empty."), when=not text)
+    _refuse(
+        gettext("This is a web page. Wanted is the document itself, in JSON or YAML."),
+        when=bool(re.match(r"<(!doctype|html|\?xml)", text, re.IGNORECASE)),
+    )
     document = _from_json(text) if text[0] in "{[" else _from_yaml(text)
     _judge(document)
     return dict(document)
+
+
+def _refuse(reason: str, *, when: bool) -> None:
+    if when:
+        raise DocumentError(reason)
 
 
 def _from_json(text: str) -> Any:
     try:
         value = json.loads(text)
     except RecursionError as error:
-        raise _too_deep() from error
+        raise DocumentError(_too_deep()) from error
     except ValueError as error:  # also for numbers beyond what Python reads
         raise DocumentError(
             gettext("This cannot be read as JSON: %(error)s") % {"error": error}
         ) from error
-    if is_deeper(value, MAX_DEPTH):
-        raise _too_deep()
+    _refuse(_too_deep(), when=is_deeper(value, MAX_DEPTH))
     return to_json_types(value)
 
 
@@ -98,34 +99,26 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
     """Judge a text before anything is built of it: libyaml's composer recurses on the C stack, and
     aliases multiply."""
     open_nodes: list[tuple[str | None, int]] = []
-    weights: dict[str, int] = {}
+    weights: dict[str | None, int] = {}
     total = 0
+    many = gettext("The document holds more than %(limit)s values.") % {"limit": f"{MAX_NODES:,}"}
+    itself, deep = gettext("A part of the document (*%(name)s) contains itself."), _too_deep()
     for event in events:
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in weights:
-                raise DocumentError(
-                    gettext("A part of the document (*%(name)s) contains itself.")
-                    % {"name": str(event.anchor)[:40]}
-                )
-            total += weights[event.anchor]
-        elif isinstance(event, yaml.CollectionStartEvent):
-            open_nodes.append((event.anchor, total))
-            total += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_nodes.pop()
-            if anchor:
-                weights[anchor] = total - before
-        elif isinstance(event, yaml.ScalarEvent):
-            total += 1
-            if event.anchor:
+        match event:
+            case yaml.AliasEvent(anchor=name):
+                _refuse(itself % {"name": str(name)[:40]}, when=name not in weights)
+                total += weights[name]
+            case yaml.CollectionStartEvent():
+                open_nodes.append((event.anchor, total))
+                total += 1
+            case yaml.CollectionEndEvent():
+                name, before = open_nodes.pop()
+                weights[name] = total - before
+            case yaml.ScalarEvent():
+                total += 1
                 weights[event.anchor] = 1
-        if total > MAX_NODES:
-            raise DocumentError(
-                gettext("The document holds more than %(limit)s values.")
-                % {"limit": f"{MAX_NODES:,}"}
-            )
-        if len(open_nodes) > MAX_DEPTH:
-            raise _too_deep()
+        _refuse(many, when=total > MAX_NODES)
+        _refuse(deep, when=len(open_nodes) > MAX_DEPTH)
 
 
 def to_json_types(value: Any) -> Any:
@@ -136,40 +129,36 @@ def to_json_types(value: Any) -> Any:
         return [to_json_types(item) for item in value]
     if value is None or isinstance(value, (bool, int)):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return value
     return make_storable(str(value))
 
 
 def _judge(document: Any) -> None:
     """Raise :class:`DocumentError` unless ``document`` is OpenAPI 3 and describes at least one
     address."""
-    if not isinstance(document, dict):
-        raise DocumentError(
-            gettext("This is no OpenAPI document: it is not an object with names and values.")
-        )
-    if "swagger" in document:
-        raise DocumentError(
-            gettext(
-                "This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider"
-                " for that version."
-            )
-        )
-    version = str(document.get("openapi") or "")
-    if not version:
-        raise DocumentError(gettext("This is no OpenAPI document: “openapi: 3…” is missing."))
-    if not version.startswith("3"):
-        raise DocumentError(
-            gettext("OpenAPI %(version)s is not known here, only version 3.")
-            % {"version": version[:20]}
-        )
-    if not isinstance(paths := document.get("paths"), dict) or not paths:
-        raise DocumentError(
-            gettext("The document describes no addresses: “paths” is missing or empty.")
-        )
-
-
-def _too_deep() -> DocumentError:
-    return DocumentError(
-        gettext("The document is nested more than %(limit)d levels deep.") % {"limit": MAX_DEPTH}
+    known = document if isinstance(document, dict) else {}
+    version, paths = str(known.get("openapi") or ""), known.get("paths")
+    _refuse(
+        gettext("This is no OpenAPI document: it is not an object with names and values."),
+        when=not isinstance(document, dict),
     )
+    _refuse(
+        gettext(
+            "This is a Swagger 2 document. Convert it to OpenAPI 3 first, or ask its provider"
+            " for that version."
+        ),
+        when="swagger" in known,
+    )
+    _refuse(gettext("This is no OpenAPI document: “openapi: 3…” is missing."), when=not version)
+    words = gettext("OpenAPI %(version)s is not known here, only version 3.")
+    _refuse(words % {"version": version[:20]}, when=not version.startswith("3"))
+    _refuse(
+        gettext("The document describes no addresses: “paths” is missing or empty."),
+        when=not isinstance(paths, dict) or not paths,
+    )
+
+
+def _too_deep() -> str:
+    words = gettext("The document is nested more than %(limit)d levels deep.")
+    return words % {"limit": MAX_DEPTH}

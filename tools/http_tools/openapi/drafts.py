@@ -1,25 +1,29 @@
-"""Operations of an OpenAPI document as the values of HTTP tools. Pure."""
+"""Operations of an OpenAPI document as the values of HTTP tools, with the secrets that they name.
+Pure."""
 
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.http_tools.openapi.operations import Operation, list_servers
+from tools.http_tools.openapi.operations import Operation, list_servers, to_snake_case
 from tools.http_tools.openapi.schemas import (
     BrokenReferenceError,
-    ReferenceResolver,
+    Json,
     SchemaReader,
+    entries,
+    follow,
+    objects,
     short_description,
 )
-from tools.http_tools.openapi.security import SecretWanted, find_credentials
 from tools.http_tools.templates import PARAMETER_NAME
 from tools.text.untrusted import clean_line, clean_untrusted
 
 DESCRIPTION_LIMIT = 1_000
+SECRET_LIMIT = 64
+MAX_WAYS = 20
 UNSUPPORTED_METHODS = frozenset({"HEAD", "OPTIONS", "TRACE"})
 IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 """Header parameters that OpenAPI says are to be ignored: they are described elsewhere in the
@@ -28,6 +32,16 @@ FORM = "application/x-www-form-urlencoded"
 SIGNS = {"spaceDelimited": "空格", "pipeDelimited": "竖线 |"}
 LOOSE = {"type", "properties", "required", "description", "additionalProperties"}
 """Keywords of an object whose properties can stand as arguments by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretWanted:
+    """A secret that calls carry. ``is_pair`` is one that is entered as ``user:password`` and kept
+    in Base64."""
+
+    name: str
+    hint: str
+    is_pair: bool = False
 
 
 @dataclass(slots=True)
@@ -39,7 +53,7 @@ class ToolDraft:
     """
 
     operation: Operation
-    values: dict[str, Any]
+    values: Json
     secrets: list[SecretWanted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problem: str = ""
@@ -50,14 +64,14 @@ class _Unfit(Exception):  # noqa: N818 - it says what is wrong
 
 
 def draft_tool(
-    document: dict[str, Any], operation: Operation, *, name: str, server: str, prefix: str = ""
+    document: Json, operation: Operation, *, name: str, server: str, prefix: str = ""
 ) -> ToolDraft:
     """The tool ``name`` for ``operation`` at ``server``; ``prefix`` stands before the names of
     secrets. Never raises."""
-    if operation.method in UNSUPPORTED_METHODS:
-        words = gettext("%(method)s requests answer nothing that a model could read.")
-        return ToolDraft(operation, {"name": name}, problem=words % {"method": operation.method})
     try:
+        if operation.method in UNSUPPORTED_METHODS:
+            words = gettext("%(method)s requests answer nothing that a model could read.")
+            raise _Unfit(words % {"method": operation.method})
         return _Drafting(document, operation).draft(name, server, prefix)
     except (_Unfit, BrokenReferenceError) as error:
         return ToolDraft(operation, {"name": name}, problem=str(error))
@@ -66,28 +80,25 @@ def draft_tool(
 class _Drafting:
     """The making of one draft."""
 
-    def __init__(self, document: dict[str, Any], operation: Operation) -> None:
+    def __init__(self, document: Json, operation: Operation) -> None:
         self._document, self._operation = document, operation
-        self._references = ReferenceResolver(document)
-        self._schemas = SchemaReader(self._references)
-        self._properties: dict[str, Any] = {}
+        self._schemas = SchemaReader(document)
+        self._properties: Json = {}
         self._required: list[str] = []
-        self._query: dict[str, Any] = {}
+        self._query: Json = {}
         self._headers: dict[str, str] = {}
         self._in_path: dict[str, str] = {}
         self._body = ("none", "")
 
     def draft(self, name: str, server: str, prefix: str) -> ToolDraft:
-        proved = find_credentials(self._document, self._operation, prefix)
-        if proved.problem:
-            raise _Unfit(proved.problem)
+        proof = _find_proof(self._document, self._operation, prefix)
         for parameter in self._parameters():
-            if parameter["name"] not in {*proved.headers, *proved.query}:
+            if parameter["name"] not in {*proof.headers, *proof.query}:
                 self._add_parameter(parameter)
         path = self._path()
         self._add_body()
         kind, body = self._body
-        schema: dict[str, Any] = {"type": "object", "properties": self._properties}
+        schema: Json = {"type": "object", "properties": self._properties}
         if self._required:
             schema["required"] = self._required
         values = {
@@ -95,15 +106,14 @@ class _Drafting:
             "description": self._description(),
             "method": self._operation.method,
             "url": self._server(server) + path,
-            "query": self._query | proved.query,
-            "headers": self._headers | proved.headers,
+            "query": self._query | proof.query,
+            "headers": self._headers | proof.headers,
             "body_kind": kind,
             "body": body,
             "parameters_schema": schema,
         }
-        return ToolDraft(
-            self._operation, values, proved.secrets, [*proved.notes, *self._schemas.notes]
-        )
+        notes = [*proof.notes, *self._schemas.notes]
+        return ToolDraft(self._operation, values, proof.secrets, notes)
 
     def _description(self) -> str:
         texts = [self._operation.parts.get(word) for word in ("summary", "description")]
@@ -122,27 +132,24 @@ class _Drafting:
 
     # --- Parameters -----------------------------------------------------------------
 
-    def _parameters(self) -> Iterator[dict[str, Any]]:
+    def _parameters(self) -> Iterator[Json]:
         """Those of the operation, which replace those of its path by place and name. Raises
-        BrokenReference."""
-        found: dict[tuple[Any, str], dict[str, Any]] = {}
+        BrokenReferenceError."""
+        found: dict[tuple[str, str], Json] = {}
         for part in (self._operation.shared, self._operation.parts):
-            given = part.get("parameters")
-            for entry in given if isinstance(given, list) else ():
-                parameter = self._references.follow(entry)
-                name = parameter.get("name") if isinstance(parameter, dict) else None
-                if isinstance(name, str) and name:
+            for entry in objects(part.get("parameters")):
+                parameter = follow(self._document, entry)
+                if isinstance(name := parameter.get("name"), str) and name:
                     found[str(parameter.get("in")), name] = parameter
         yield from found.values()
 
-    def _add_parameter(self, parameter: dict[str, Any]) -> None:
+    def _add_parameter(self, parameter: Json) -> None:
         place, name = parameter.get("in"), parameter["name"]
         if place == "header" and name.lower() in IGNORED_HEADERS:
             return
         is_required = parameter.get("required") is True
-        content = parameter.get("content")
-        media = next(iter(content.values()), None) if isinstance(content, dict) else None
-        schema = self._media_schema(media if isinstance(media, dict) else parameter)
+        media = next(iter(entries(parameter.get("content")).values()), None)
+        schema = self._schemas.read((media if isinstance(media, dict) else parameter).get("schema"))
         if words := short_description(parameter):
             schema["description"] = words
         if place == "path":
@@ -167,9 +174,7 @@ class _Drafting:
             raise _Unfit(problem % shown)
         self._schemas.notes.append(note % shown)
 
-    def _add_query(
-        self, parameter: dict[str, Any], schema: dict[str, Any], *, is_required: bool
-    ) -> None:
+    def _add_query(self, parameter: Json, schema: Json, *, is_required: bool) -> None:
         name, style = parameter["name"], str(parameter.get("style") or "form")
         explodes = parameter.get("explode", style in ("form", "deepObject")) is True
         is_plain = "content" in parameter  # an object stands there as JSON
@@ -180,9 +185,11 @@ class _Drafting:
                 entry = f"{name}[{key}]" if style == "deepObject" else key
                 self._query[entry] = self._place(entry, part, is_required=key in needed)
             return
-        is_repeated = schema.get("type") == "array" and style == "form" and explodes
-        if not is_plain and not is_repeated:
-            schema = _as_text(schema, SIGNS.get(style, "英文逗号"))
+        is_list = schema.get("type") == "array" and not is_plain
+        if is_list and not (style == "form" and explodes):  # one value, a text that holds all
+            hint = f"多个值之间用{SIGNS.get(style, '英文逗号')}分隔"
+            words = schema.get("description")
+            schema = {"type": "string", "description": f"{words}（{hint}）" if words else hint}
         self._query[name] = self._place(name, schema, is_required=is_required)
 
     def _path(self) -> str:
@@ -197,25 +204,18 @@ class _Drafting:
 
         return re.sub(r"\{([^{}]*)\}", place, self._operation.path)
 
-    def _place(self, wanted: str, schema: dict[str, Any], *, is_required: bool) -> str:
+    def _place(self, wanted: str, schema: Json, *, is_required: bool) -> str:
         """Declare an argument, named ``wanted`` where that can be a name and is free; returns its
         place in a template."""
-        name = (
-            wanted
-            if PARAMETER_NAME.fullmatch(wanted)
-            else re.sub(r"[^A-Za-z0-9]+", "_", wanted[:60]).strip("_") or "value"
-        )
+        name = wanted
+        if not PARAMETER_NAME.fullmatch(wanted):
+            name = re.sub(r"[^A-Za-z0-9]+", "_", wanted[:60]).strip("_") or "value"
+            words = f"{wanted}: {schema.get('description', '')}".rstrip(": ")
+            schema = {**schema, "description": clean_line(words, 400)}
         free, number = name, 1
         while free in self._properties:
             number += 1
             free = f"{name[:60]}_{number}"
-        if name != wanted:
-            schema = {
-                **schema,
-                "description": clean_line(
-                    f"{wanted}: {schema.get('description', '')}".rstrip(": "), 400
-                ),
-            }
         self._properties[free] = schema
         if is_required:
             self._required.append(free)
@@ -224,28 +224,25 @@ class _Drafting:
     # --- Body -----------------------------------------------------------------------
 
     def _add_body(self) -> None:
-        request = self._references.follow(self._operation.parts.get("requestBody"))
-        content = request.get("content") if isinstance(request, dict) else None
-        if not isinstance(content, dict) or not content:
+        request = follow(self._document, self._operation.parts.get("requestBody"))
+        if not (content := entries(request.get("content"))):
             return
         is_required = request.get("required") is True
         media = {
             str(kind).partition(";")[0].strip().lower(): part for kind, part in content.items()
         }
         json_kinds = (k for k in media if k in ("application/json", "*/*") or k.endswith("+json"))
-        if kind := next(json_kinds, ""):
-            schema = self._media_schema(media[kind])
+        if kind := next(json_kinds, FORM if FORM in media else ""):
+            schema = self._schemas.read(entries(media[kind]).get("schema"))
+            if not (is_flat := _is_flat(schema)) and kind == FORM:
+                raise _Unfit(gettext("It wants a form without saying which fields it has."))
             template = (
                 self._flattened(schema)
-                if _is_flat(schema)
+                if is_flat
                 else self._place("body", schema, is_required=is_required)
             )
-            self._body = "json", json.dumps(template, ensure_ascii=False, indent=2)
-        elif FORM in media:
-            schema = self._media_schema(media[FORM])
-            if not _is_flat(schema):
-                raise _Unfit(gettext("It wants a form without saying which fields it has."))
-            self._body = "form", json.dumps(self._flattened(schema), ensure_ascii=False, indent=2)
+            text = json.dumps(template, ensure_ascii=False, indent=2)
+            self._body = "form" if kind == FORM else "json", text
         elif kind := next((kind for kind in media if kind.startswith("text/")), ""):
             self._body = "text", self._place("body", {"type": "string"}, is_required=is_required)
             self._headers["Content-Type"] = kind
@@ -257,10 +254,7 @@ class _Drafting:
                 is_required=is_required,
             )
 
-    def _media_schema(self, media: Any) -> dict[str, Any]:
-        return self._schemas.read(media.get("schema") if isinstance(media, dict) else None)
-
-    def _flattened(self, schema: dict[str, Any]) -> dict[str, str]:
+    def _flattened(self, schema: Json) -> dict[str, str]:
         """A place for each property. What they need is needed even where the body is not: few
         documents say that it is."""
         needed = schema.get("required", ())
@@ -274,30 +268,89 @@ class _Drafting:
         }
 
 
-def _is_object(schema: dict[str, Any]) -> bool:
-    return schema.get("type") == "object" or (
-        isinstance(schema.get("type"), list) and "object" in schema["type"]
-    )
+def _is_object(schema: Json) -> bool:
+    kind = schema.get("type")
+    return kind == "object" or (isinstance(kind, list) and "object" in kind)
 
 
-def _is_flat(schema: dict[str, Any]) -> bool:
+def _is_flat(schema: Json) -> bool:
     """Whether the properties of ``schema`` say all of it, so that each can be an argument by
     itself."""
-    return (
-        _is_object(schema)
-        and bool(schema.get("properties"))
-        and schema.keys() <= LOOSE
-        and not schema.get("additionalProperties")
-    )
+    says_all = schema.keys() <= LOOSE and not schema.get("additionalProperties")
+    return _is_object(schema) and bool(schema.get("properties")) and says_all
 
 
-def _as_text(schema: dict[str, Any], sign: str) -> dict[str, Any]:
-    """A list, where only one value can stand, as a text that holds its items. The words are for the
-    model."""
-    if schema.get("type") != "array":
-        return schema
-    hint = f"多个值之间用{sign}分隔"
-    return {
-        "type": "string",
-        "description": f"{words}（{hint}）" if (words := schema.get("description")) else hint,
-    }
+# --- Who calls ------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Proof:
+    """What is sent to prove who calls."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    secrets: list[SecretWanted] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _find_proof(document: Json, operation: Operation, prefix: str) -> _Proof:
+    """The first of the ways that the document names and that can be gone; none where calls need to
+    prove nothing. Raises :class:`_Unfit` where none can be gone."""
+    ways = objects(operation.parts.get("security", document.get("security")))
+    problems = []
+    for way in ways[:MAX_WAYS] if {} not in ways else ():
+        proof = _Proof()
+        try:
+            for name in way:
+                _add_scheme(proof, name, _scheme(document, name), prefix)
+        except _Unfit as problem:
+            problems.append(problem)
+        else:
+            return proof
+    if problems:
+        raise problems[0]
+    return _Proof()
+
+
+def _scheme(document: Json, name: str) -> Json:
+    schemes = entries(entries(document.get("components")).get("securitySchemes"))
+    try:
+        return follow(document, schemes.get(name))
+    except BrokenReferenceError:
+        return {}
+
+
+def _add_scheme(proof: _Proof, name: str, scheme: Json, prefix: str) -> None:
+    """Add one scheme to what is sent. Raises :class:`_Unfit` where that cannot be done."""
+    secret = propose_secret_name(name, prefix)
+    place, key, value = proof.headers, "Authorization", f"Bearer {{secret:{secret}}}"
+    kind, way = str(scheme.get("type") or ""), str(scheme.get("scheme") or "").lower()
+    where = scheme.get("in")
+    if kind == "apiKey" and where in ("header", "query") and isinstance(scheme.get("name"), str):
+        place = proof.headers if where == "header" else proof.query
+        key, value, hint = scheme["name"], f"{{secret:{secret}}}", gettext("the API key")
+    elif (kind, way) == ("http", "bearer"):
+        hint = gettext("the access token, without the word Bearer")
+    elif (kind, way) == ("http", "basic"):
+        value = f"Basic {{secret:{secret}}}"
+        hint = gettext("user name and password as user:password")
+    elif kind in ("oauth2", "openIdConnect"):
+        hint = gettext("an access token, without the word Bearer")
+        proof.notes.append(
+            gettext(
+                "Signs in with OAuth 2, which is not done here: enter an access token, and a"
+                " new one when it expires."
+            )
+        )
+    else:
+        shown = " ".join(filter(None, (kind, way, str(where or ""))))[:100] or "?"
+        words = gettext("It wants a proof that cannot be given here: “%(scheme)s” (%(kind)s).")
+        raise _Unfit(words % {"scheme": name[:60], "kind": shown})
+    place[key] = value
+    proof.secrets.append(SecretWanted(secret, hint, value.startswith("Basic")))
+
+
+def propose_secret_name(scheme: str, prefix: str = "") -> str:
+    """The name that is proposed for the secret of ``scheme``."""
+    name = f"{to_snake_case(prefix)}_{to_snake_case(scheme) or 'key'}".strip("_")
+    return (name if re.match("[a-z]", name) else f"key_{name}")[:SECRET_LIMIT]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from tools.http_tools.openapi.schemas import BrokenReferenceError, ReferenceResolver
+from tools.http_tools.openapi.schemas import BrokenReferenceError, Json, entries, follow, objects
 from tools.text.untrusted import clean_line
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
@@ -24,20 +24,34 @@ class Operation:
 
     method: str
     path: str
-    summary: str
-    tags: tuple[str, ...]
-    is_deprecated: bool
-    parts: dict[str, Any]
-    shared: dict[str, Any]
+    parts: Json
+    shared: Json
 
     @property
     def key(self) -> str:
         return f"{self.method} {self.path}"
 
+    @property
+    def summary(self) -> str:
+        said = (self.parts.get("summary"), self.parts.get("description"))
+        return clean_line(
+            next(filter(None, (*said, self.shared.get("summary"))), ""), SUMMARY_LIMIT
+        )
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        given = self.parts.get("tags")
+        found = given[:10] if isinstance(given, list) else ()
+        return tuple(clean_line(tag, 60) for tag in found if isinstance(tag, str))
+
+    @property
+    def is_deprecated(self) -> bool:
+        return self.parts.get("deprecated") is True
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentOutline:
-    """A document at a glance. ``faults`` names, with the reason, paths that cannot be read."""
+    """A document at a glance. ``problems`` names, with the reason, paths that cannot be read."""
 
     title: str
     version: str
@@ -46,46 +60,57 @@ class DocumentOutline:
     problems: list[str]
 
 
-def outline_document(document: dict[str, Any], source_url: str = "") -> DocumentOutline:
+def outline_document(document: Json, source_url: str = "") -> DocumentOutline:
     """What ``document``, as :func:`read_document` gives it, offers; ``source_url`` is where it was
     fetched from."""
-    info = document.get("info")
-    said = info if isinstance(info, dict) else {}
     operations: list[Operation] = []
     problems: list[str] = []
     for path, item in document["paths"].items():
         try:
-            operations += _operations(path, ReferenceResolver(document).follow(item))
+            operations += _operations(path, follow(document, item))
         except BrokenReferenceError as error:
             problems.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
+    info = entries(document.get("info"))
     return DocumentOutline(
-        title=clean_line(str(said.get("title") or ""), SUMMARY_LIMIT),
-        version=clean_line(str(said.get("version") or ""), 40),
+        title=clean_line(str(info.get("title") or ""), SUMMARY_LIMIT),
+        version=clean_line(str(info.get("version") or ""), 40),
         servers=list_servers(document.get("servers"), source_url),
         operations=operations[:MAX_OPERATIONS],
         problems=problems[:MAX_OPERATIONS],
     )
 
 
+def _operations(path: str, item: Json) -> Iterator[Operation]:
+    for method in METHODS if path.startswith("/") else ():
+        if isinstance(parts := item.get(method), dict):
+            yield Operation(method.upper(), path, parts, item)
+
+
 def list_servers(given: Any, source_url: str = "") -> list[str]:
     """The addresses of ``given``, variables at their defaults, relative ones by ``source_url``
     where that is known."""
-    found = (
-        [_server(entry) for entry in given[:MAX_SERVERS] if isinstance(entry, dict)]
-        if isinstance(given, list)
-        else []
-    )
-    resolved = (_joined(source_url, url) for url in (found or ["/"]))
+    found = [_server(entry, source_url) for entry in objects(given)[:MAX_SERVERS] or [{}]]
     return list(
-        dict.fromkeys(
-            url.rstrip("/") for url in resolved if url.startswith(("http://", "https://"))
-        )
+        dict.fromkeys(url.rstrip("/") for url in found if url.startswith(("http://", "https://")))
     )
+
+
+def _server(entry: Json, source_url: str) -> str:
+    known = entries(entry.get("variables"))
+
+    def value(found: re.Match[str]) -> str:
+        return str(entries(known.get(found[1])).get("default", found[0]))
+
+    url = re.sub(r"\{([^{}]*)\}", value, str(entry.get("url") or "/")).strip()
+    try:
+        return urljoin(source_url, url)
+    except ValueError:  # brackets that are no address
+        return ""
 
 
 def propose_tool_name(operation: Operation, prefix: str = "") -> str:
     """A name for the tool of ``operation``: its id, or else its method and path, in snake case."""
-    for words in (operation.parts.get("operationId"), f"{operation.method} {operation.path}"):
+    for words in (operation.parts.get("operationId"), operation.key):
         if isinstance(words, str) and (name := to_snake_case(words)):
             return f"{prefix}{name}"[:NAME_LIMIT].rstrip("_")
     return f"{prefix}{operation.method.lower()}"
@@ -104,48 +129,3 @@ def make_unique(name: str, taken: Iterable[str], limit: int = NAME_LIMIT) -> str
         number += 1
         found = f"{name[: limit - 1 - len(str(number))]}_{number}"
     return found
-
-
-def _operations(path: str, item: Any) -> Iterator[Operation]:
-    if not isinstance(item, dict) or not path.startswith("/"):
-        return
-    for method in METHODS:
-        if isinstance(parts := item.get(method), dict):
-            tags = parts.get("tags")
-            yield Operation(
-                method=method.upper(),
-                path=path,
-                summary=clean_line(
-                    str(
-                        parts.get("summary")
-                        or parts.get("description")
-                        or item.get("summary")
-                        or ""
-                    ),
-                    SUMMARY_LIMIT,
-                ),
-                tags=tuple(clean_line(tag, 60) for tag in tags[:10] if isinstance(tag, str))
-                if isinstance(tags, list)
-                else (),
-                is_deprecated=parts.get("deprecated") is True,
-                parts=parts,
-                shared=item,
-            )
-
-
-def _server(entry: dict[str, Any]) -> str:
-    variables = entry.get("variables")
-    known = variables if isinstance(variables, dict) else {}
-
-    def value(found: re.Match[str]) -> str:
-        variable = known.get(found[1])
-        return str(variable.get("default", "")) if isinstance(variable, dict) else found[0]
-
-    return re.sub(r"\{([^{}]*)\}", value, str(entry.get("url") or "/")).strip()
-
-
-def _joined(source_url: str, url: str) -> str:
-    try:
-        return urljoin(source_url, url)
-    except ValueError:  # brackets that are no address
-        return ""

@@ -9,6 +9,14 @@ from tools.schemas.coercion import resolve_pointer
 from tools.text.untrusted import clean_line
 
 MAX_STEPS = 20
+MAX_PARTS = 400
+"""Schemas within the parameters of one tool; the model reads all of them before every answer."""
+MAX_DEPTH = 24
+MAX_CHOICES = 200
+DESCRIPTION_LIMIT = 400
+TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+
+Json = dict[str, Any]
 
 
 class BrokenReferenceError(Exception):
@@ -16,40 +24,38 @@ class BrokenReferenceError(Exception):
     operator."""
 
 
-class ReferenceResolver:
-    """The places of one document."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        self._document = document
-
-    def follow(self, part: Any) -> Any:
-        """``part``, or what it refers to at the end of all references. Raises
-        :class:`BrokenReferenceError`."""
-        for _ in range(MAX_STEPS):
-            if not (isinstance(part, dict) and "$ref" in part):
-                return part
-            part = self.resolve(part["$ref"])
-        raise BrokenReferenceError(gettext("A reference leads back to itself."))
-
-    def resolve(self, reference: Any) -> Any:
-        """What stands where ``reference`` points. Raises :class:`BrokenReferenceError`."""
-        shown = {"reference": str(reference)[:200]}
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            words = gettext("“%(reference)s” lies outside of the document.")
-            raise BrokenReferenceError(words % shown)
-        try:
-            return resolve_pointer(reference, self._document)
-        except LookupError as error:
-            words = gettext("“%(reference)s” is not in the document.")
-            raise BrokenReferenceError(words % shown) from error
+def resolve(document: Json, reference: Any) -> Any:
+    """What stands in ``document`` where ``reference`` points. Raises
+    :class:`BrokenReferenceError`."""
+    shown = {"reference": str(reference)[:200]}
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        words = gettext("“%(reference)s” lies outside of the document.")
+        raise BrokenReferenceError(words % shown)
+    try:
+        return resolve_pointer(reference, document)
+    except LookupError as error:
+        words = gettext("“%(reference)s” is not in the document.")
+        raise BrokenReferenceError(words % shown) from error
 
 
-MAX_PARTS = 400
-"""Schemas within the parameters of one tool; the model reads all of them before every answer."""
-MAX_DEPTH = 24
-MAX_CHOICES = 200
-DESCRIPTION_LIMIT = 400
-TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+def follow(document: Json, part: Any) -> Json:
+    """``part``, or what it refers to at the end of all references; {} where that is no object.
+    Raises :class:`BrokenReferenceError`."""
+    for _ in range(MAX_STEPS):
+        if not isinstance(part, dict) or "$ref" not in part:
+            return part if isinstance(part, dict) else {}
+        part = resolve(document, part["$ref"])
+    raise BrokenReferenceError(gettext("A reference leads back to itself."))
+
+
+def objects(given: Any) -> list[Json]:
+    """The objects of a list; none where ``given`` is no list."""
+    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+
+
+def entries(given: Any) -> Json:
+    """``given`` where it is an object, else an empty one."""
+    return given if isinstance(given, dict) else {}
 
 
 def _number(value: Any) -> bool:
@@ -73,20 +79,20 @@ _KEPT: dict[str, Callable[[Any], bool]] = {
 }
 """Keywords that are kept where their value makes sense.
 
-``pattern`` is not one of them: arguments are checked on the event loop, and an untrusted expression
-can block it without end. The service itself rejects what it does not accept.
+``pattern`` is not one of them: what a service means by one is not what every checker takes it for.
+The service itself rejects what it does not accept.
 """
 
 
 class SchemaReader:
     """Reads the schemas of one tool. ``notes`` lists, translated, what could not be kept."""
 
-    def __init__(self, references: ReferenceResolver) -> None:
+    def __init__(self, document: Json) -> None:
         self.notes: list[str] = []
-        self._references = references
+        self._document = document
         self._left = MAX_PARTS
 
-    def read(self, schema: Any, trail: tuple[str, ...] = ()) -> dict[str, Any]:
+    def read(self, schema: Any, trail: tuple[str, ...] = ()) -> Json:
         """``schema`` without references; {} is any value, and stands where nothing better can be
         said."""
         if not isinstance(schema, dict):
@@ -96,33 +102,27 @@ class SchemaReader:
             return self._cut(
                 gettext("The parameters are large: parts of them are left open, as any value.")
             )
-        if "$ref" in schema:
-            return self._referred(schema, trail)
-        return self._keywords(schema, (*trail, ""))
-
-    def _cut(self, note: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
-        if note not in self.notes:
-            self.notes.append(note)
-        kind = (schema or {}).get("type")
-        return {"type": kind} if isinstance(kind, str) and kind in TYPES else {}
-
-    def _referred(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
+        if "$ref" not in schema:
+            return self._keywords(schema, (*trail, ""))
         reference = schema["$ref"]
         try:
-            target = self._references.resolve(reference)
+            target = resolve(self._document, reference)
         except BrokenReferenceError as error:
             return self._cut(str(error))
-        siblings = {name: value for name, value in schema.items() if name != "$ref"}
         if reference in trail:
-            words = gettext("“%(reference)s” contains itself: it is left open from there on.") % {
-                "reference": reference[:200]
-            }
-            return self._cut(words, target if isinstance(target, dict) else None)
-        read = self.read(target, (*trail, reference))
-        return read | self._keywords(siblings, (*trail, reference)) if siblings else read
+            words = gettext("“%(reference)s” contains itself: it is left open from there on.")
+            return self._cut(words % {"reference": reference[:200]}, entries(target).get("type"))
+        trail = (*trail, reference)
+        siblings = {name: value for name, value in schema.items() if name != "$ref"}
+        return self.read(target, trail) | (self._keywords(siblings, trail) if siblings else {})
 
-    def _keywords(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
-        read: dict[str, Any] = _kind(schema)
+    def _cut(self, note: str, kind: Any = None) -> Json:
+        if note not in self.notes:
+            self.notes.append(note)
+        return {"type": kind} if isinstance(kind, str) and kind in TYPES else {}
+
+    def _keywords(self, schema: Json, trail: tuple[str, ...]) -> Json:
+        read = _kind(schema)
         if words := short_description(schema):
             read["description"] = words
         read |= {
@@ -137,86 +137,66 @@ class SchemaReader:
             read["enum"] = [schema["const"]]
         if schema.get("default") is not None:
             read["default"] = schema["default"]
-        read |= self._inside(schema, trail)
-        return self._combined(schema, read, trail)
+        return self._inside(schema, read, trail)
 
-    def _inside(self, schema: dict[str, Any], trail: tuple[str, ...]) -> dict[str, Any]:
-        inside: dict[str, Any] = {}
+    def _inside(self, schema: Json, read: Json, trail: tuple[str, ...]) -> Json:
+        """``read`` with the schemas that stand in ``schema``."""
         for word in ("items", "additionalProperties"):
             if isinstance(schema.get(word), dict):
-                inside[word] = self.read(schema[word], trail)
+                read[word] = self.read(schema[word], trail)
         if isinstance(schema.get("additionalProperties"), bool):
-            inside["additionalProperties"] = schema["additionalProperties"]
+            read["additionalProperties"] = schema["additionalProperties"]
         if isinstance(found := schema.get("properties"), dict):
             kept = {name: part for name, part in found.items() if not self._is_read_only(part)}
-            inside["properties"] = {name: self.read(part, trail) for name, part in kept.items()}
+            read["properties"] = {name: self.read(part, trail) for name, part in kept.items()}
         if isinstance(required := schema.get("required"), list):
-            names = (name for name in required if isinstance(name, str))
-            inside["required"] = list(dict.fromkeys(names))
-        return inside
+            read["required"] = list(
+                dict.fromkeys(name for name in required if isinstance(name, str))
+            )
+        for word in ("anyOf", "oneOf"):
+            # The service judges whether more than one fits: models know the first word.
+            if options := [self.read(option, trail) for option in objects(schema.get(word))]:
+                read["anyOf"] = options
+        for part in objects(schema.get("allOf")):
+            read = _merged(self.read(part, trail), read)
+        if "properties" in read:
+            read["required"] = [n for n in read.get("required", ()) if n in read["properties"]]
+        if not read.get("required", True):
+            del read["required"]
+        return read
 
     def _is_read_only(self, part: Any) -> bool:
         """Whether ``part`` is in answers only, and not to be sent."""
         try:
-            target = self._references.follow(part)
+            return follow(self._document, part).get("readOnly") is True
         except BrokenReferenceError:
             return False
-        return isinstance(target, dict) and target.get("readOnly") is True
-
-    def _combined(
-        self, schema: dict[str, Any], read: dict[str, Any], trail: tuple[str, ...]
-    ) -> dict[str, Any]:
-        for word in ("anyOf", "oneOf"):
-            if options := [self.read(option, trail) for option in _schemas(schema.get(word))]:
-                read["anyOf"] = (
-                    options  # as models know it; the service judges whether more than one fits
-                )
-        for part in _schemas(schema.get("allOf")):
-            read = merge_schemas(self.read(part, trail), read)
-        if "required" in read and "properties" in read:
-            read["required"] = [name for name in read["required"] if name in read["properties"]]
-        return {name: value for name, value in read.items() if name != "required" or value}
 
 
-def merge_schemas(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _merged(first: Json, second: Json) -> Json:
     """What is to be held to by both: properties of both, and otherwise the words of ``second``
     where both have some."""
     both = first | second
     if "properties" in first and "properties" in second:
         both["properties"] = first["properties"] | second["properties"]
-    if needed := list(dict.fromkeys([*first.get("required", ()), *second.get("required", ())])):
-        both["required"] = needed
-    return both
+    needed = dict.fromkeys([*first.get("required", ()), *second.get("required", ())])
+    return both | ({"required": list(needed)} if needed else {})
 
 
-def short_description(part: dict[str, Any]) -> str:
+def short_description(part: Json) -> str:
     """What a parameter or schema says of itself, cut to what a model should have to read."""
-    found = [
-        text
-        for word in ("description", "title")
-        if isinstance(text := part.get(word), str) and text.strip()
-    ]
-    return clean_line(found[0], DESCRIPTION_LIMIT) if found else ""
+    said = (part.get(word) for word in ("description", "title"))
+    found = (text for text in said if isinstance(text, str) and text.strip())
+    return clean_line(next(found, ""), DESCRIPTION_LIMIT)
 
 
-def _kind(schema: dict[str, Any]) -> dict[str, Any]:
+def _kind(schema: Json) -> Json:
     given = schema.get("type")
-    kinds = [
-        kind
-        for kind in (given if isinstance(given, list) else [given])
-        if isinstance(kind, str) and kind in TYPES
-    ]
+    named = given if isinstance(given, list) else [given]
+    kinds = [kind for kind in named if isinstance(kind, str) and kind in TYPES]
     if not kinds and isinstance(schema.get("properties"), dict):
         kinds = ["object"]
-    if kinds and schema.get("nullable") is True and "null" not in kinds:
+    if kinds and schema.get("nullable") is True:
         kinds.append("null")
     kinds = list(dict.fromkeys(kinds))
     return {"type": kinds if len(kinds) > 1 else kinds[0]} if kinds else {}
-
-
-def _schemas(options: Any) -> list[dict[str, Any]]:
-    return (
-        [option for option in options if isinstance(option, dict)]
-        if isinstance(options, list)
-        else []
-    )
