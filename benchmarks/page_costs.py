@@ -25,7 +25,7 @@ from agent.access import find_access
 from agent.models import ChatSession, Message, Run
 from benchmarks.cockpit_past import OWNERS
 from benchmarks.process import ADMIN, HOST
-from frostproject.cockpit.navigation import NAVIGATION, NavigationPlace
+from frostproject.cockpit.site import NAVIGATION, NavigationPlace
 
 ROUNDS = 5
 #: Nobody waits for a page that takes longer, in milliseconds: it is asked once.

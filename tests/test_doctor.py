@@ -17,7 +17,7 @@ from agent.llm.probing.probe import TOOL_NAME, probe_endpoint
 from agent.models import ModelEndpoint
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.networks import Networks
-from frostproject.doctor import diagnosis, exposure, probes
+from frostproject.doctor import checks, diagnosis, exposure
 from frostproject.doctor.diagnosis import Finding, FindingLevel
 from frostproject.doctor.model_check import check_models, judge_report
 from onebot.connections.account_tokens import hash_token
@@ -193,14 +193,14 @@ def test_rows_are_asked_without_an_environment(db, model, settings):
 
 
 def test_a_server_with_another_token_is_recognised(live):
-    found = list(probes.probe_server(live.url, "another token"))
+    found = list(checks.probe_server(live.url, "another token"))
     assert found[-1].level is FindingLevel.FAIL
     assert "another ONEBOT_ACCESS_TOKEN" in found[-1].advice
 
 
 def test_a_server_without_the_token_of_the_settings_is_recognised(start_server):
     server = start_server(ONEBOT_ACCESS_TOKEN="")
-    found = list(probes.probe_server(server.url, TOKEN))
+    found = list(checks.probe_server(server.url, TOKEN))
     assert found[-1].level is FindingLevel.FAIL
     assert "data folder" in found[-1].advice
 
@@ -223,7 +223,7 @@ def test_a_probe_leaves_nothing_on_record(live: LiveServer):
         live.rows("SELECT count(*) AS bots FROM onebot_bot"),
         live.rows("SELECT count(*) AS events FROM onebot_clientevent"),
     )
-    assert {found.level for found in probes.probe_server(live.url, TOKEN)} == {FindingLevel.OK}
+    assert {found.level for found in checks.probe_server(live.url, TOKEN)} == {FindingLevel.OK}
     after = (
         live.rows("SELECT count(*) AS bots FROM onebot_bot"),
         live.rows("SELECT count(*) AS events FROM onebot_clientevent"),
@@ -247,7 +247,7 @@ def stranger() -> Iterator[str]:
 
 
 def test_another_program_on_the_port_is_recognised(stranger):
-    (found,) = probes.probe_server(stranger, TOKEN)
+    (found,) = checks.probe_server(stranger, TOKEN)
     assert found.level is FindingLevel.FAIL
     assert "Something else answers" in found.text
 

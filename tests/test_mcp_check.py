@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from frostproject.doctor.checks import check_mcp_servers
 from frostproject.doctor.diagnosis import FindingLevel
-from frostproject.doctor.mcp_check import check_mcp_servers
 from tests.admin.mcp import address, program
 
 KEY = "sk-a-key-that-nobody-may-see"

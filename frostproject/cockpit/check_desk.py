@@ -64,7 +64,10 @@ class CheckDesk:
         language = translation.get_language() or ""
         with self._lock:
             lot = self._lots.get(asks_others)
-            if lot is not None and (lot.is_running or self._is_fresh(lot, language)):
+            if lot is not None and (
+                lot.is_running
+                or (lot.language == language and self._clock() - lot.begun_at < FRESH_SECONDS)
+            ):
                 return lot
             self._busy = {one for one in self._busy if one.is_alive()}
             if self._busy:  # of an earlier lot, past its time
@@ -82,9 +85,6 @@ class CheckDesk:
     def forget(self) -> None:
         with self._lock:
             self._lots.clear()
-
-    def _is_fresh(self, lot: CheckLot, language: str) -> bool:
-        return lot.language == language and self._clock() - lot.begun_at < FRESH_SECONDS
 
     def _run(self, lot: CheckLot, url: str) -> None:
         try:

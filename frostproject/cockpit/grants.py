@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from agent.access import ChatAccess, find_access
+from agent.access import find_access
 from agent.models import ChatGrant, ChatSession
 from onebot.models import Bot
 
@@ -102,10 +102,6 @@ def may_rule_over(user: Any, other: User) -> bool:
         return False
     access = find_access(user)
     return access.is_everything or all(
-        _covers(access, account, chat)
+        (account in access.accounts or (account, chat) in access.chats)
         for account, chat in ChatGrant.objects.filter(user=other).values_list("account", "chat")
     )
-
-
-def _covers(access: ChatAccess, account: str, chat: str) -> bool:
-    return account in access.accounts or (account, chat) in access.chats

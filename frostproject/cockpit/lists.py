@@ -43,12 +43,13 @@ def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[Condi
                 yield Condition(title, value, str(choices[0]["query_string"]))
     for lookup, values in changes.get_filters_params().items():
         if lookup not in offered:
-            title, value = _in_words(changes, lookup, str(_last(values)), request)
+            title, value = _in_words(
+                changes,
+                lookup,
+                str(values[-1] if isinstance(values, list) and values else values),
+                request,
+            )
             yield Condition(title, value, changes.get_query_string(remove=[lookup]))
-
-
-def _last(values: Any) -> Any:
-    return values[-1] if isinstance(values, list) and values else values
 
 
 def _in_words(

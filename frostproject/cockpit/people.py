@@ -65,7 +65,9 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRe
             "chats": [(chats[row["session"]], row["count"]) for row in counted],
             "notes": notes.count() if notes is not None else None,
             "may_erase": may_erase,
-            "receipts": _receipts(person_id) if may_erase else (),
+            "receipts": list(ErasureReceipt.objects.filter(person_hash=Person(person_id).hash)[:20])
+            if may_erase
+            else (),
         },
     )
 
@@ -99,10 +101,6 @@ def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> HttpRes
 def _require(request: HttpRequest, *permissions: str) -> None:
     if not request.user.has_perms(permissions):
         raise PermissionDenied
-
-
-def _receipts(person_id: str) -> Sequence[ErasureReceipt]:
-    return list(ErasureReceipt.objects.filter(person_hash=Person(person_id).hash)[:20])
 
 
 def _remove_files(hashes: Sequence[str]) -> None:

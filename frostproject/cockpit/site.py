@@ -1,20 +1,259 @@
 """The admin as operators meet it: its pages, and the navigation to them."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, URLResolver, path, reverse
+from django.urls import NoReverseMatch, URLPattern, URLResolver, path, reverse
+from django.utils.functional import Promise
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext_lazy as _
 from django.views.i18n import JavaScriptCatalog
 
-from frostproject.cockpit.navigation import current_group, list_groups
-from frostproject.cockpit.pages import PAGES
+from frostproject.cockpit.tables import name_table
 from frostproject.signin import factors
 from frostproject.signin.admin_site import FrostAdminSite
 
+# The operator's pages that belong to no table: each has one line in :data:`PAGES`.
+
+View = Callable[..., HttpResponseBase]
+
+START = "frostproject.cockpit.start"
+PLAYGROUND = "onebot.playground.pages"
+PEOPLE = "frostproject.cockpit.people"
+
+
+@dataclass(frozen=True, slots=True)
+class CockpitPage:
+    """A page of the admin at ``/admin/<route>``, named ``admin:<name>``.
+
+    Only staff with a satisfied second factor reaches ``view``, which is called with the request,
+    the site and what the route captures: ``view(request, site, **captured)``. It is named by its
+    path, because the tables that it may show are registered after the site is made. What else the
+    page asks for, such as permissions and the chats within reach, is the view's own matter.
+    """
+
+    route: str
+    name: str
+    view: str
+
+    def bound_to(self, site: AdminSite) -> View:
+        """The view as Django calls it."""
+
+        def page(request: HttpRequest, **captured: object) -> HttpResponseBase:
+            view: View = import_string(self.view)
+            return view(request, site, **captured)
+
+        page.__name__ = self.name
+        return page
+
+
+PAGES: tuple[CockpitPage, ...] = (
+    CockpitPage("start/", "start", f"{START}.start_page"),
+    CockpitPage("start/live/", "start_live", f"{START}.live_part"),
+    CockpitPage("start/client/", "start_client", f"{START}.client_part"),
+    CockpitPage("start/model/", "start_model", f"{START}.model_part"),
+    CockpitPage("start/checks/", "start_checks", f"{START}.checks_part"),
+    CockpitPage(
+        "overview/state/", "overview_state", "frostproject.cockpit.dashboard.state_fragment"
+    ),
+    CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page"),
+    CockpitPage("playground/", "playground", "frostproject.cockpit.playground.page"),
+    CockpitPage("playground/token/", "playground_token", f"{PLAYGROUND}.playground_token"),
+    CockpitPage("playground/owners/", "playground_owners", f"{PLAYGROUND}.playground_owners"),
+    CockpitPage("playground/erase/", "playground_erase", f"{PLAYGROUND}.playground_erase"),
+    CockpitPage("playground/run/", "playground_run", f"{PLAYGROUND}.playground_run"),
+    CockpitPage("people/", "people", f"{PEOPLE}.people_page"),
+    CockpitPage("people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page"),
+    CockpitPage("people/<path:person_id>/erase/", "erase_person", f"{PEOPLE}.erase_page"),
+    CockpitPage("people/<path:person_id>/", "person", f"{PEOPLE}.person_page"),
+)
+
+
+# The navigation: places grouped by what people do, in one table.
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationPlace:
+    """A page that is not a table's: the name of its address, what it is called, and the permission
+    that it takes ("" for none)."""
+
+    url_name: str
+    label: str | Promise
+    permission: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Places of one kind of work: a :class:`NavigationPlace`, or a model as ``app.Model``."""
+
+    key: str
+    label: str | Promise
+    places: tuple[NavigationPlace | str, ...]
+
+
+#: What people do, most often first. A place whose address does not exist is left out, and so is
+#: one that the user may not see. A model that stands nowhere is put at the end.
+NAVIGATION: tuple[Group, ...] = (
+    Group(
+        "today",
+        _("Today"),
+        (
+            NavigationPlace("admin:index", _("Overview")),
+            NavigationPlace("admin:start", _("First steps"), "onebot.change_bot"),
+            "agent.Approval",
+            "agent.NoteProposal",
+            NavigationPlace("admin:playground", _("Playground"), "agent.use_playground"),
+        ),
+    ),
+    Group(
+        "chats",
+        _("Chats"),
+        (
+            "agent.ChatSession",
+            "agent.Message",
+            "agent.Run",
+            NavigationPlace("admin:people", _("People"), "agent.view_message"),
+            "onebot.Bot",
+        ),
+    ),
+    Group(
+        "tools",
+        _("Tools"),
+        (
+            "tools.ToolConfig",
+            "agent.ToolCall",
+            "tools.HttpTool",
+            "tools.McpServer",
+            "tools.Plugin",
+            "tools.Secret",
+        ),
+    ),
+    Group(
+        "models",
+        _("Models and personas"),
+        (
+            "agent.ModelEndpoint",
+            "agent.Persona",
+            "agent.PersonaChoice",
+            "agent.Budget",
+            "agent.SpendSum",
+        ),
+    ),
+    Group(
+        "memory",
+        _("Memory and files"),
+        ("agent.Note", "agent.Sticker", "agent.MediaFile", "agent.KeptFile"),
+    ),
+    Group(
+        "settings",
+        _("Settings"),
+        (
+            "agent.Manners",
+            "agent.Installation",
+            "auth.User",
+            "auth.Group",
+            NavigationPlace("admin:sign_in_sessions", _("Sign-in sessions")),
+            NavigationPlace("admin:second_factor", _("Second factor")),
+        ),
+    ),
+    Group(
+        "raw",
+        _("Raw records"),
+        (
+            "tools.ToolConfigChange",
+            "agent.OperatorAct",
+            "agent.Step",
+            "agent.Description",
+            "agent.Digest",
+            "onebot.ClientEvent",
+            "tools.PluginValue",
+            NavigationPlace("admin:log", _("Log"), "agent.view_log"),
+        ),
+    ),
+)
+
+User = PermissionsMixin | AnonymousUser
+Entry = dict[str, Any]
+
+
+def list_groups(
+    request: HttpRequest, apps: Iterable[Mapping[str, Any]], groups: Iterable[Group] = NAVIGATION
+) -> list[Entry]:
+    """The navigation for a user: ``apps`` as :meth:`AdminSite.get_app_list` gives them, put into
+    ``groups``, each in the same form as an app, with ``is_current`` at the entry where the request
+    is."""
+    models = {model["model"]._meta.label: model for app in apps for model in app["models"]}
+    found = [(group, list(_entries(request.user, group, models))) for group in groups]
+    if models and found:  # what no group names
+        found[-1][1].extend({**model} for model in models.values())
+    shown = [(group, entries) for group, entries in found if entries]
+    _mark_current(request.path, [entry for _group, entries in shown for entry in entries])
+    return [
+        {
+            "name": group.label,
+            "app_label": group.key,
+            "app_url": "",
+            "has_module_perms": True,
+            "models": entries,
+        }
+        for group, entries in shown
+    ]
+
+
+def current_group(groups: Iterable[Entry]) -> str:
+    """What the group is called in which the request is; "" in none."""
+    names = (
+        str(group["name"])
+        for group in groups
+        for entry in group["models"]
+        if entry.get("is_current")
+    )
+    return next(names, "")
+
+
+def _entries(user: User, group: Group, models: dict[str, Any]) -> Iterator[Entry]:
+    """The entries of a group that the user may see; the models among them are taken out of
+    ``models``."""
+    for place in group.places:
+        if isinstance(place, str):
+            if model := models.pop(place, None):
+                yield {**model, "name": name_table(model["model"]._meta)}
+        elif not place.permission or user.has_perm(place.permission):
+            try:
+                address = reverse(place.url_name)
+            except NoReverseMatch:
+                continue
+            yield {
+                "name": place.label,
+                "object_name": place.url_name.replace(":", "-"),
+                "admin_url": address,
+                "add_url": None,
+                "view_only": True,
+                "perms": {},
+            }
+
+
+def _mark_current(path: str, entries: list[Entry]) -> None:
+    """Mark the entry whose address is the longest that ``path`` begins with; the overview only
+    where it is the page."""
+    index = reverse("admin:index")
+    near = [
+        entry
+        for entry in entries
+        if (address := entry.get("admin_url"))
+        and (path == address or (address != index and path.startswith(address)))
+    ]
+    for entry in sorted(near, key=lambda one: len(one["admin_url"]))[-1:]:
+        entry["is_current"] = True
+
+
 #: By its path, as pages are: it knows tables.
-LEADS_TO_START = "frostproject.cockpit.start_steps.leads_to_start"
+LEADS_TO_START = "frostproject.cockpit.start.leads_to_start"
 
 
 class CockpitSite(FrostAdminSite):

@@ -64,7 +64,7 @@ def check_models(seconds: float = MODEL_SECONDS) -> Iterator[Finding]:
             _("Set one in the admin under “Model endpoints”, or UPSTREAM_ENDPOINT in .env."),
             page=reverse("admin:agent_modelendpoint_add"),
         )
-    reports = [_probe(one, seconds) for one in endpoints]
+    reports = [asyncio.run(probe_endpoint(one, question_seconds=seconds)) for one in endpoints]
     is_answered = any(
         not report.fault for report in reports if endpoint_key(report.endpoint) in chat
     )
@@ -113,7 +113,7 @@ def judge_report(report: ProbeReport) -> Iterator[Finding]:
     for line in describe_probe(report):
         text = f"{shown}: {line.text}"
         if line.level == "fail":
-            said, advice = _excerpt(report.words), _advice(report, line.advice)
+            said, advice = " ".join(report.words.split())[:EXCERPT], _advice(report, line.advice)
             yield Finding(FindingLevel.FAIL, text, advice, page, said)
         elif line.level == "warn":
             yield warn_finding(text, line.advice, page)
@@ -145,14 +145,6 @@ def _alike(endpoint: Endpoint) -> Sequence[str]:
         return find_alike(endpoint.model, asyncio.run(fetch_models(endpoint)))
     except LLMError:
         return ()
-
-
-def _probe(endpoint: Endpoint, seconds: float) -> ProbeReport:
-    return asyncio.run(probe_endpoint(endpoint, question_seconds=seconds))
-
-
-def _excerpt(text: str) -> str:
-    return " ".join(text.split())[:EXCERPT]
 
 
 def strip_url_secrets(url: str) -> str:

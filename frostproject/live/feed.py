@@ -7,23 +7,176 @@ with ``{"error": "..."}``.
 """
 
 import asyncio
+import io
 import json
 import logging
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 from channels.db import database_sync_to_async
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
 from django.db import DatabaseError, InterfaceError
+from django.http import HttpResponse
+from django_otp.middleware import OTPMiddleware
 
 from agent.record.ground.commit import GroupCommit
 from frostproject.live.topics import Topic, digest_topic, parse_topic, reach_topic
-from frostproject.live.viewer import find_viewer, origin_problem
-from frostproject.live.watchers import Watchers
+from frostproject.signin.session_store import SessionStore
+from onebot.connections.handshake import Handshake
 from tools.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
+
+
+# Who watches what in one process: for each topic one task, as long as anybody follows it.
+
+#: The longest time between two looks at a topic, in seconds.
+LOOK_SECONDS = 1.0
+#: A look that takes longer, in seconds, is given up until the next one.
+LONGEST_LOOK = 5.0
+#: Pauses are at least so many times as long as the look before took.
+RESTING_SHARE = 10
+#: Looks of one process in a second, at most: where more is followed, each is looked at less often.
+MOST_LOOKS = 40
+
+Look = Callable[[Topic], Awaitable[object]]
+Follower = Callable[[Topic], None]
+
+
+class Watchers:
+    """Looks at the topics that are followed, and tells their followers what has changed.
+
+    It lives on one event loop. While nobody follows anything it has no task, and ``listen`` was
+    last called with False; otherwise :meth:`nudge` is to be called when something may have
+    changed. A look that fails is repeated with the next one.
+    """
+
+    def __init__(self, look: Look, listen: Callable[[bool], None] = lambda on: None) -> None:
+        self._look = look
+        self._listen = listen
+        self._watchers: dict[Topic, _Watcher] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def topics(self) -> frozenset[Topic]:
+        """What is followed now."""
+        return frozenset(self._watchers)
+
+    def follow(self, topic: Topic, follower: Follower) -> None:
+        """Have ``follower`` called, on the loop, whenever ``topic`` has changed."""
+        if topic not in self._watchers:
+            if not self._watchers:
+                self._listen(True)
+            self._watchers[topic] = _Watcher(topic, self._look, self._watchers)
+        self._watchers[topic].followers.add(follower)
+
+    def unfollow(self, topic: Topic, follower: Follower) -> None:
+        """The opposite; nothing happens where it did not follow."""
+        watcher = self._watchers.get(topic)
+        if watcher is None:
+            return
+        watcher.followers.discard(follower)
+        if not watcher.followers:
+            del self._watchers[topic]
+            watcher.task.cancel()
+            self._ending.add(watcher.task)
+            watcher.task.add_done_callback(self._ending.discard)
+            if not self._watchers:
+                self._listen(False)
+
+    def nudge(self) -> None:
+        """Something was committed: look soon. Returns at once."""
+        for watcher in self._watchers.values():
+            watcher.nudged.set()
+
+
+def shortest_rest(topic: Topic, took: float, watched: int) -> float:
+    """Seconds until ``topic`` is looked at again at the earliest, after a look that took so many,
+    where so many topics are ``watched``."""
+    return max(topic.seconds, RESTING_SHARE * took, watched / MOST_LOOKS)
+
+
+class _Watcher:
+    def __init__(self, topic: Topic, look: Look, all_watched: Sized) -> None:
+        self.topic, self._look, self._all_watched = topic, look, all_watched
+        self.followers: set[Follower] = set()
+        self.nudged = asyncio.Event()
+        self.task = asyncio.create_task(self._watch(), name=f"live-{topic}")
+
+    async def _watch(self) -> None:
+        seen: object = None
+        is_first = True
+        while True:
+            began = time.monotonic()
+            self.nudged.clear()
+            try:
+                async with asyncio.timeout(LONGEST_LOOK):
+                    found = await self._look(self.topic)
+            except (DatabaseError, InterfaceError, TimeoutError) as error:
+                limit.warn("look", "What pages follow could not be read: %s", error or "time-out")
+            else:
+                if not is_first and found != seen:
+                    for follower in tuple(self.followers):
+                        follower(self.topic)
+                seen, is_first = found, False
+            await self._rest(time.monotonic() - began)
+
+    async def _rest(self, took: float) -> None:
+        """Until something may have changed, but not too short."""
+        shortest = shortest_rest(self.topic, took, len(self._all_watched))
+        await asyncio.sleep(shortest)
+        if (rest := LOOK_SECONDS - shortest) > 0:
+            try:
+                async with asyncio.timeout(rest):
+                    await self.nudged.wait()
+            except TimeoutError:
+                pass
+
+
+# Who is at a WebSocket of the admin: by the same session, and the same rule, as its pages.
+
+
+def origin_problem(scope: dict[str, Any]) -> str:
+    """Why a handshake is refused before anybody is looked for; "" where it is not. Other sites'
+    pages would bring the browser's cookie along, so the page has to be of this one."""
+    handshake = Handshake.from_scope(scope)
+    if handshake.peer not in settings.ADMIN_NETWORKS:
+        return "not in ADMIN_NETWORKS"
+    origin = handshake.headers.get("origin", "")
+    try:
+        is_own = urlsplit(origin).netloc.lower() == handshake.headers.get("host", "").lower() != ""
+        _request(scope).get_host()
+    except (ValueError, DisallowedHost):
+        return "another host"
+    return "" if is_own or origin in settings.CSRF_TRUSTED_ORIGINS else "another origin"
+
+
+def find_viewer(scope: dict[str, Any]) -> Any:
+    """The user whose session ``scope`` has the cookie of, if the admin lets them in; None
+    otherwise. A fresh object, with fresh permissions, each time. Blocks."""
+    request = _request(scope)
+    key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    session: SessionBase = SessionStore(key)
+    request.session = session
+    request.user = get_user(request)
+    OTPMiddleware(lambda _request: HttpResponse())(request)
+    return request.user if admin.site.has_permission(request) else None
+
+
+def _request(scope: dict[str, Any]) -> ASGIRequest:
+    """The request of the handshake as Django would see it."""
+    return ASGIRequest({**scope, "type": "http", "method": "GET"}, io.BytesIO())
+
+
 limit = LogLimit(logger)
 
 #: Topics of one socket; sockets of one user, and of all.
@@ -57,7 +210,9 @@ class LiveFeed:
             limit.warn("refused", "Refused a page's live connection: %s", problem)
         else:
             user = await self._find_viewer(scope)
-        if user is None or not self._has_room(user.pk):
+        if user is None or not (
+            self._sockets[user.pk] < SOCKETS and self._sockets.total() < ALL_SOCKETS
+        ):
             await send({"type": "websocket.close"})
             return
         self._sockets[user.pk] += 1
@@ -80,9 +235,6 @@ class LiveFeed:
             return await self.ask(find_viewer, scope)
         except (DatabaseError, InterfaceError, TimeoutError):
             return None  # the page tries again
-
-    def _has_room(self, user_pk: int) -> bool:
-        return self._sockets[user_pk] < SOCKETS and self._sockets.total() < ALL_SOCKETS
 
     def _listen(self, is_watching: bool) -> None:
         self._record.on_written = self.watchers.nudge if is_watching else None

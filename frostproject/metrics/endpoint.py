@@ -4,13 +4,15 @@ Served only when ``METRICS_TOKEN`` is set. Plain ASGI, like :mod:`frostproject.w
 server process counts for itself: with several, each is scraped.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
 
-from frostproject.metrics.gauges import ProcessGauges
 from frostproject.web.http import (
     HttpRefusal,
     Receive,
@@ -23,6 +25,33 @@ from frostproject.web.http import (
 from onebot.connections.handshake import Handshake
 from onebot.gateway.gateway import Gateway
 from tools.metrics import REGISTRY
+
+# How things stand in this process at the moment that Prometheus asks.
+
+
+class ProcessGauges(Collector):
+    """Reads what the gateway of this process holds in memory; asks no database."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def collect(self) -> Iterator[Metric]:
+        runtime = self._gateway.runtime
+        connected = GaugeMetricFamily(
+            "frostagent_accounts_connected", "Accounts that are connected to this process."
+        )
+        connected.add_metric((), len(self._gateway.connections.accounts))
+        yield connected
+        waiting = GaugeMetricFamily(
+            "frostagent_messages_waiting", "Messages that wait in the queues of this process."
+        )
+        waiting.add_metric((), runtime.inbox.queues.total)
+        yield waiting
+        outage = GaugeMetricFamily(
+            "frostagent_database_refuses", "1 while the database refuses to be written."
+        )
+        outage.add_metric((), 1 if runtime.record.outage else 0)
+        yield outage
 
 
 class MetricsEndpoint:

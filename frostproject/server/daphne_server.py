@@ -7,6 +7,8 @@ It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
 """
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -21,7 +23,6 @@ from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
 from frostproject.metrics.traces import TraceExport
-from frostproject.server import file_descriptors, process_memory
 from frostproject.server.http_channel import BODY_KEY, BoundedFactory, with_streamed_body
 from frostproject.server.http_connections import HttpConnections
 from frostproject.web.logs import redact_secrets
@@ -130,8 +131,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
             )
         super().__init__(*arguments, **options)
         self.application: Any = with_streamed_body(self.application)
-        file_descriptors.raise_file_limit()
-        self.callers = HttpConnections(file_descriptors.http_connection_limit())
+        raise_file_limit()
+        self.callers = HttpConnections(http_connection_limit())
         self._ports: list[Any] = []
         self._refusal = ""
 
@@ -143,7 +144,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
         daphne_server.HTTPFactory = BoundedFactory  # daphne has no setting for it
-        process_memory.hide_process_memory()
+        hide_process_memory()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
         if self._refusal:
@@ -288,3 +289,56 @@ def _end_now(seconds: float) -> None:
 async def _finished(work: list[asyncio.Future[Any]], seconds: float) -> None:
     if work:
         await asyncio.wait(work, timeout=seconds)
+
+
+# How many files and sockets this process may have open at a time.
+
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None  # type: ignore[assignment]
+
+#: More than this is of no use, and some programs started by this one try to close every number
+#: there could be.
+WANTED_DESCRIPTORS = 65_536
+#: Kept for the model, the database, children and their pipes, OneBot sockets and files.
+RESERVED_DESCRIPTORS = 256
+#: HTTP connections in all, however many descriptors there are, and however few.
+MOST, LEAST = 1_000, 16
+
+
+def raise_file_limit() -> None:
+    """Raise the soft limit as far as the hard one allows; services are started with 1,024."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def http_connection_limit() -> int:
+    """HTTP connections that leave the reserve alone; each may have a file for its body."""
+    if resource is None:
+        return MOST
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        MOST
+        if soft == resource.RLIM_INFINITY
+        else max(LEAST, min(MOST, (soft - RESERVED_DESCRIPTORS) // 2))
+    )
+
+
+# This process's memory and environment, which hold keys.
+
+_PR_SET_DUMPABLE = 4
+
+
+def hide_process_memory() -> None:
+    """On Linux, keep what runs as the same user, such as plugins, from looking into this process.
+
+    Core dumps, debuggers and profilers then need root. A program that is started from here is as
+    open as any.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -14,13 +14,14 @@ import time
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from typing import Any
+from urllib.parse import unquote
 
 from daphne.http_protocol import HTTPFactory, WebRequest
+from django.conf import settings
 from twisted.web import http
 
 from frostproject.server.http_connections import ConnectionPhase, HttpConnections, peer_client_key
-from frostproject.server.http_limits import max_body_bytes
-from frostproject.web.http import Receive, Send
+from frostproject.web.http import MAX_BODY, Receive, Send
 from tools.log_limit import LogLimit
 
 HTTPChannel: Any = http.HTTPChannel  # half of it has types
@@ -275,3 +276,39 @@ def _reading(body: Any, receive: Receive) -> Receive:
         return await receive()
 
     return next_message
+
+
+# What one HTTP request may bring along, judged by its head alone.
+
+#: What a signed-in user may upload: a file of 100 MiB, and the form around it.
+MAX_UPLOAD = 101 * 2**20
+#: What anybody may who is outside ADMIN_NETWORKS: it is refused anyway, and need not be kept until
+#: it has come in.
+MAX_OUTSIDE = 64 * 2**10
+#: Requests of these methods have no body.
+BODILESS = (b"GET", b"HEAD")
+
+
+def max_body_bytes(
+    method: bytes,
+    target: bytes,
+    root: str,
+    *,
+    peer: str,
+    is_upgrade: bool,
+    cookies: dict[bytes, bytes],
+) -> int:
+    """Bytes that the body of a request to ``target`` may have; ``root`` is the URL prefix of this
+    server.
+
+    ``peer`` is the address at the other end, "" for a local socket.
+
+    Session cookies are not checked here: a forged one only gives the larger limit.
+    """
+    if is_upgrade or method in BODILESS:
+        return 0
+    if peer not in settings.ADMIN_NETWORKS:
+        return MAX_OUTSIDE
+    path = unquote(target.partition(b"?")[0].decode("latin1")).removeprefix(root)
+    has_session = bool(cookies.get(settings.SESSION_COOKIE_NAME.encode()))
+    return MAX_UPLOAD if has_session and path.startswith("/admin/") else MAX_BODY

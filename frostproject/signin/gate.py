@@ -11,29 +11,79 @@ import io
 import ipaddress
 import logging
 import math
+from collections import deque
 from collections.abc import Hashable, MutableMapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.core.handlers.asgi import ASGIRequest
-from django.http import UnreadablePostError
+from django.http import HttpRequest, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import translation
 from django.utils.functional import cached_property
 
 from frostproject.server.http_connections import client_key
 from frostproject.signin import known
 from frostproject.signin.attempt import ATTEMPT_KEY, SignInAttempt
-from frostproject.signin.refusal import SignInRefusal, send_refusal
-from frostproject.signin.turns import PASSWORD_WAIT_SECONDS, PasswordQueue, PasswordQueueFull
+from frostproject.web.browser_policy import POLICY_HEADERS
 from frostproject.web.http import Receive, Send
 from onebot.connections.handshake import Handshake, is_trusted_loopback
 from tools.log_limit import LogLimit
 from tools.token_bucket import Quota, RefillRate, TokenBuckets
 
 logger = logging.getLogger(__name__)
+
+
+# The page for users who have to wait, in the style of the admin. Rendered once for each length of
+# the wait.
+
+
+class SignInRefusal(Exception):  # noqa: N818 - an answer, not a fault
+    """A try that is answered with ``status``, and may be repeated after ``seconds``; 0 for one that
+    may not."""
+
+    def __init__(self, status: int, seconds: int) -> None:
+        super().__init__(status)
+        self.status = status
+        self.seconds = seconds
+
+
+async def send_refusal(refusal: SignInRefusal, scope: dict[str, Any], send: Send) -> None:
+    page = _page(refusal.status, refusal.seconds, _language(scope))
+    headers = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", str(len(page)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        *POLICY_HEADERS,
+    ]
+    if refusal.seconds:
+        headers.append((b"retry-after", str(refusal.seconds).encode()))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": page})
+
+
+def _language(scope: dict[str, Any]) -> str:
+    """The language that the client has chosen, by the rules of Django's middleware."""
+    request = HttpRequest()
+    given = {name: value.decode("latin1") for name, value in scope["headers"]}
+    request.META = {"HTTP_ACCEPT_LANGUAGE": given.get(b"accept-language", "")}
+    return translation.get_language_from_request(request)
+
+
+@lru_cache(maxsize=1_000)
+def _page(status: int, seconds: int, language: str) -> bytes:
+    with translation.override(language):
+        return render_to_string(
+            "admin/sign_in_refused.html", {"status": status, "seconds": seconds}
+        ).encode()
+
+
 limit = LogLimit(logger)
 
 #: Tries of one address; of all strangers at one account (those on this machine by themselves) or in
@@ -270,3 +320,58 @@ def _address(request: Handshake) -> str:
         return client_key(named) or peer
     except ValueError:
         return request.peer[:64]
+
+
+# Taking turns at password checks, each of which costs most of a second of a processor.
+
+#: Checks at a time.
+CHECKS_AT_ONCE = 2
+#: Requests that wait for one, of browsers that are known and of others; for how many seconds.
+MAX_WAITING = 10
+PASSWORD_WAIT_SECONDS = 10.0
+
+
+class PasswordQueueFull(Exception):  # noqa: N818 - an answer, not a fault
+    """Too many wait already, or the turn did not come in time."""
+
+
+class PasswordQueue:
+    """At most :data:`CHECKS_AT_ONCE` have a turn. Who waits occupies no thread. Browsers that are
+    known go first, in a line of their own."""
+
+    def __init__(self) -> None:
+        self._free = CHECKS_AT_ONCE
+        self._known: deque[asyncio.Future[None]] = deque()
+        self._strangers: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self, *, is_known: bool) -> None:
+        """Wait for a turn, which is held until :meth:`release`. Raises :class:`PasswordQueueFull`;
+        a cancelled call holds none."""
+        if self._free:
+            self._free -= 1
+            return
+        line = self._known if is_known else self._strangers
+        if len(line) >= MAX_WAITING:
+            raise PasswordQueueFull
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(mine)
+        try:
+            async with asyncio.timeout(PASSWORD_WAIT_SECONDS):
+                await mine
+        except BaseException as error:
+            if mine in line:
+                line.remove(mine)
+            elif not mine.cancelled():
+                self.release()  # it came in the same moment
+            if isinstance(error, TimeoutError):
+                raise PasswordQueueFull from error
+            raise
+
+    def release(self) -> None:
+        for line in (self._known, self._strangers):
+            while line:
+                following = line.popleft()
+                if not following.done():
+                    following.set_result(None)
+                    return
+        self._free += 1

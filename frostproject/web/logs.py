@@ -131,18 +131,17 @@ def redact_secrets(text: str) -> str:
 def list_secrets() -> list[str]:
     """Every secret of the settings in each way it is written, the longest first."""
     found = {str(getattr(settings, name)) for name in SECRET_SETTINGS}
-    found.update(pair.partition("=")[2].strip() for pair in _header_pairs())
+    # Headers for the collector of traces may hold its key.
+    found.update(
+        pair.partition("=")[2].strip()
+        for pair in str(settings.OTEL_EXPORTER_OTLP_HEADERS).split(",")
+    )
     found.update(
         password for name in ADDRESS_SETTINGS for password in _passwords(getattr(settings, name))
     )
     return sorted(
         (secret for secret in found if len(secret) >= SHORTEST_SECRET), key=len, reverse=True
     )
-
-
-def _header_pairs() -> list[str]:
-    """Headers for the collector of traces may hold its key."""
-    return str(settings.OTEL_EXPORTER_OTLP_HEADERS).split(",")
 
 
 def _passwords(url: str) -> Iterator[str]:

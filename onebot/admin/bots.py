@@ -2,11 +2,13 @@
 reported."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets
+from django.core.validators import MaxLengthValidator, MinLengthValidator, RegexValidator
+from django.db import models
 from django.db.models import Model, Q
 from django.http import HttpRequest
 from django.urls import reverse
@@ -24,9 +26,8 @@ from agent.admin.persona_places import choose_url
 from agent.domain.playground import is_playground
 from agent.models import Manners, Message
 from agent.record.settings.personas import load_persona_table
-from onebot.admin.bot_form import BotForm
-from onebot.admin.event_words import name_kind, name_roles
 from onebot.admin.names import client_words, nickname_of
+from onebot.connections import account_tokens
 from onebot.models import Bot, ClientEvent
 from tools.admin.changes import HistoryAdmin
 from tools.admin.concurrent_edits import ConcurrentEdits
@@ -41,6 +42,161 @@ from tools.admin.record_pages import (
 from tools.models import ToolConfig
 from tools.models.choices import ApprovalMode
 from tools.text.readable import json_block
+
+if TYPE_CHECKING:
+    ModelForm = forms.ModelForm[Bot]
+else:
+    ModelForm = forms.ModelForm
+from django.utils.html import format_html_join
+from django.utils.translation import pgettext_lazy
+
+# What kinds of events and roles of connections are called. Kinds that no standard names keep the
+# client's word.
+
+KINDS: dict[str, Any] = {
+    "message": pgettext_lazy("kind of event", "message"),
+    "message_sent": pgettext_lazy("kind of event", "message by hand"),
+    "notice": pgettext_lazy("kind of event", "notice"),
+    "request": pgettext_lazy("kind of event", "request"),
+    "meta_event": pgettext_lazy("kind of event", "about the client"),
+    "friend": pgettext_lazy("kind of event", "friend"),
+    "group": pgettext_lazy("kind of event", "group"),
+    "group_upload": pgettext_lazy("kind of event", "file in a group"),
+    "group_admin": pgettext_lazy("kind of event", "administrators of a group"),
+    "group_decrease": pgettext_lazy("kind of event", "somebody left a group"),
+    "group_increase": pgettext_lazy("kind of event", "somebody joined a group"),
+    "group_ban": pgettext_lazy("kind of event", "mute in a group"),
+    "group_card": pgettext_lazy("kind of event", "card in a group"),
+    "group_name": pgettext_lazy("kind of event", "name of a group"),
+    "group_title": pgettext_lazy("kind of event", "title in a group"),
+    "group_recall": pgettext_lazy("kind of event", "message taken back in a group"),
+    "group_msg_emoji_like": pgettext_lazy("kind of event", "reaction in a group"),
+    "friend_add": pgettext_lazy("kind of event", "new friend"),
+    "friend_recall": pgettext_lazy("kind of event", "message taken back by a friend"),
+    "offline_file": pgettext_lazy("kind of event", "file of a friend"),
+    "client_status": pgettext_lazy("kind of event", "other clients of the account"),
+    "bot_offline": pgettext_lazy("kind of event", "account offline"),
+    "essence": pgettext_lazy("kind of event", "essence message"),
+    "notify": pgettext_lazy("kind of event", "sign"),
+    "poke": pgettext_lazy("kind of event", "poke"),
+    "lucky_king": pgettext_lazy("kind of event", "luckiest red packet"),
+    "honor": pgettext_lazy("kind of event", "honour in a group"),
+    "title": pgettext_lazy("kind of event", "title"),
+    "input_status": pgettext_lazy("kind of event", "somebody writes"),
+    "profile_like": pgettext_lazy("kind of event", "like of the profile"),
+    "lifecycle": pgettext_lazy("kind of event", "life of the client"),
+    "heartbeat": pgettext_lazy("kind of event", "heartbeat"),
+    "connect": pgettext_lazy("kind of event", "connected"),
+    "enable": pgettext_lazy("kind of event", "switched on"),
+    "disable": pgettext_lazy("kind of event", "switched off"),
+    "set": pgettext_lazy("kind of event", "appointed"),
+    "unset": pgettext_lazy("kind of event", "dismissed"),
+    "leave": pgettext_lazy("kind of event", "left"),
+    "kick": pgettext_lazy("kind of event", "was kicked"),
+    "kick_me": pgettext_lazy("kind of event", "the bot was kicked"),
+    "approve": pgettext_lazy("kind of event", "was let in"),
+    "invite": pgettext_lazy("kind of event", "invited"),
+    "add": pgettext_lazy("kind of event", "added"),
+    "delete": pgettext_lazy("kind of event", "deleted"),
+    "ban": pgettext_lazy("kind of event", "muted"),
+    "lift_ban": pgettext_lazy("kind of event", "no longer muted"),
+}
+ROLES: dict[str, Any] = {
+    "universal": pgettext_lazy("role of a connection", "both"),
+    "api": pgettext_lazy("role of a connection", "actions"),
+    "event": pgettext_lazy("role of a connection", "events"),
+}
+
+
+def name_kind(kind: str) -> str:
+    """A kind of event in the reader's words, with the standard's word below."""
+    if not kind:
+        return "-"
+    if kind not in KINDS:
+        return format_html("<code>{}</code>", kind)
+    return format_html('{} <code class="quiet">{}</code>', KINDS[kind], kind)
+
+
+def name_roles(roles: str) -> str:
+    """The roles of an account's connections."""
+    written = [ROLES.get(one.casefold(), one) for one in roles.replace(",", " ").split()]
+    return format_html_join(", ", "{}", ((one,) for one in written)) or "-"
+
+
+# The form of a bot's page: its columns, and how its own access token is made, typed or taken away.
+
+
+class TokenChange(models.TextChoices):
+    KEEP = "", _("leave it as it is")
+    MAKE = "make", _("make a new one; it is shown once, after saving")
+    TYPE = "type", _("take the one typed below")
+    CLEAR = "clear", _("none of its own: the common one counts")
+
+
+class BotForm(ModelForm):
+    """``made_token`` is what was made up here, for the page after saving to show once."""
+
+    token_change = forms.ChoiceField(
+        label=_("change the access token"),
+        choices=TokenChange.choices,
+        required=False,
+        help_text=_(
+            "With a token of its own, this account can be connected with that token alone, and "
+            "the token is good for no"
+            " other account. A change closes the connection that the old token opened."
+        ),
+    )
+    token_typed = forms.CharField(
+        label=_("own access token"),
+        required=False,
+        strip=True,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        validators=[
+            MinLengthValidator(account_tokens.SHORTEST),
+            MaxLengthValidator(account_tokens.LONGEST),
+            RegexValidator(r"^[!-~]+\Z", _("Letters, digits and signs of ASCII, without spaces.")),
+        ],
+        help_text=_("Sixteen characters or more. It is kept as a hash and cannot be shown again."),
+    )
+    made_token = ""
+
+    class Meta:
+        model = Bot
+        exclude = ()  # the page names its fields
+        widgets: ClassVar = {
+            name: forms.Textarea(attrs={"rows": 2, "cols": 40})
+            for name in (
+                *("owners", "listed_people", "listed_groups"),
+                *("blocked_people", "blocked_groups"),
+            )
+        }
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        is_typed, typed = values.get("token_change") == TokenChange.TYPE, values.get("token_typed")
+        if is_typed and not typed and "token_typed" not in self.errors:
+            self.add_error("token_typed", _("Type the token, or choose another way to change it."))
+        if typed and not is_typed:
+            self.add_error(
+                "token_change",
+                _("A token was typed below: choose to take it, or empty that field."),
+            )
+        return values
+
+    def save(self, commit: bool = True) -> Bot:
+        """Give the row the hash of its new token, and keep the token only where it was made up
+        here."""
+        match self.cleaned_data.get("token_change"):
+            case TokenChange.MAKE:
+                self.made_token = account_tokens.make_account_token()
+                self.instance.token_hash = account_tokens.hash_token(self.made_token)
+            case TokenChange.TYPE:
+                self.instance.token_hash = account_tokens.hash_token(
+                    self.cleaned_data["token_typed"]
+                )
+            case TokenChange.CLEAR:
+                self.instance.token_hash = ""
+        return super().save(commit)
 
 
 @admin.register(Bot)

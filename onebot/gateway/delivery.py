@@ -1,9 +1,12 @@
 """Delivering messages to chats, and reporting the outcome."""
 
 import asyncio
+import logging
+import random
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -20,10 +23,14 @@ from agent.record.waiting.pauses import load_pauses
 from onebot.connections.client import OneBotClient
 from onebot.gateway import bots
 from onebot.gateway import outgoing_media as media
-from onebot.gateway.outgoing_media import MAX_FRAME_BYTES
-from onebot.gateway.pacing import Pacer
+from onebot.gateway.outgoing_media import (
+    INLINE_ROOM_BYTES,
+    MAX_FRAME_BYTES,
+    fill_segment,
+    media_url,
+)
 from onebot.gateway.signs import WorkSigns
-from onebot.gateway.web_media import WebMedia
+from onebot.protocol import base64_file
 from onebot.protocol.actions import (
     ActionResponse,
     download_action,
@@ -39,9 +46,218 @@ from onebot.protocol.errors import FrameTooLarge, NotConnected, OneBotError
 from onebot.protocol.segments import Segment, segments_from_parts
 from onebot.protocol.shut_outs import find_pause, is_about_quote
 from tools.fetch.allow_list import AllowList
+from tools.fetch.errors import FetchError, TooLarge
 from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import FetchRequest, FetchResponse
+from tools.fetch.urls import parse_url
 from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
+
+# When the next message of an account may be written, so that QQ's risk control has no reason to
+# stop it. In the memory of one process: that which holds the account's socket runs its chats.
+#
+# Folk numbers, none documented by Tencent: about one message a second and account, with small
+# bursts, and twenty a minute and group.
+
+#: Messages that may be sent at once after a rest, however low the rate is.
+LEAST_BURST = 5
+#: Random seconds at most by which a message waits longer that has to wait at all.
+JITTER_SECONDS = 0.3
+#: Accounts and chats from which on those are forgotten that have rested long enough.
+SWEEP_FROM = 1_000
+
+
+@dataclass(slots=True)
+class _Lane:
+    """What one account or chat has reserved."""
+
+    due: float = 0.0
+    """When its bucket is full again; in the past it is as good as forgotten."""
+    last: float = 0.0
+    """When the message that was asked for last is to be written."""
+
+    per_minute: int = 0
+
+    def next_free(self, now: float, per_minute: int) -> float:
+        if per_minute and self.per_minute and self.due > now:  # as many messages, at the new rate
+            self.due = now + (self.due - now) * self.per_minute / per_minute
+        self.per_minute = per_minute
+        burst = max(LEAST_BURST, per_minute // 2)
+        return max(now, self.due - (burst - 1) * 60 / per_minute) if per_minute else now
+
+    def reserve(self, at: float, per_minute: int) -> None:
+        if per_minute:
+            self.due = max(self.due, at) + 60 / per_minute
+
+
+@dataclass(slots=True)
+class Pacer:
+    """Two token buckets for each message: its account's, and its chat's. ``clock`` counts monotonic
+    seconds."""
+
+    clock: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = lambda: random.random() * JITTER_SECONDS  # noqa: S311
+    _lanes: dict[str | ChatAddress, _Lane] = field(default_factory=dict)
+    _sweep_from: int = SWEEP_FROM
+
+    def next_turn(self, chat: ChatAddress, account_rate: int, chat_rate: int) -> float:
+        """Reserve the next turn of ``chat``; the seconds until it, 0.0 for now. Rates are messages
+        a minute, 0 for no limit.
+
+        Turns come in the order in which they were asked for. One that is not used is lost, no more.
+        """
+        if not (account_rate or chat_rate):
+            return 0.0
+        now = self.clock()
+        if len(self._lanes) >= self._sweep_from:
+            self._sweep(now)
+        whole = self._lanes.setdefault(chat.account, _Lane())
+        own = self._lanes.setdefault(chat, _Lane())
+        # The account counts what a slow chat holds back when it is asked for: other chats do not
+        # wait for that chat.
+        turn = whole.next_free(now, account_rate)
+        whole.reserve(turn, account_rate)
+        turn = max(own.next_free(turn, chat_rate), own.last)
+        own.reserve(turn, chat_rate)
+        own.last = turn if turn <= now else turn + self.jitter()
+        return max(0.0, own.last - now)
+
+    def _sweep(self, now: float) -> None:
+        self._lanes = {
+            key: lane for key, lane in self._lanes.items() if max(lane.due, lane.last) > now
+        }
+        self._sweep_from = max(SWEEP_FROM, 2 * len(self._lanes))
+
+
+# Media that a message names by URL, loaded here: a client that loads a URL could be made to reach
+# its own network.
+
+logger = logging.getLogger(__name__)
+
+#: Up to so many bytes, a message's media are loaded in parallel with many others; larger ones have
+#: few slots.
+SMALL_BYTES = 4 * 2**20
+#: Messages with media of the web at a time, and how many of them may be large: each takes about
+#: four times its bytes.
+AT_ONCE, LARGE_AT_ONCE = 32, 2
+#: For all media of one message, turns included: it leaves most of a tool's time to the client.
+LOAD_SECONDS = 60.0
+TOO_SLOW = "网址中的媒体未能及时加载，没有发送，可以稍后再试。"
+
+
+class WebMedia:
+    """Loads and judges URLs for all accounts of a process; belongs to the event loop that first
+    uses it."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._large_turns = asyncio.Semaphore(LARGE_AT_ONCE)
+
+    async def load(self, segments: Sequence[Segment], turns: AsyncExitStack) -> list[Segment]:
+        """``segments`` with the content of their URLs as Base64; what is too large stays a URL,
+        once that was judged.
+
+        The turns that the content takes are left in ``turns``, to be given back together
+        with it. Raises :class:`MediaError` for what cannot be had.
+        """
+        try:
+            async with asyncio.timeout(LOAD_SECONDS):
+                await turns.enter_async_context(self._turns)
+                try:
+                    return await self._loaded(segments, SMALL_BYTES)
+                except TooLarge:
+                    await turns.enter_async_context(self._large_turns)
+                return await self._loaded(segments, INLINE_ROOM_BYTES, may_stay=True)
+        except (TimeoutError, FetchError) as error:
+            raise _said(segments, error) from error
+
+    async def judge(self, segments: Sequence[Segment]) -> list[Segment]:
+        """``segments`` with their URLs, as they are read here. Raises :class:`MediaError` for one
+        that is not public."""
+        try:
+            async with asyncio.timeout(LOAD_SECONDS):
+                return [
+                    await self._judged(segment) if media_url(segment) else segment
+                    for segment in segments
+                ]
+        except (TimeoutError, FetchError) as error:
+            raise _said(segments, error) from error
+
+    async def found(self, segment: Segment) -> str:
+        """The URL of ``segment`` behind all redirects, once its content was seen, for a client that
+        takes nothing else.
+
+        Raises :class:`MediaError`.
+        """
+        try:
+            async with asyncio.timeout(LOAD_SECONDS), self._large_turns:
+                try:
+                    address = (await self._download(segment, INLINE_ROOM_BYTES)).url
+                except TooLarge:
+                    address = media_url(segment)
+                return await self._public(address)
+        except (TimeoutError, FetchError) as error:
+            raise _said([segment], error) from error
+
+    async def close(self) -> None:
+        """Close what is open; a later message opens it again."""
+        await self._fetcher.close()
+
+    async def _loaded(
+        self, segments: Sequence[Segment], room: int, *, may_stay: bool = False
+    ) -> list[Segment]:
+        """With at most ``room`` bytes in all. ``may_stay``: what does not fit stays a URL;
+        otherwise raises :class:`TooLarge`."""
+        formed = []
+        for segment in segments:
+            if not media_url(segment):
+                formed.append(segment)
+                continue
+            try:
+                content = await self._content(segment, room)
+            except TooLarge:
+                if not may_stay:
+                    raise
+                formed.append(await self._judged(segment))
+            else:
+                room -= content.size
+                formed.append(fill_segment(segment, content))
+        return formed
+
+    async def _content(self, segment: Segment, room: int) -> Base64File:
+        body = (await self._download(segment, room)).body
+        if not body:
+            raise MediaError("该网址的内容是空的，没有发送。")
+        return await asyncio.to_thread(base64_file.encode_base64, body)
+
+    async def _download(self, segment: Segment, room: int) -> FetchResponse:
+        return await self._fetcher.download(
+            FetchRequest(media_url(segment), max_bytes=room, seconds=LOAD_SECONDS)
+        )
+
+    async def _judged(self, segment: Segment) -> Segment:
+        return {
+            "type": segment["type"],
+            "data": {**segment["data"], "file": await self._public(media_url(segment))},
+        }
+
+    async def _public(self, address: str) -> str:
+        """``address`` as it was parsed. All addresses of its host are checked: a later lookup may
+        return any of them."""
+        url = parse_url(address)
+        await self._fetcher.destinations.require_all(url.raw_host or "")
+        return str(url)
+
+
+def _said(segments: Sequence[Segment], error: FetchError | TimeoutError) -> MediaError:
+    logger.info(
+        "Media of %s were not sent: %s",
+        ", ".join(filter(None, map(media_url, segments))),
+        error or "out of time",
+    )
+    return MediaError(error.text if isinstance(error, FetchError) else TOO_SLOW)
+
 
 State = MessageState
 

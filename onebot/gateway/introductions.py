@@ -2,18 +2,106 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from agent.domain.playground import is_playground
+from agent.domain.types import ChatAddress
+from agent.record.chats.sessions import find_title, name_chat
+from agent.record.record import Record
 from onebot.connections.client import OneBotClient
 from onebot.protocol.introductions import LOGIN, VERSION, parse_client_name, parse_nickname
+from onebot.protocol.values import value_text
 from tools.error_boundary import log_errors
 from tools.log_limit import LogLimit
+from tools.text.storable import make_storable
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
 
-#: Time for a client to say who it is, in seconds.
+
+# The names of groups that clients leave out of their messages, as Lagrange and go-cqhttp do: asked
+# for in the background, once a chat and connection.
+
+#: The pause before the next group is asked for, in seconds.
+PAUSE_SECONDS = 0.5
+#: Groups of one connection that are asked for, and names of all accounts that are remembered.
+MOST_ASKED, MOST_NAMES = 2_000, 10_000
+TITLE_LIMIT = 200
+
+
+class GroupNames:
+    """Asks the clients of this process what groups are called. Used from one event loop."""
+
+    def __init__(self, client: OneBotClient, record: Record) -> None:
+        self._client = client
+        self._record = record
+        self._asked: dict[str, set[ChatAddress]] = {}
+        self._waiting: dict[str, deque[ChatAddress]] = {}
+        self._names: dict[ChatAddress, str] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def connected(self, account: str) -> None:
+        """What was asked on the connection before may be asked again."""
+        self._asked.pop(account, None)
+
+    def find(self, chat: ChatAddress) -> str:
+        """The name of a group as its client gave it; "" where it was not asked, or gave none."""
+        return self._names.get(chat, "")
+
+    def ask(self, chat: ChatAddress) -> None:
+        """Have the name of ``chat`` found out, some time. Returns at once."""
+        asked = self._asked.setdefault(chat.account, set())
+        if chat in asked or chat in self._names or len(asked) >= MOST_ASKED:
+            return
+        asked.add(chat)
+        self._waiting.setdefault(chat.account, deque()).append(chat)
+        if chat.account not in self._tasks:
+            work = self._work(chat.account)
+            self._tasks[chat.account] = asyncio.get_running_loop().create_task(work, name="names")
+
+    async def close(self) -> None:
+        """Ask no more."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _work(self, account: str) -> None:
+        try:
+            for chat in self._next(account):
+                with log_errors(logger, "The name of a group could not be found out"):
+                    if not await self._record.submit(find_title, chat):
+                        await self._ask(chat)
+                        await asyncio.sleep(PAUSE_SECONDS)
+        finally:
+            del self._tasks[account]
+            self._waiting.pop(account, None)
+
+    def _next(self, account: str) -> Iterator[ChatAddress]:
+        waiting = self._waiting[account]
+        while waiting:
+            yield waiting.popleft()
+
+    async def _ask(self, chat: ChatAddress) -> None:
+        group_id = int(chat.peer_id) if chat.peer_id.isdecimal() else chat.peer_id
+        response = await self._client.call_optional(
+            chat.account, "get_group_info", {"group_id": group_id}, ASK_SECONDS
+        )
+        data = response.data if response is not None and response.is_success else None
+        if isinstance(data, dict) and (
+            name := str(make_storable(value_text(data.get("group_name")))).strip()[:TITLE_LIMIT]
+        ):
+            self._remember(chat, name)
+            await self._record.submit(name_chat, (chat, name))
+
+    def _remember(self, chat: ChatAddress, name: str) -> None:
+        if len(self._names) >= MOST_NAMES:
+            del self._names[next(iter(self._names))]
+        self._names[chat] = name
+
+
+#: Time for a client to say who it is, or to name a group, in seconds.
 ASK_SECONDS = 5.0
 
 

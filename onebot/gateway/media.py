@@ -6,9 +6,10 @@ and go-cqhttp's. Every answer is optional: clients forget messages, and some kno
 of these actions.
 """
 
+import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -18,7 +19,6 @@ from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, IncomingMessage
 from agent.run.echoes import new_echo
 from onebot.connections.client import OneBotClient
-from onebot.gateway.shared_answers import MEMBER_SECONDS, MOST_MEMBERS, SharedAnswers
 from onebot.protocol.errors import OneBotError
 from onebot.protocol.forwards import (
     NAME_LIMIT,
@@ -44,6 +44,49 @@ from tools.text.storable import make_storable
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
+
+
+# Questions to clients that are asked once for all who want the answer at about the same time.
+
+#: Answers that are kept, and for how long, in seconds: as long as one message is read.
+MOST, KEPT_SECONDS = 200, 10.0
+#: The same of the names of members.
+MOST_MEMBERS, MEMBER_SECONDS = 1_000, 600.0
+
+
+class SharedAnswers:
+    """Keeps the tasks that ask, and what they were answered, for some seconds."""
+
+    def __init__(self, most: int = MOST, kept_seconds: float = KEPT_SECONDS) -> None:
+        self._most = most
+        self._kept_seconds = kept_seconds
+        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, key: Hashable, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """What ``ask`` returns, now or for whoever wanted the same just before.
+
+        After cancellation it is asked on, for the others. Where too many are kept, it is asked
+        alone.
+        """
+        task = self._tasks.get(key)
+        if task is None:
+            if len(self._tasks) >= self._most:
+                return await ask()
+            loop = asyncio.get_running_loop()
+            task = self._tasks[key] = loop.create_task(ask(), name="question to a client")
+            task.add_done_callback(
+                lambda _: loop.call_later(self._kept_seconds, self._tasks.pop, key, None)
+            )
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Stop what is still being asked."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+
 
 #: Time for a client to answer a question about media, in seconds; forwards take some.
 ASK_SECONDS = 10.0

@@ -3,7 +3,7 @@
 On record stands a URL, or ``file://`` and a path in the media folder. A client on another machine,
 or in another container, cannot read that path, so files go out as Base64 up to a size, and larger
 ones as the path. If a client refuses a message, it is rebuilt once with everything as Base64. URLs
-are handled by :mod:`onebot.gateway.web_media`.
+are handled by :mod:`onebot.gateway.delivery`.
 """
 
 from collections.abc import Sequence

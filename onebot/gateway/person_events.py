@@ -29,10 +29,10 @@ def _names(value: Any, person_id: str) -> bool:
     if not isinstance(value, dict):
         return False
     return any(
-        _names(one, person_id) or (_is_of_people(key) and parse_id(one) == person_id)
+        _names(one, person_id)
+        or (
+            (key == "qq" or (key.endswith("_id") and key not in NO_PEOPLE))
+            and parse_id(one) == person_id
+        )
         for key, one in value.items()
     )
-
-
-def _is_of_people(key: str) -> bool:
-    return key == "qq" or (key.endswith("_id") and key not in NO_PEOPLE)

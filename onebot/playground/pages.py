@@ -5,12 +5,17 @@ playground; a superuser may erase another's.
 """
 
 import functools
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -18,18 +23,40 @@ from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 
 from agent.access.players import CHANGE_TOOLS
+from agent.admin.chats.reasons import reason_words
+from agent.admin.runs.held_back import hold_back_endpoints
+from agent.admin.runs.run_page import format_run_duration, shown_note
+from agent.admin.runs.run_rows import load_inner_runs
+from agent.admin.runs.step_facts import RunSums, describe_step, describe_verdict, load_sums
 from agent.domain.playground import (
     ACCOUNT_PATTERN,
     is_playground,
     playground_account,
     playground_owner,
 )
-from onebot.models import Bot
+from agent.models import (
+    Approval,
+    Budget,
+    ChatSession,
+    Description,
+    KeptFile,
+    Manners,
+    Message,
+    MessageMedia,
+    Note,
+    NoteProposal,
+    PersonaChoice,
+    ResultPicture,
+    Run,
+    Step,
+    Tally,
+    ToolCall,
+)
+from agent.runtime import wiring
+from onebot.models import Bot, ClientEvent
 from onebot.playground.door import PERMISSION, make_token
-from onebot.playground.erasing import erase_playground
-from onebot.playground.progress import load_progress
-from onebot.playground.words import script_words
 from tools.models.row_validation import check_ids, parse_ids
+from tools.text.readable import arguments_text, drop_surrogates
 from tools.text.visible import escape_direction_chars
 
 #: People of a playground that may be its owners.
@@ -144,3 +171,310 @@ def _user_pk(request: HttpRequest) -> int:
 
 def _own_account(request: HttpRequest) -> str:
     return playground_account(_user_pk(request))
+
+
+# Erasing everything of a playground: its chats with all that was done in them, what was remembered
+# of them, our copies of its media. What it cost stays: that money was spent.
+
+#: Rows that one transaction erases: others write between two of them.
+BATCH = 100
+
+
+def erase_playground(account: str) -> int:
+    """Erase what is on record of ``account``; how many messages there were. Blocks.
+
+    A client may be connected and an answer under way: whoever works on it finds its claim gone, and
+    writes and sends nothing more. Called again after a failure, it goes on. Raises ValueError for
+    an account that is no playground.
+    """
+    if not is_playground(account):
+        raise ValueError(f"{account} is no playground")
+    count, kept, read = 0, set[int](), set[int]()
+    for session in _sessions(account):
+        count += _erase_messages(session, kept, read)
+        with transaction.atomic():
+            pictures = ResultPicture.objects.filter(session=session)
+            kept |= set(pictures.values_list("kept", flat=True))
+            # Of what came meanwhile, the cascade erases the rows.
+            ChatSession.objects.filter(pk=session).delete()
+    _erase_copies(kept, read)
+    _erase_settings(account)
+    return count
+
+
+def _sessions(account: str) -> Iterator[int]:
+    """The chats, the newest last; each is to be erased before the next is asked for."""
+    rows = ChatSession.objects.filter(account=account).order_by("pk").values_list("pk", flat=True)
+    while (pk := rows.first()) is not None:
+        yield pk
+
+
+def _erase_messages(session: int, kept: set[int], read: set[int]) -> int:
+    """Erase the messages of a chat and the runs for them; add the keys of their copies and of what
+    was read in these."""
+    count = 0
+    rows = Message.objects.filter(session=session).order_by("-pk").values_list("pk", flat=True)
+    while pks := list(rows[:BATCH]):
+        with transaction.atomic():
+            media = MessageMedia.objects.filter(message__in=pks)
+            for copy, description in media.values_list("kept", "description"):
+                kept |= {copy} - {None}
+                read |= {description} - {None}
+            Run.objects.filter(message__in=pks).only("pk").delete()
+            Message.objects.filter(pk__in=pks).only("pk").delete()
+        count += len(pks)
+    return count
+
+
+def _erase_copies(kept: set[int], read: set[int]) -> None:
+    """Erase copies and what was read in them, where no message of another chat has the same."""
+    files = wiring.build_file_store()
+    with transaction.atomic():
+        Description.objects.filter(pk__in=read, uses=None).delete()
+        unused = KeptFile.objects.filter(pk__in=kept, uses=None, results=None)
+        hashes = list(unused.values_list("sha256", flat=True))
+        KeptFile.objects.filter(sha256__in=hashes).delete()
+    for sha256 in hashes:
+        files.remove(sha256)
+
+
+@transaction.atomic
+def _erase_settings(account: str) -> None:
+    """Erase what was remembered and chosen; the bot's row too, unless it is connected."""
+    notes = Note.objects.filter(account=account)
+    pks = set(notes.values_list("pk", flat=True))
+    for proposal in NoteProposal.objects.all() if pks else ():
+        if pks & set(proposal.note_ids):
+            proposal.delete()
+    notes.delete()
+    PersonaChoice.objects.filter(account=account).delete()
+    Manners.objects.filter(account=account).delete()
+    Budget.objects.filter(subject__startswith=f"onebot:{account}").delete()
+    Tally.objects.filter(subject__startswith=f"onebot:{account}").delete()
+    ClientEvent.objects.filter(self_id=account).delete()
+    Bot.objects.filter(self_id=account, online=False).delete()
+
+
+# What became of one message of a playground, read from the record: the decision, the runs for it
+# with their steps and calls, and what was sent.
+
+#: Runs of one message, and steps, calls and messages of one run that are shown; the run's own page
+#: has all.
+RUN_LIMIT, STEP_LIMIT, CALL_LIMIT, SENT_LIMIT = 5, 30, 100, 50
+State = Message.State
+_ACTIVE = (State.WAITING, State.RUNNING, State.PENDING, State.SENT)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """One run: with its steps, each as a dictionary with the calls inside, and what it sent."""
+
+    run: Run
+    seconds: str
+    sums: RunSums
+    notes: list[str]
+    steps: list[dict[str, Any]]
+    sent: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The message, why it is answered or not, and what was done for it; empty while it is not on
+    record."""
+
+    session: ChatSession | None = None
+    message: Message | None = None
+    reason: str = ""
+    runs: list[ShownRun] = field(default_factory=list)
+    is_active: bool = True
+    digest: str = "none"
+
+
+def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progress:
+    """Of the message that the client of ``account`` knows by ``message_id``, in the chat with that
+    key; where that is an answer, of the message that it answers. As ``user`` may see it."""
+    kind, _colon, peer = chat.partition(":")
+    place = {"platform": "onebot", "account": account, "kind": kind, "peer_id": peer}
+    session = ChatSession.objects.filter(**place).first() if message_id else None
+    if session is None:
+        return Progress()
+    found = Message.objects.filter(session=session, message_id=message_id[:128]).order_by("-pk")
+    message = _asked(found.defer("segments", "raw").first())
+    if message is None:
+        return Progress(session)
+    runs = [_shown_run(run, user) for run in _runs(message)]
+    is_active = message.state in _ACTIVE or any(map(_is_at_work, runs))
+    detail = drop_surrogates(message.detail[:500])
+    reason = reason_words(message, detail)
+    return Progress(session, message, reason, runs, is_active, _digest(message, runs))
+
+
+def _asked(message: Message | None) -> Message | None:
+    """The message that was answered: by ``message`` itself, if that went out, and together with
+    it, if it was merged."""
+    if message is None:
+        return None
+    if message.direction == Message.Direction.OUT and message.run and message.run.message_id:
+        message = message.run.message
+    return message.merged_into or message if message else None
+
+
+def _runs(message: Message) -> Iterable[Run]:
+    if message.direction == Message.Direction.OUT:
+        return Run.objects.filter(pk=message.run_id or 0)
+    return Run.objects.filter(message=message).order_by("-pk")[:RUN_LIMIT]
+
+
+def _is_at_work(shown: ShownRun) -> bool:
+    return shown.run.state == Run.State.RUNNING or any(
+        message.state in _ACTIVE for message in shown.sent
+    )
+
+
+def _shown_run(run: Run, user: Any) -> ShownRun:
+    calls = list(
+        ToolCall.objects.filter(run=run)
+        .defer("structured_content", "full_result")
+        .order_by("step_id", "position")[:CALL_LIMIT]
+    )
+    keys = [call.pk for call in calls]
+    approvals = {one.call_id: one for one in Approval.objects.filter(call__in=keys)}
+    inner = load_inner_runs(calls)
+    sent = Message.objects.filter(run=run, direction=Message.Direction.OUT).order_by("pk")
+    steps = Step.objects.filter(run=run).defer("request").order_by("number")[:STEP_LIMIT]
+    for step in steps:
+        hold_back_endpoints(step, user)
+    shown_calls = [
+        {
+            "call": call,
+            "arguments": arguments_text(call.arguments),
+            "verdict": describe_verdict(call.verdict),
+            "approval": approvals.get(call.pk),
+            "runs": inner.get(call.pk, []),
+        }
+        for call in calls
+    ]
+    return ShownRun(
+        run=run,
+        seconds=format_run_duration(run),
+        sums=load_sums(run),
+        notes=[shown_note(drop_surrogates(str(note))) for note in run.notes],
+        steps=[_shown_step(step, shown_calls) for step in steps],
+        sent=list(sent.defer("segments", "raw")[:SENT_LIMIT]),
+    )
+
+
+def _shown_step(step: Step, calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    own = [shown for shown in calls if shown["call"].step_id == step.pk]
+    answer = step.response.get("content") if isinstance(step.response, dict) else ""
+    text = drop_surrogates(answer) if isinstance(answer, str) else ""
+    return {"step": step, "text": text, "calls": own, **describe_step(step)}
+
+
+def _digest(message: Message, runs: Sequence[ShownRun]) -> str:
+    """What changes with all that is shown."""
+    facts: list[Any] = [message.pk, message.state, message.reason, message.detail]
+    for shown in runs:
+        facts += [shown.run.pk, shown.run.state, shown.run.error, len(shown.steps)]
+        facts += [(one.pk, one.state, one.detail, one.recalled_at) for one in shown.sent]
+        for made in chain.from_iterable(step["calls"] for step in shown.steps):
+            call, approval = made["call"], made["approval"]
+            facts += [call.pk, call.state, call.progress, approval and approval.state]
+            facts += [(run.pk, run.state) for run in made["runs"]]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+# What the script of the playground says, in the reader's language.
+
+
+def script_words() -> dict[str, str]:
+    """The texts by the names that the script has for them; ``{name}`` is filled there."""
+    return {**_connection(), **_chats(), **_messages(), **_notices()}
+
+
+def _connection() -> dict[str, str]:
+    return {
+        "connecting": _("Connecting…"),
+        "connected": _("Connected"),
+        "closed": _("Not connected; trying again in {seconds} s"),
+        "refused": _("The server did not let this page in; trying again in {seconds} s"),
+        "replaced": _("Opened in another tab: this one is not connected any more."),
+        "forbidden": _("You may not use the playground any more, or your sign-in has ended."),
+        "signedOut": _("Your sign-in has ended: load the page again."),
+        "cutByFailure": _("Disconnected, as chosen"),
+        "notSent": _("Not sent: the playground is not connected."),
+        "eraseAsk": _("Erase all chats of the playground, with everything on record of them?"),
+        "erased": _("{count} messages were erased."),
+        "eraseFailed": _("The playground could not be erased; try again."),
+        "storageFull": _("Pictures and voice are shown until the page is loaded again."),
+    }
+
+
+def _chats() -> dict[str, str]:
+    return {
+        "me": _("Me"),
+        "ming": _("Xiao Ming"),
+        "hong": _("Xiao Hong"),
+        "group": _("Test group"),
+        "privateChat": _("private"),
+        "groupChat": _("group, {count} members"),
+        "owner": _("group owner"),
+        "admin": _("administrator"),
+        "member": _("member"),
+        "botOwner": _("owner of the bot"),
+        "stranger": _("not a friend"),
+        "edit": _("Edit {name}"),
+        "taken": _("There is one with this id already."),
+        "everyone": _("everyone"),
+        "bot": _("bot"),
+        "typing": _("is typing…"),
+    }
+
+
+def _messages() -> dict[str, str]:
+    return {
+        "quote": _("Quote"),
+        "recall": _("Recall"),
+        "select": _("Choose"),
+        "showRun": _("Run"),
+        "recalled": _("{name} recalled a message"),
+        "lostQuote": _("a message that is not here"),
+        "image": _("picture"),
+        "voice": _("voice"),
+        "video": _("video"),
+        "file": _("file"),
+        "save": _("Save {name}"),
+        "gone": _("not kept after loading the page again"),
+        "forwardOf": _("Chat history"),
+        "messages": _("{count} messages"),
+        "chosen": _("{count} chosen"),
+        "empty": _("Nothing was said here yet."),
+        "tooLarge": _("{name} is too large: {limit} MiB at most."),
+        "remove": _("Remove {name}"),
+        "record": _("Record voice"),
+        "stop": _("Stop recording"),
+        "noMicrophone": _("The browser gives this page no microphone."),
+        "part": _("{count} parts"),
+        "elsewhere": _("loaded from {address} by real clients"),
+        "reaction": _("reaction"),
+        "peopleFound": _("{count} to mention: arrow keys choose, Enter takes, Escape closes"),
+    }
+
+
+def _notices() -> dict[str, str]:
+    return {
+        "poked": _("{name} poked {target}"),
+        "joined": _("{name} joined the group"),
+        "muted": _("The bot is muted here."),
+        "unmuted": _("The bot may speak here again."),
+        "unmute": _("Lift the mute"),
+        "failure": _("Answered with a failure: {action} ({failure})"),
+        "unknownAction": _("An action that the playground does not know: {action}"),
+        "noChat": _("A message for a chat that is not here: {chat}"),
+        "muteFailure": _("muted"),
+        "timeoutFailure": _("no response"),
+        "errorFailure": _("error"),
+        "riskFailure": _("error"),
+        "slowFailure": _("slow"),
+        "disconnectFailure": _("disconnected"),
+    }

@@ -4,13 +4,17 @@ A segment is ``{"type": str, "data": dict}``; values in ``data`` may be of any J
 type, for clients send ids as integers, strings and floats alike.
 """
 
-from collections.abc import Sequence
+import html
+import json
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent.domain.types import Mention, MessagePart
 from onebot.protocol.cq import parse_cq
-from onebot.protocol.segment_words import segment_words
-from onebot.protocol.values import LONGEST_MESSAGE_ID, parse_id, value_text
+from onebot.protocol.values import BASE64, KEPT, LONGEST_MESSAGE_ID, json_text, parse_id, value_text
+from tools.text.fences import neutralize_marks
+from tools.text.storable import make_storable
 
 __all__ = [
     "Segment",
@@ -25,7 +29,204 @@ __all__ = [
     "spoken_text",
 ]
 
+
+# Segments in the words that the model and the admin read. Pure.
+#
+# Where clients disagree about a segment, its words are the same.
+
+# Cards: what clients share with each other as JSON or XML, read as far as a title. Pure.
+#
+# https://github.com/botuniverse/onebot-11/blob/master/message/segment.md (json, xml); what is in
+# them is QQ's own and has no description.
+
+#: Characters of a card that are read for a title, and that are shown of one without a title.
+LONGEST_CARD, SHOWN_CARD = 2**18, 2_000
+#: Characters of a title, or of other words beside a message's own.
+LONGEST_TITLE = 200
+
+_OPENING, _CLOSING = "[［﹇", "]］﹈"
+_BRACKET = re.compile(f"[{re.escape(_OPENING + _CLOSING)}]")
+_ENCLOSED = str.maketrans(dict.fromkeys(_OPENING, "〔") | dict.fromkeys(_CLOSING, "〕"))
+_XML_TITLE = re.compile(r"<title\b[^<>]*>\s*(?:<!\[CDATA\[)?([^<>\]]*)", re.IGNORECASE)
+_XML_PROMPT = re.compile(r"""\bbrief=["']([^"'<>]*)""", re.IGNORECASE)
+#: Small programs have their own name for a title; what is shared is in the description.
+_PROGRAM = "com.tencent.miniapp"
+
+
+def one_line(value: object, longest: int = LONGEST_TITLE) -> str:
+    """A JSON value as words on one line, cut where they are too long, to stand between brackets."""
+    words = " ".join(make_storable(value_text(value)[: 2 * longest]).split())
+    return keep_enclosed(words if len(words) <= longest else f"{words[:longest]}…")
+
+
+def keep_enclosed(words: str) -> str:
+    """``words`` on one line and, where one of their square brackets has no counterpart, with others
+    in place of all: what stands behind ``]`` would be read as said by the one who shares them."""
+    words = " ".join(words.splitlines())
+    depth = 0
+    for sign in _BRACKET.findall(neutralize_marks(words)):
+        depth += 1 if sign in _OPENING else -1
+        if depth < 0:
+            break
+    return words.translate(_ENCLOSED) if depth else words
+
+
+def render_card(kind: str, data: object) -> str:
+    """A card by its title or its prompt; by the beginning of its text where it has neither."""
+    title = _json_title(data) if kind == "json" else _xml_title(value_text(data))
+    if title:
+        return f"[卡片:{title}]"
+    text = value_text(data)
+    shown = f"{text[:SHOWN_CARD]}…" if len(text) > SHOWN_CARD else text
+    return f"[{kind}:{keep_enclosed(shown) if ']' in shown else shown}]"
+
+
+def _json_title(data: object) -> str:
+    if isinstance(data, str):
+        try:
+            data = json.loads(data) if len(data) <= LONGEST_CARD else None
+        except (ValueError, RecursionError):
+            return ""
+    if not isinstance(data, dict):
+        return ""
+    views = _views(data.get("meta"))
+    title = next((found for view in views if (found := _words(view.get("title")))), "")
+    if value_text(data.get("app")).startswith(_PROGRAM):
+        about = next((found for view in views if (found := _words(view.get("desc")))), "")
+        title = f"{title} {about}".strip()
+    return title or _words(data.get("title")) or _words(data.get("prompt"))
+
+
+def _views(meta: object) -> list[dict[str, Any]]:
+    """What ``meta`` holds under names that differ from card to card."""
+    values = meta.values() if isinstance(meta, dict) else ()
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _words(value: object) -> str:
+    return one_line(value) if isinstance(value, str | int | float) else ""
+
+
+def _xml_title(text: str) -> str:
+    text = text[:LONGEST_CARD]
+    for pattern in (_XML_TITLE, _XML_PROMPT):
+        for found in pattern.finditer(text):
+            if title := one_line(html.unescape(found[1])):
+                return title
+    return ""
+
+
 Segment = dict[str, Any]
+
+_CONTACTS = {"group": "群名片", "qq": "好友名片", "friend": "好友名片"}
+
+
+def segment_words(kind: str, data: Segment) -> str:
+    """The words of a segment; one of a type without words is shown as its JSON."""
+    words = _WORDS.get(kind)
+    return words(data) if words else json_text({"type": kind, "data": data})
+
+
+def _first(data: Segment, *keys: str) -> str:
+    """The first of the values under ``keys`` that says anything."""
+    return next((word for key in keys if (word := _word(data, key))), "")
+
+
+def _labelled(label: str, *keys: str) -> Callable[[Segment], str]:
+    """``[label:words]``, with the first of the values under ``keys`` that says anything."""
+
+    def words(data: Segment) -> str:
+        said = one_line(_first(data, *keys))
+        return f"[{label}:{said}]" if said else f"[{label}]"
+
+    return words
+
+
+def _plain(text: str) -> Callable[[Segment], str]:
+    return lambda data: text
+
+
+def _image(data: Segment) -> str:
+    # NapCat sends a sticker from the shop as an image that has its number.
+    return _sticker(data) if data.get("emoji_id") and _word(data, "summary") else "[图片]"
+
+
+def _sticker(data: Segment) -> str:
+    summary = one_line(_word(data, "summary")).strip("[]")
+    return f"[表情:{summary}]" if summary else "[表情]"
+
+
+def _file_name(data: Segment) -> str:
+    # "name" is FrostAgent's word, "file_name" Lagrange's; NapCat and LLBot put the name into
+    # "file".
+    file = _word(data, "file")
+    name = _first(data, "name", "file_name") or ("" if file.startswith((BASE64, KEPT)) else file)
+    return keep_enclosed(name)
+
+
+def _contact(data: Segment) -> str:
+    label = _CONTACTS.get(_word(data, "type"), "名片")
+    return f"[{label}:{one_line(data.get('id'))}]"
+
+
+def _share(data: Segment) -> str:
+    said = f"{one_line(data.get('title'))} {one_line(data.get('url'))}".strip()
+    return f"[分享:{said}]"
+
+
+def _music(data: Segment) -> str:
+    said = one_line(data.get("title")) or (
+        f"{one_line(data.get('type'))} {one_line(_first(data, 'id', 'url'))}".strip()
+    )
+    return f"[音乐:{said}]"
+
+
+_forward = _plain("[聊天记录]")
+
+_WORDS: dict[str, Callable[[Segment], str]] = {
+    "text": lambda data: _word(data, "text"),
+    "at": lambda data: f"[@{_word(data, 'qq')}]",
+    "face": lambda data: f"[表情:{_word(data, 'id')}]",
+    "image": _image,
+    "record": _plain("[语音]"),
+    "video": _plain("[视频]"),
+    "file": lambda data: f"[文件:{_file_name(data)}]",
+    "reply": lambda data: f"[回复:{_word(data, 'id')}]",
+    "location": lambda data: (
+        f"[位置:{_word(data, 'lat')},{_word(data, 'lon')} {keep_enclosed(_word(data, 'title'))}]"
+    ),
+    "json": lambda data: render_card("json", data.get("data")),
+    "xml": lambda data: render_card("xml", data.get("data")),
+    # Not in the table of the contract.
+    "mface": _sticker,
+    "marketface": _sticker,
+    "dice": _labelled("骰子", "result", "value"),
+    "rps": _labelled("猜拳", "result", "value"),
+    "markdown": lambda data: _word(data, "content"),
+    "contact": _contact,
+    "share": _share,
+    "music": _music,
+    "poke": _plain("[戳一戳]"),
+    "shake": _plain("[窗口抖动]"),
+    "forward": _forward,
+    "node": _forward,
+    "longmsg": _plain("[长消息]"),
+    "anonymous": _plain("[匿名]"),
+    "keyboard": _plain("[按钮]"),
+    "inline": _plain("[按钮]"),
+    "inline_keyboard": _plain("[按钮]"),
+    "redbag": _labelled("红包", "title"),
+    "gift": _labelled("礼物", "title", "name"),
+    "tts": _labelled("朗读", "text"),
+    "cardimage": _plain("[图片]"),
+    "rich": _labelled("卡片", "title", "prompt", "text"),
+    "miniapp": lambda data: render_card("json", data.get("data", data)),
+    "flashtransfer": _labelled("闪传文件", "title", "name"),
+    "flash_file": _labelled("闪传文件", "title", "name"),
+    "onlinefile": _labelled("在线文件", "file_name", "fileName", "name"),
+}
+
+
 #: Characters of a mentioned person's name that are read.
 LONGEST_NAME = 200
 #: Segments of one message that a client tells of when it is asked; nobody is shown more.
@@ -51,7 +252,7 @@ def parse_told(value: object) -> list[Segment]:
 def render_text(segments: Sequence[Segment], self_id: str) -> str:
     """The message as the model reads it, the bot's own mention dropped and the ends trimmed.
 
-    See :mod:`onebot.protocol.segment_words`.
+    See :mod:`onebot.protocol.segments`.
     """
     return "".join(
         segment_words(segment["type"], segment["data"])
@@ -82,7 +283,9 @@ def find_mentions(segments: Sequence[Segment], self_id: str) -> tuple[Mention, .
         if segment["type"] == "at":
             user_id = parse_id(segment["data"].get("qq"))
             if user_id not in ("", "0", "all", self_id):
-                people[user_id] = people.get(user_id) or _mention_name(segment["data"])
+                people[user_id] = people.get(user_id) or _word(segment["data"], "name")[
+                    :LONGEST_NAME
+                ].strip().removeprefix("@")
     return tuple(Mention(user_id, name) for user_id, name in people.items())
 
 
@@ -125,10 +328,6 @@ def _is_mention(segment: Segment, self_id: str) -> bool:
     return (
         segment["type"] == "at" and self_id != "" and parse_id(segment["data"].get("qq")) == self_id
     )
-
-
-def _mention_name(data: Segment) -> str:
-    return _word(data, "name")[:LONGEST_NAME].strip().removeprefix("@")
 
 
 def _from_part(part: MessagePart) -> tuple[str, dict[str, str]]:

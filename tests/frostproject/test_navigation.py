@@ -4,7 +4,7 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from frostproject.cockpit.navigation import NAVIGATION
+from frostproject.cockpit.site import NAVIGATION
 from tests.admin.record import logged_in, page
 
 

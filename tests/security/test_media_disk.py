@@ -16,8 +16,7 @@ from agent.domain.media_refs import MediaUnavailable
 from agent.media import daily_budget
 from agent.media.daily_budget import DAY_OVER, DailyQuota
 from agent.media.pipeline import LOW_DISK
-from onebot.protocol.frames import decode_frame
-from onebot.protocol.raw_frames import KEPT_FRAME_BYTES
+from onebot.protocol.frames import KEPT_FRAME_BYTES, decode_frame
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client

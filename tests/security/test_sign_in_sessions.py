@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from frostproject.models import SignInSession
-from frostproject.signin.browsers import describe_browser
+from frostproject.signin.session_pages import describe_browser
 from frostproject.signin.sessions import live_sessions
 from tests.admin.record import ENGLISH, page
 

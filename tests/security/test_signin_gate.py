@@ -13,8 +13,14 @@ from django.http import HttpRequest, HttpResponse
 
 from frostproject.signin import known
 from frostproject.signin.attempt import ATTEMPT_KEY
-from frostproject.signin.gate import ADDRESS, KNOWN, STRANGERS, SignInGate
-from frostproject.signin.turns import CHECKS_AT_ONCE, MAX_WAITING
+from frostproject.signin.gate import (
+    ADDRESS,
+    CHECKS_AT_ONCE,
+    KNOWN,
+    MAX_WAITING,
+    STRANGERS,
+    SignInGate,
+)
 
 LOGIN = "/admin/login/"
 

@@ -5,8 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from frostproject.signin.gate import ADDRESS
-from frostproject.signin.turns import CHECKS_AT_ONCE, MAX_WAITING, PasswordQueue, PasswordQueueFull
+from frostproject.signin.gate import (
+    ADDRESS,
+    CHECKS_AT_ONCE,
+    MAX_WAITING,
+    PasswordQueue,
+    PasswordQueueFull,
+)
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client

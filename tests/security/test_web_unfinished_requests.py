@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from frostproject.server import file_descriptors, http_connections
+from frostproject.server import daphne_server, http_connections
 from frostproject.server.http_connections import (
     HELD,
     HELD_OF_ADDRESS,
@@ -37,7 +37,7 @@ def server(start_server):
 def many_files(server):
     """Lets this process open thousands of sockets; the server has what it was started with."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    file_descriptors.raise_file_limit()
+    daphne_server.raise_file_limit()
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -124,9 +124,9 @@ def test_a_head_that_drips_is_given_up(server):
 
 def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(server):
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
-    assert soft == min(hard, file_descriptors.WANTED_DESCRIPTORS)
+    assert soft == min(hard, daphne_server.WANTED_DESCRIPTORS)
     assert (
-        len(os.listdir(f"/proc/{server.pid}/fd")) < file_descriptors.RESERVED_DESCRIPTORS
+        len(os.listdir(f"/proc/{server.pid}/fd")) < daphne_server.RESERVED_DESCRIPTORS
     )  # what the reserve is there for
 
 
@@ -135,7 +135,7 @@ def test_the_limit_of_descriptors_is_raised_as_far_as_it_may_be(server):
 )
 def test_connections_leave_a_reserve_of_descriptors(monkeypatch, soft, held):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, soft))
-    assert file_descriptors.http_connection_limit() == held
+    assert daphne_server.http_connection_limit() == held
 
 
 # --- The judge by itself --------------------------------------------------------

@@ -9,7 +9,7 @@ from agent.models import Digest, Message
 from agent.record.chats import early_recalls
 from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.chats.quoted_words import RECALLED, blank_quoted
-from onebot.gateway.adapter import recalled_chat
+from onebot.gateway.gateway import recalled_chat
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 from tools.text.fences import FenceKind, fence_values
 

@@ -11,7 +11,7 @@ from agent.domain.playground import playground_account
 from agent.models import ActivitySum, Budget, ChatGrant, ChatSession, Message, SpendSum, ToolUse
 from agent.models.activity import WHOLE_DAY
 from frostproject.cockpit.alerts import find_viewer
-from frostproject.cockpit.charts import list_charts
+from frostproject.cockpit.dashboard import list_charts
 from frostproject.cockpit.figures import (
     add_up,
     load_days,

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db import OperationalError
 
-from frostproject.live import watchers as module
+from frostproject.live import feed as module
+from frostproject.live.feed import MOST_LOOKS, Watchers, shortest_rest
 from frostproject.live.topics import Topic
-from frostproject.live.watchers import MOST_LOOKS, Watchers, shortest_rest
 
 CHAT = Topic("session", 1)
 

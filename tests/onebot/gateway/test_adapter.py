@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.domain.types import IncomingMessage, Mention
-from onebot.gateway.adapter import to_incoming
+from onebot.gateway.gateway import to_incoming
 from onebot.protocol.events import MessageEvent, parse_event
 from tests.onebot.protocol.test_cq import encode_cq, joined
 

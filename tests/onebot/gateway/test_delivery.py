@@ -21,8 +21,8 @@ from onebot.connections.calls import PendingActions
 from onebot.connections.client import OneBotClient
 from onebot.connections.connections import Connections, Socket
 from onebot.connections.relay import Relay
+from onebot.gateway import delivery, outgoing_media
 from onebot.gateway import delivery as delivery_module
-from onebot.gateway import outgoing_media, web_media
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.protocol.actions import parse_response
 
@@ -374,8 +374,8 @@ async def test_what_cannot_be_loaded_after_a_refusal_is_said(site):
 
 
 async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, monkeypatch):
-    monkeypatch.setattr(web_media, "SMALL_BYTES", 5)
-    monkeypatch.setattr(web_media, "INLINE_ROOM_BYTES", 20)
+    monkeypatch.setattr(delivery, "SMALL_BYTES", 5)
+    monkeypatch.setattr(delivery, "INLINE_ROOM_BYTES", 20)
     line, picture = Line(always(REFUSED)), medium("image", f"{site}/cat.png")
     found = await line.delivery.deliver(GROUP, [picture, picture, *HELLO], echo="e-1")
     assert line.frames[0]["params"]["message"] == [
@@ -387,13 +387,13 @@ async def test_what_of_a_message_does_not_fit_into_a_frame_stays_a_url(site, mon
 
 
 async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, monkeypatch):
-    monkeypatch.setattr(web_media, "LOAD_SECONDS", 1)
+    monkeypatch.setattr(delivery, "LOAD_SECONDS", 1)
     line = Line(always(OK))
     async with line.delivery._web._turns, contextlib.AsyncExitStack() as turns:
-        for _ in range(web_media.AT_ONCE - 1):
+        for _ in range(delivery.AT_ONCE - 1):
             await turns.enter_async_context(line.delivery._web._turns)
         found = await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-1")
-    assert (found.state, found.error, line.frames) == (State.FAILED, web_media.TOO_SLOW, [])
+    assert (found.state, found.error, line.frames) == (State.FAILED, delivery.TOO_SLOW, [])
     assert (
         await line.delivery.deliver(GROUP, [medium("image", f"{site}/cat.png")], echo="e-2")
     ).state == State.DELIVERED

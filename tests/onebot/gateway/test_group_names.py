@@ -8,8 +8,8 @@ import pytest
 from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from onebot.connections.client import OneBotClient
-from onebot.gateway import group_names
-from onebot.gateway.group_names import GroupNames
+from onebot.gateway import introductions
+from onebot.gateway.introductions import GroupNames
 from onebot.protocol.actions import ActionResponse
 from tests.agent.talk import GROUP, arrival, message
 
@@ -44,7 +44,7 @@ def chat(number: int) -> ChatAddress:
 
 
 async def test_a_thousand_groups_are_asked_about_one_after_the_other(record, monkeypatch):
-    monkeypatch.setattr(group_names, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(introductions, "PAUSE_SECONDS", 0.0)
     client = Client({"group_name": "g"})
     client.may_answer.clear()
     names = GroupNames(client, record)
@@ -61,7 +61,7 @@ async def test_a_thousand_groups_are_asked_about_one_after_the_other(record, mon
 
 @pytest.mark.parametrize("data", [None, {}, [], {"group_name": None}, {"group_name": " "}])
 async def test_what_is_no_name_is_none(record: Record, monkeypatch: Any, data: Any):
-    monkeypatch.setattr(group_names, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(introductions, "PAUSE_SECONDS", 0.0)
     names = GroupNames(Client(data), record)
     names.ask(GROUP)
     await until_idle(names)
@@ -69,7 +69,7 @@ async def test_what_is_no_name_is_none(record: Record, monkeypatch: Any, data: A
 
 
 async def test_a_new_connection_may_be_asked_what_the_one_before_did_not_say(record, monkeypatch):
-    monkeypatch.setattr(group_names, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(introductions, "PAUSE_SECONDS", 0.0)
     client = Client(None)
     names = GroupNames(client, record)
     names.ask(GROUP)

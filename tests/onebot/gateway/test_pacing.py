@@ -1,7 +1,7 @@
 """Whose turn it is: bursts, rates, order, and the memory that it takes."""
 
 from agent.domain.types import ChatAddress
-from onebot.gateway.pacing import SWEEP_FROM, Pacer
+from onebot.gateway.delivery import SWEEP_FROM, Pacer
 
 
 class Clock:

@@ -22,7 +22,7 @@ from agent.models import (
 )
 from agent.runtime import wiring
 from onebot.models import Bot, ClientEvent
-from onebot.playground.erasing import erase_playground
+from onebot.playground.pages import erase_playground
 from tests.admin.record import answered, call_of, chat, said, step_of
 
 OWN, OTHER = playground_account(3), playground_account(4)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.protocol.large_frames import (
+from onebot.protocol.frames import (
     MAX_BYTES,
     MAX_VALUES,
     SLICE,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.protocol.cards import LONGEST_TITLE, SHOWN_CARD
-from onebot.protocol.segments import parse_message, render_text
+from onebot.protocol.segments import LONGEST_TITLE, SHOWN_CARD, parse_message, render_text
 from tools.text.storable import make_storable
 
 #: The types of the reference's table, and what each is with no data at all.
