@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests import peers
-from tests.reference_servers import FOLDER, missing, reference_servers
+from tests.reference_servers import FOLDER, reference_servers
 
 
 @pytest.mark.parametrize("folder", [FOLDER, peers.FOLDER], ids=lambda folder: folder.name)
@@ -29,20 +29,3 @@ def test_without_node_tests_are_skipped_unless_they_have_to_run(monkeypatch, tmp
     monkeypatch.setenv("FROST_TEST_NODE", "required")
     with pytest.raises(pytest.fail.Exception, match="Node"):
         reference_servers()
-
-
-def test_a_node_that_is_too_old_or_does_not_start_is_as_good_as_none(monkeypatch, tmp_path):
-    monkeypatch.delenv("FROST_TEST_NODE", raising=False)
-    for said in ("16 /usr/bin/node", ""):
-        for name in ("node", "npm"):
-            (tmp_path / name).write_text(f"#!/bin/sh\necho {said}\n")
-            (tmp_path / name).chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(pytest.skip.Exception, match="too old"):
-            reference_servers()
-
-
-def test_the_reason_is_told_in_either_case(monkeypatch):
-    monkeypatch.setenv("FROST_TEST_NODE", "required")
-    with pytest.raises(pytest.fail.Exception, match="no network"):
-        missing("no network")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,40 +60,6 @@ def test_it_ends_as_the_command_does(tmp_path, program):
         outcome(start, tmp_path, "-c", program) for start in (zygote.start, zygote.popen)
     )
     assert (status, said.splitlines()[-1:]) == (expected, words.splitlines()[-1:])
-
-
-@pytest.mark.parametrize(
-    "arguments", [("manage.py", "check", "--deploy", "-h"), ("-m", "daphne", "--help")]
-)
-def test_scripts_and_modules_run_too(tmp_path, arguments):
-    env = {
-        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
-        "FROST_DATA_DIR": str(tmp_path / "data"),
-    }
-    found = [outcome(start, tmp_path, *arguments, **env) for start in (zygote.start, zygote.popen)]
-    assert found[0] == found[1]
-    assert "usage" in found[0][1]
-
-
-def test_a_signal_is_told_as_such():
-    process = zygote.start(
-        [sys.executable, "-c", "import time; time.sleep(600)"],
-        clean_environment(),
-        *[subprocess.DEVNULL] * 3,
-    )
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == -signal.SIGTERM
-    process.send_signal(signal.SIGTERM)  # nothing happens to whoever has the number now
-
-
-def test_what_the_interpreter_reads_before_any_program_is_left_to_the_command():
-    process = zygote.start(
-        [sys.executable, "-c", ""], clean_environment(PYTHONHASHSEED="1"), *[subprocess.DEVNULL] * 3
-    )
-    assert isinstance(process, subprocess.Popen)
-    assert process.wait(60) == 0
 
 
 def test_forked_processes_end_with_whoever_started_them():

@@ -5,7 +5,6 @@ is checked here, and the SDK handles the requests.
 """
 
 import asyncio
-import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,6 @@ from tools.error_boundary import log_errors
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from agent.api.mcp_server import ToolServer
-
 logger = logging.getLogger(__name__)
 
 
@@ -44,13 +41,10 @@ class McpEndpoint:
     """
 
     def __init__(self, gateway: Gateway) -> None:
-        # By name, because importing the SDK takes half a second, which only users of /mcp should
-        # pay.
-        module = importlib.import_module("agent.api.mcp_server")
+        from agent.api.mcp_server import ToolServer  # takes half a second
+
         self._gateway = gateway
-        self._tools: ToolServer = module.ToolServer(
-            gateway.runtime.record, gateway.runtime.registry
-        )
+        self._tools = ToolServer(gateway.runtime.record, gateway.runtime.registry)
         self._sessions: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._life: asyncio.Task[None] | None = None
         self._is_open = True

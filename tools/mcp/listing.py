@@ -1,11 +1,9 @@
 """What a server lists, and how a connection to one looks to who uses it; without the library that
 makes them, which is imported by :func:`load_session_opener`."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from tools.fetch.destinations import DestinationResolver
@@ -86,7 +84,12 @@ async def load_session_opener(destinations: DestinationResolver) -> SessionOpene
     The library is imported at first use, in a thread: it takes half a second and 30 MiB, which most
     installations save.
     """
-    module = await run_in_thread(partial(importlib.import_module, "tools.mcp.connection"))
-    return lambda settings, callbacks, is_old: module.open_session(
-        settings, destinations, callbacks, is_old=is_old
-    )
+
+    def load() -> SessionOpener:
+        from tools.mcp.connection import open_session
+
+        return lambda settings, callbacks, is_old: open_session(
+            settings, destinations, callbacks, is_old=is_old
+        )
+
+    return await run_in_thread(load)

@@ -5,7 +5,6 @@ belong to the plugin; the server reads them line by line.
 """
 
 import faulthandler
-import importlib
 import os
 import signal
 import sys
@@ -27,9 +26,9 @@ def main(folder: str, reads: int, writes: int) -> None:
         faulthandler.register(signal.SIGXCPU, chain=True)
     sys.dont_write_bytecode = True  # or each load would look like a change of the folder
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # -I leaves this project out
-    importlib.import_module("tools.plugins.service").serve_plugin(
-        Path(folder).resolve(), reads, writes
-    )
+    from tools.plugins.service import serve_plugin
+
+    serve_plugin(Path(folder).resolve(), reads, writes)
 
 
 def _close(*pipes: int) -> None:
