@@ -7,7 +7,7 @@ from django.core.validators import MaxValueValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
-from agent.models.session import MOST_ANSWERS
+from agent.models.manners import MOST_ANSWERS
 from tools.live_rows import Tracked
 from tools.models import ConfigVersion
 from tools.models.row_validation import check_ids, parse_ids

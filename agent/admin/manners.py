@@ -19,7 +19,7 @@ from agent.admin.manners_conflicts import find_contradictions
 from agent.admin.manners_form import MannersForm
 from agent.admin.manners_words import list_said, place_words, silenced_words
 from agent.models import Manners
-from agent.models.manners import HEARING, LISTS, SPEAKING, WAKING
+from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
 from agent.record.settings.chat_manners import (
     end_silence_everywhere,
     find_everywhere,
@@ -70,7 +70,8 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
         (None, {"fields": ("name", "enabled")}),
         (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),
         (_("Silence"), {"fields": ("silenced", "quiet_hours")}),
-        (_("Who is answered"), {"fields": (*WAKING, *LISTS)}),
+        (_("Who is answered"), {"fields": (*WAKING, "answered", *LISTS)}),
+        (_("How often at most"), {"fields": LIMITS}),
         (_("What the model hears"), {"fields": HEARING}),
         (_("How it speaks"), {"fields": (*SPEAKING, "endpoint")}),
         (_("Commands"), {"fields": ("command_prefix",)}),

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agent.admin.manners_words import ADDED_UP
 from agent.models import Manners
-from agent.record.settings.manners import rank_row, said_values
+from agent.record.settings.manners import ADDED_UP, rank_row, said_values
 
 
 class Contradiction(NamedTuple):

@@ -11,17 +11,18 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.manners import Manners as Counting
 from agent.domain.manners import environment_manners
 from agent.models import Manners, ModelEndpoint
+from agent.models.manners import LIMITS, LISTS
 
 #: Fields that show the program's own value in grey while they are empty.
 SHOWN_EMPTY = (
     *("wake_chance", "ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds"),
-    *("part_chars", "forward_above", "command_prefix"),
+    *("part_chars", "forward_above", "command_prefix", *LIMITS),
 )
 SWITCHES = ("groups", "wake_mention", "wake_quote", "wake_always", "typing", "says_beside_calls")
 OF_PERSONA = ("mention", "quote")
 _ROWS = {
     **dict.fromkeys(("chats", "wake_names", "wake_prefixes", "quiet_hours"), 3),
-    **dict.fromkeys(("allowed_people", "denied_people"), 3),
+    **dict.fromkeys(LISTS, 3),
 }
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _show_program(fields: dict[str, Any], usual: Counting) -> None:
             words = unsaid_words(_yes_or_no(value))
             (unknown, _words), *others = fields[name].widget.choices
             fields[name].widget.choices = [(unknown, words), *others]
-    for name in ("private", "markdown"):
+    for name in ("private", "answered", "markdown"):
         if name in fields:
             words = unsaid_words(getattr(usual, name).label)
             others = [choice for choice in fields[name].choices if choice[0]]

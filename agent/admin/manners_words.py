@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.manners import Manners, QuietSpan
 from agent.models import Manners as MannersRow
 from agent.models import ModelEndpoint
-from agent.models.manners import SAID
+from agent.models.manners import LIMITS, SAID
 from agent.record.settings.manners import said_values
 from tools.admin.changes import field_label
 from tools.text.readable import shorten_text
@@ -28,10 +28,8 @@ ZERO = {
     "ambient_minutes": _("none"),
     "merge_seconds": _("each by itself"),
     "forward_above": _("never"),
-    "sends_per_minute": _("no limit"),
+    **dict.fromkeys((*LIMITS, "sends_per_minute"), _("no limit")),
 }
-#: Fields whose values add up: no row is put before another there.
-ADDED_UP = frozenset({"denied_people"})
 
 
 class Statement(NamedTuple):

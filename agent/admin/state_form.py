@@ -1,5 +1,5 @@
-"""What an operator may set of a chat: its state, which the persona's prompt shows, and its timing
-gate."""
+"""What an operator may set of a chat: its state, which the persona's prompt shows, its timing
+gate, and the limits of answers in its own row of manners."""
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.admin.chats.session_manners import session_address
 from agent.domain.prompt_template import is_value_name
 from agent.domain.state import (
     SIZE_LIMIT,
@@ -19,11 +20,11 @@ from agent.domain.state import (
     is_same_json,
     stored_state_size,
 )
-from agent.models import ChatSession
+from agent.models import ChatSession, Manners
+from agent.models.manners import LIMITS
+from agent.record.settings.chat_manners import find_chat_manners
 from tools.admin.json_field import IndentedJSONField
 
-#: The columns that hold the limits of a chat.
-LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
 #: Characters of a wrong name that its fault repeats.
 NAME_SHOWN = 64
 
@@ -33,9 +34,20 @@ else:
     _Form = forms.ModelForm
 
 
+def _own_limit(name: str, label: Any) -> Any:
+    column: Any = Manners._meta.get_field(name)
+    words = _("In this chat. 0: no limit. Empty: as other rows of manners say.")
+    return column.formfield(label=label, help_text=words)
+
+
 class StateForm(_Form):
     """The state as JSON. What the page showed is sent along, so that only what was changed there is
     saved."""
+
+    person_per_minute = _own_limit("person_per_minute", _("answers to one person a minute"))
+    person_per_day = _own_limit("person_per_day", _("answers to one person a day"))
+    chat_per_minute = _own_limit("chat_per_minute", _("answers in this chat a minute"))
+    chat_per_day = _own_limit("chat_per_day", _("answers in this chat a day"))
 
     state = IndentedJSONField(
         label=_("state"),
@@ -50,10 +62,11 @@ class StateForm(_Form):
 
     class Meta:
         model = ChatSession
-        fields = ("timing_gate", *LIMITS, "state")
+        fields = ("timing_gate", "state")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.initial.update(own_limits(self.instance))
         if gate := self.fields.get("timing_gate"):  # a page that only shows has none
             gate.widget = forms.NullBooleanSelect()
             gate.widget.choices = [
@@ -63,50 +76,23 @@ class StateForm(_Form):
             ]
             gate.help_text = _("Whether a small model call decides first if and when to answer.")
 
-    def clean_person_per_minute(self) -> int | None:
-        return self._kept("person_per_minute")
+    def changed_values(self, *names: str) -> dict[str, Any]:
+        """The fields among ``names`` that were changed on the page; what a request leaves out, as a
+        script's may, stays as it is."""
+        return {
+            name: self.cleaned_data[name]
+            for name in names
+            if name in self.changed_data and not self._is_omitted(name)
+        }
 
-    def clean_person_per_day(self) -> int | None:
-        return self._kept("person_per_day")
-
-    def clean_chat_per_minute(self) -> int | None:
-        return self._kept("chat_per_minute")
-
-    def clean_chat_per_day(self) -> int | None:
-        return self._kept("chat_per_day")
-
-    def _kept(self, name: str) -> int | None:
-        """As for the state: what is left out stays."""
-        is_omitted = self.fields[name].widget.value_omitted_from_data(
-            self.data, self.files, self.add_prefix(name)
-        )
-        limit: int | None = self.initial.get(name) if is_omitted else self.cleaned_data[name]
-        return limit
-
-    def changed_columns(self) -> dict[str, Any]:
-        """The changed fields of a valid form, without the state."""
-        names = [name for name in ("timing_gate", *LIMITS) if name in self.changed_data]
-        return {name: self.cleaned_data[name] for name in names}
-
-    def clean_timing_gate(self) -> bool | None:
-        """As for the state: what is left out stays."""
-        field = self.fields["timing_gate"]
-        if field.widget.value_omitted_from_data(
-            self.data, self.files, self.add_prefix("timing_gate")
-        ):
-            return self.initial.get("timing_gate")
-        return (
-            bool(self.cleaned_data["timing_gate"])
-            if self.cleaned_data["timing_gate"] is not None
-            else None
-        )
+    def _is_omitted(self, name: str) -> bool:
+        widget: Any = self.fields[name].widget
+        return bool(widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)))
 
     def clean_state(self) -> dict[str, Any]:
         """A request that leaves the field out, as a script's may, changes nothing; an emptied one
         empties the state."""
-        if self.fields["state"].widget.value_omitted_from_data(
-            self.data, self.files, self.add_prefix("state")
-        ):
+        if self._is_omitted("state"):
             return self._stored
         state = self.cleaned_data["state"]
         if problems := list(state_messages({} if state is None else state, self._stored)):
@@ -129,6 +115,12 @@ class StateForm(_Form):
         except ValidationError:
             shown = None
         return shown if isinstance(shown, dict) else self._stored
+
+
+def own_limits(session: ChatSession) -> dict[str, int | None]:
+    """The limits that the row of manners for this chat alone says."""
+    row = find_chat_manners(session_address(session)) if session.pk else None
+    return {name: getattr(row, name, None) for name in LIMITS}
 
 
 def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from agent.domain.manners import Manners, PrivateChats
+from agent.domain.manners import Audience, Manners, PrivateChats
 from agent.domain.states import MessageReason, MessageState, PauseReason
 from agent.domain.types import IncomingMessage
 from tools.schemas.patterns import PatternRefused, search_pattern
@@ -99,6 +99,8 @@ class Silence(NamedTuple):
     """The field of the manners whose row is to blame."""
     counts_for_owners: bool = False
     """Whether owners are kept out by it too, but for their commands and decisions."""
+    counts_for_orders: bool = False
+    """Whether not even these are spared."""
     is_heard_by_hand: bool = False
     """Whether an operator who has taken over hears what is said to the bot meanwhile."""
 
@@ -126,15 +128,21 @@ def _ask(judges: Sequence[Judge], case: Case) -> MessageReason | None:
 
 def _find_silence(case: Case, reason: MessageReason) -> TriggerDecision | None:
     """Why a message is not answered that would be. Owners can always give commands and decide over
-    calls, unless the account cannot speak."""
+    calls, unless the account cannot speak or nobody is answered in the group."""
     manners, occasion = case.manners, case.occasion
     if occasion.pause is not None:
         return TriggerDecision(State.SILENT, Reason.PAUSED, occasion.pause.value)
-    if occasion.is_owner and reason in (Reason.COMMAND, Reason.DECISION):
-        return None
-    judges = (one for one in SILENCES if one.counts_for_owners or not occasion.is_owner)
+    is_order = occasion.is_owner and reason in (Reason.COMMAND, Reason.DECISION)
+    judges = (
+        one
+        for one in SILENCES
+        if not occasion.is_owner
+        or one.counts_for_orders
+        or (one.counts_for_owners and not is_order)
+    )
     found = next((one for one in judges if one.finds(case)), None)
-    if occasion.taken_over_by and (found is None or found.is_heard_by_hand):
+    is_by_hand = bool(occasion.taken_over_by) and not is_order
+    if is_by_hand and (found is None or found.is_heard_by_hand):
         return TriggerDecision(State.SILENT, Reason.TAKEN_OVER, occasion.taken_over_by)
     if found is None:
         return None
@@ -167,6 +175,20 @@ def _is_pattern_found(case: Case) -> bool:
 def _is_quiet_hour(case: Case) -> bool:
     moment = timezone.localtime(case.occasion.now).time()
     return any(span.covers(moment) for span in case.manners.quiet_hours)
+
+
+def _is_nobody_answered(case: Case) -> bool:
+    """In their private chats owners are, so that nobody shuts himself out."""
+    is_own_chat = case.is_private and case.occasion.is_owner
+    return case.manners.answered == Audience.NOBODY and not is_own_chat
+
+
+def _is_unlisted(case: Case) -> bool:
+    message, manners = case.message, case.manners
+    if manners.answered == Audience.EVERYBODY or message.sender_id in manners.listed_people:
+        return False
+    is_friend = case.is_private and message.is_friend
+    return not (manners.answered == Audience.FRIENDS and is_friend)
 
 
 @lru_cache(maxsize=1_000)
@@ -235,6 +257,15 @@ SILENCES = (
         ),
         "allowed_people",
     ),
+    Silence(
+        Reason.BLOCKED,
+        _is_nobody_answered,
+        "answered",
+        counts_for_owners=True,
+        counts_for_orders=True,
+        is_heard_by_hand=True,
+    ),
+    Silence(Reason.NOT_LISTED, _is_unlisted, "answered", is_heard_by_hand=True),
 )
 #: Reasons whose detail is the name of the row of manners that keeps the bot silent.
 OF_ROWS = frozenset({Reason.GROUPS_OFF, *(one.reason for one in SILENCES)})

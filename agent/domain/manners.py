@@ -32,6 +32,15 @@ class PrivateChats(TextChoices):
     OFF = "off", _("nobody's")
 
 
+class Audience(TextChoices):
+    """Who is answered at all; in groups nobody can tell who is a friend."""
+
+    EVERYBODY = "everybody", _("everybody")
+    FRIENDS = "friends", _("friends and those who are listed")
+    LISTED = "listed", _("only those who are listed")
+    NOBODY = "nobody", _("nobody")
+
+
 class MarkdownStyle(TextChoices):
     """What becomes of Markdown in an answer; QQ shows it raw."""
 
@@ -69,9 +78,18 @@ class Manners:
     wake_chance: float = 0.0
     """Percent of the messages of a group that are answered although nothing else wakes the bot."""
     wake_always: bool = False
+    answered: Audience = Audience.EVERYBODY
+    listed_people: frozenset[str] = frozenset()
+    """Answered whoever else is, but where nobody is."""
     allowed_people: frozenset[str] = frozenset()
     """Not empty: nobody else is answered, but for owners."""
     denied_people: frozenset[str] = frozenset()
+    person_per_minute: int = 0
+    """Answers at most, 0 without a limit; ``person_*`` are one person's in all chats of an
+    account."""
+    person_per_day: int = 0
+    chat_per_minute: int = 0
+    chat_per_day: int = 0
     quiet_hours: tuple[QuietSpan, ...] = ()
     command_prefix: str = "/"
     """"" for no commands."""
@@ -116,7 +134,14 @@ class Manners:
 def environment_manners() -> Manners:
     """What counts where no row says otherwise."""
     names = tuple(filter(None, (settings.BOT_NAME, *settings.BOT_ALIASES)))
-    return Manners(groups=settings.GROUP_REPLY_ON_MENTION, wake_names=names)
+    return Manners(
+        groups=settings.GROUP_REPLY_ON_MENTION,
+        wake_names=names,
+        person_per_minute=settings.PERSON_ANSWERS_PER_MINUTE,
+        person_per_day=settings.PERSON_ANSWERS_PER_DAY,
+        chat_per_minute=settings.CHAT_ANSWERS_PER_MINUTE,
+        chat_per_day=settings.CHAT_ANSWERS_PER_DAY,
+    )
 
 
 def parse_quiet_hours(text: str) -> tuple[QuietSpan, ...]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.manners import (
     MOST_MERGE_SECONDS,
     MOST_PART_CHARS,
+    Audience,
     MarkdownStyle,
     PrivateChats,
     parse_quiet_hours,
@@ -37,7 +38,7 @@ from tools.text.readable import shorten_text
 NONE = "-"
 FEWEST_PART_CHARS = 100
 MOST_AMBIENT, MOST_AMBIENT_CHARS, MOST_AMBIENT_MINUTES = 200, 100_000, 10_080
-MOST_FORWARD, MOST_SENDS = 1_000_000, 10_000
+MOST_FORWARD, MOST_SENDS, MOST_ANSWERS = 1_000_000, 10_000, 1_000_000
 #: Names or prefixes of one row, and characters of each: every message is searched for all of them.
 MOST_LINES, MOST_LINE_CHARS = 100, 64
 #: Why a pattern is refused, for somebody who writes no schemas.
@@ -58,14 +59,18 @@ WAKING = (
     *("groups", "private", "wake_mention", "wake_quote", "wake_names", "wake_prefixes"),
     *("wake_pattern", "wake_chance", "wake_always"),
 )
-LISTS = ("allowed_people", "denied_people")
+LISTS = ("listed_people", "allowed_people", "denied_people")
+LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
 LINES = ("wake_names", "wake_prefixes")
 HEARING = ("ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds")
 SPEAKING = (
     *("mention", "quote", "part_chars", "forward_above", "markdown", "sends_per_minute"),
     *("typing", "reaction", "says_beside_calls"),
 )
-SAID = (*WAKING, *LISTS, "quiet_hours", "command_prefix", *HEARING, *SPEAKING, "endpoint")
+SAID = (
+    *(*WAKING, "answered", *LISTS, *LIMITS, "quiet_hours", "command_prefix"),
+    *(*HEARING, *SPEAKING, "endpoint"),
+)
 """The fields that say something of the manners; empty ones leave it to the rows behind."""
 
 
@@ -161,11 +166,50 @@ class Manners(LiveModel):
         help_text=_("Of the other messages of a group, so many in a hundred are answered."),
     )
     wake_always = _yes_no(_("every message is answered"))
+    answered = models.CharField(
+        _("who is answered"),
+        max_length=16,
+        choices=Audience.choices,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "In groups “friends” means those who are listed. Owners are answered all the same, "
+            "but in a group where nobody is."
+        ),
+    )
+    listed_people = models.TextField(
+        _("listed people"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Ids of people, one a line: answered whoever else is. Limits count for them."),
+    )
     allowed_people = _words(
         _("people answered"), _("Ids, one a line. Not empty: nobody else is, but for owners.")
     )
     denied_people = _words(
         _("people not answered"), _("Ids, one a line. What they say is kept, and not answered.")
+    )
+    person_per_minute = _number(
+        _("answers to one person a minute"),
+        _("0: no limit. Empty: PERSON_ANSWERS_PER_MINUTE. Owners are exempt."),
+        MOST_ANSWERS,
+    )
+    person_per_day = _number(
+        _("answers to one person a day"),
+        _("0: no limit. Empty: PERSON_ANSWERS_PER_DAY. The day begins at midnight."),
+        MOST_ANSWERS,
+    )
+    chat_per_minute = _number(
+        _("answers in one chat a minute"),
+        _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE."),
+        MOST_ANSWERS,
+    )
+    chat_per_day = _number(
+        _("answers in one chat a day"),
+        _("0: no limit. Empty: CHAT_ANSWERS_PER_DAY."),
+        MOST_ANSWERS,
     )
     quiet_hours = _words(
         _("quiet hours"), _("One a line: 23:00-07:30. Owners are answered all the same.")

@@ -2,16 +2,12 @@
 
 from typing import ClassVar, TypeAlias
 
-from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.states import PauseReason, SessionKind
 from tools.live_rows import Tracked
-
-#: The highest limit of answers that can be set.
-MOST_ANSWERS = 1_000_000
 
 
 class ChatSession(models.Model):
@@ -44,34 +40,6 @@ class ChatSession(models.Model):
             "Empty: as the bot's page says."
         ),
     )
-    person_per_minute = models.PositiveIntegerField(
-        _("answers to one person a minute"),
-        null=True,
-        blank=True,
-        validators=[MaxValueValidator(MOST_ANSWERS)],
-        help_text=_("In this chat. 0: no limit. Empty: as the bot's page says."),
-    )
-    person_per_day = models.PositiveIntegerField(
-        _("answers to one person a day"),
-        null=True,
-        blank=True,
-        validators=[MaxValueValidator(MOST_ANSWERS)],
-        help_text=_("In this chat. 0: no limit. Empty: as the bot's page says."),
-    )
-    chat_per_minute = models.PositiveIntegerField(
-        _("answers in this chat a minute"),
-        null=True,
-        blank=True,
-        validators=[MaxValueValidator(MOST_ANSWERS)],
-        help_text=_("0: no limit. Empty: as the bot's page says."),
-    )
-    chat_per_day = models.PositiveIntegerField(
-        _("answers in this chat a day"),
-        null=True,
-        blank=True,
-        validators=[MaxValueValidator(MOST_ANSWERS)],
-        help_text=_("0: no limit. Empty: as the bot's page says."),
-    )
     is_continuing = models.BooleanField(default=False, editable=False)
     context_after = models.BigIntegerField(null=True, editable=False)
     """The key of the message after which the model is shown what was said; None: all of it."""
@@ -93,12 +61,7 @@ class ChatSession(models.Model):
     last_message_at = models.DateTimeField(_("last message"))
     discovered_tools = models.JSONField(default=list, editable=False)
 
-    tracked = Tracked(
-        fields=(
-            *("timing_gate", "person_per_minute", "person_per_day", "chat_per_minute"),
-            *("chat_per_day", "state"),
-        )
-    )
+    tracked = Tracked(fields=("timing_gate", "state"))
 
     class Meta:
         verbose_name = _("chat session")

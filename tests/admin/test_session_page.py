@@ -143,7 +143,7 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        20
+        21
     ):  # the login's four, the zone, the session, changes, silences, who answers (three), manners,
         # messages, their runs, their media, acts; for the acts: manners, personas, which is chosen,
         # members

@@ -33,9 +33,12 @@ from agent.admin.chats.session_search import search_chat
 from agent.admin.chats.stream import SessionStream, load_stream
 from agent.admin.own_chats import OwnChatsAdmin
 from agent.admin.persona_places import describe_answering
-from agent.admin.state_form import LIMITS, StateForm
+from agent.admin.state_form import StateForm
 from agent.models import ChatSession
+from agent.models.manners import LIMITS
 from agent.record.chats.sessions import save_changes
+from agent.record.settings.chat_manners import change_chat_manners
+from agent.record.settings.manners import ONEBOT
 from agent.record.sums.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import Rows
@@ -71,11 +74,15 @@ class ChatSessionAdmin(
     list_defer = ("state", "discovered_tools")
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
-    fields = ("timing_gate", *LIMITS, "state")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Of a chat, its state, its timing gate and its limits can be changed."""
         return request.user.has_perm("agent.change_chatsession")
+
+    def get_fields(self, request: HttpRequest, obj: ChatSession | None = None) -> Any:
+        """Only chats of a platform that has manners have limits."""
+        has_limits = obj is not None and obj.platform == ONEBOT
+        return "timing_gate", *(LIMITS if has_limits else ()), "state"
 
     def save_model(
         self, request: HttpRequest, obj: ChatSession, form: StateForm, change: bool
@@ -84,8 +91,10 @@ class ChatSessionAdmin(
         meanwhile."""
         with record_changes(cast("User", request.user), obj):
             save_changes([form.change()])
-            if changes := form.changed_columns():
+            if changes := form.changed_values("timing_gate"):
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
+        if limits := form.changed_values(*LIMITS):
+            change_chat_manners(session_address(obj), cast("User", request.user), **limits)
 
     # --- The list -------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ class ArrivalStore:
             if one.decision and one.decision.is_to_be_answered
         ]
         if self._quotas is not None and wanted:
-            _apply_quotas(self._quotas, arrivals, chats, judged, wanted)
+            _apply_quotas(self._quotas, arrivals, judged, wanted)
         rows = [
             self._row(arrival, chat.pk, one, one.decision)
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
@@ -295,7 +295,6 @@ def _count(
 def _apply_quotas(
     quotas: AnswerQuotas,
     arrivals: Sequence[MessageArrival],
-    chats: Sequence[TouchedSession],
     judged: list[_JudgedMessage],
     wanted: Sequence[int],
 ) -> None:
@@ -304,7 +303,7 @@ def _apply_quotas(
         AnswerCandidate(
             arrivals[place].message,
             decision,
-            chats[place].limits,
+            judged[place].manners,
             arrivals[place].received_at,
         )
         for place in wanted

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from agent.domain.answer_policy import NO_OVERRIDES, LimitOverrides
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession
@@ -18,9 +17,6 @@ from agent.record.ground.compiled_sql import PreparedInsert, PreparedSelect, Pre
 REMEMBERED_SESSIONS = 10_000
 TITLE_LIMIT = 200
 
-#: The columns of a chat that override the limits of its account.
-OWN_LIMITS = ("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day")
-
 insert_sessions = PreparedInsert(ChatSession)
 #: What a message is judged by is read by the statement that says there is something new: whatever
 #: any process has committed counts for it, and who changes it later finds the message on record.
@@ -28,10 +24,7 @@ touch_sessions = PreparedUpdate(
     ChatSession,
     "last_message_at",
     where=("account", "kind", "peer_id", "platform"),
-    returned=(
-        *("title", "pause_reason", "paused_until", "taken_over_by", "taken_over_until"),
-        *OWN_LIMITS,
-    ),
+    returned=("title", "pause_reason", "paused_until", "taken_over_by", "taken_over_until"),
 )
 #: Its parameters are account, kind, peer and platform: Django orders conditions by name.
 session_query = PreparedSelect(
@@ -57,7 +50,6 @@ class TouchedSession(NamedTuple):
     paused_until: datetime | None = None
     taken_over_by: str = ""
     taken_over_until: datetime | None = None
-    limits: LimitOverrides = NO_OVERRIDES
 
     def find_pause(self, now: datetime) -> PauseReason | None:
         """Why the account cannot speak in the chat, at ``now``; None where it can."""
@@ -150,9 +142,7 @@ def _touch_sessions(
         pk = found[chat].pk
         if row is None:
             raise StaleSession(f"the session {pk} is not what it was")
-        title, pause, until, operator, taken_until, *limits = row
+        title, pause, until, operator, taken_until = row
         reason = PauseReason(pause) if pause else None
-        touched[chat] = TouchedSession(
-            pk, title, reason, until, operator or "", taken_until, tuple(limits)
-        )
+        touched[chat] = TouchedSession(pk, title, reason, until, operator or "", taken_until)
     return touched

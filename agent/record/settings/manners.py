@@ -8,14 +8,16 @@ from typing import Any
 from agent.domain.manners import Manners, environment_manners, parse_quiet_hours
 from agent.domain.types import ChatAddress
 from agent.models import Manners as MannersRow
-from agent.models.manners import NONE, SAID
+from agent.models.manners import LISTS, NONE, SAID
 from tools.models.row_validation import parse_ids
 
 #: Chats whose manners are remembered; beyond that all are put together again.
 REMEMBERED = 10_000
 #: The platform whose chats have manners; in a terminal everything is answered.
 ONEBOT = "onebot"
-_ID_LISTS = frozenset({"allowed_people", "denied_people"})
+_ID_LISTS = frozenset(LISTS)
+#: Lists that add up: what one row says is no way around another.
+ADDED_UP = frozenset({"listed_people", "denied_people"})
 _LINES = frozenset({"wake_names", "wake_prefixes"})
 _WORDS = frozenset({"wake_pattern", "command_prefix", "reaction"})
 
@@ -78,25 +80,25 @@ def is_for(row: MannersRow, chat: ChatAddress) -> bool:
 
 
 def combine_rows(base: Manners, rows: Iterable[MannersRow]) -> Manners:
-    """``base`` with what ``rows`` say, of which the first counts; but silence and denial add up."""
+    """``base`` with what ``rows`` say, of which the first counts; but silences and some lists add
+    up."""
     said: dict[str, Any] = {}
     said_by: dict[str, str] = {}
-    denied, silencing = frozenset[str](), list[MannersRow]()
+    silencing = list[MannersRow]()
     for row in rows:
         if row.silenced:
             silencing.append(row)
         for name, value in said_values(row):
-            if name == "denied_people":
-                denied |= value
-                said_by.setdefault(name, row.name)
-            elif name not in said:
+            if name not in said:
                 said[name], said_by[name] = value, row.name
+            elif name in ADDED_UP:
+                said[name] |= value
     if silencing:
         longest = max(silencing, key=_silence_end)
         said |= {"silenced_by": longest.name, "silenced_until": longest.silenced_until}
     if not (said_by or silencing):
         return base
-    return replace(base, **said, denied_people=denied, said_by=said_by)
+    return replace(base, **said, said_by=said_by)
 
 
 def _silence_end(row: MannersRow) -> datetime:

@@ -12,7 +12,7 @@ from agent.domain.budgets import SpendKind
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
-from agent.record.chats.session_cache import OWN_LIMITS
+from agent.record.settings.manners import load_manners_table
 from agent.record.sums.budgets import BudgetUse, load_uses_of
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.spendings import SpentAmount, SumRange, load_spent
@@ -51,8 +51,7 @@ def load_status(
     row, now = ChatSession.objects.get(pk=session_pk), timezone.now()
     pause, until = row.pause_reason, row.paused_until
     is_over = until is not None and until <= now
-    overrides = tuple(getattr(row, name) for name in OWN_LIMITS)
-    limits = quotas.find_limits(chat, sender_id, overrides)
+    limits = quotas.find_limits(chat, sender_id, load_manners_table().find(chat))
     person, everybody = _load_given(limits, chat, sender_id, now) if limits else (None, None)
     wanted = SumRange(SpendKind.PERSON, person_subject(chat, sender_id), current_day())
     return ChatStatus(

@@ -12,11 +12,13 @@ from django.db.models import Min
 
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
-from agent.domain.answer_policy import AnswerLimits, LimitOverrides
+from agent.domain.answer_policy import AnswerLimits
 from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
+from agent.domain.manners import Manners
 from agent.domain.notices import tokens_note
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message
+from agent.models.manners import LIMITS
 from agent.record.settings.accounts import AccountRows
 from agent.record.sums import spendings, tallies
 from tools.local_time import counted_day, first_of_day
@@ -27,12 +29,12 @@ State = Message.State
 
 @dataclass(frozen=True, slots=True)
 class AnswerCandidate:
-    """A message that is to be answered unless there is a reason against it; ``overrides`` are its
-    chat's own limits."""
+    """A message that is to be answered unless there is a reason against it; ``manners`` are its
+    chat's."""
 
     message: IncomingMessage
     decision: TriggerDecision
-    overrides: LimitOverrides
+    manners: Manners
     received_at: datetime
 
 
@@ -55,7 +57,7 @@ class AnswerQuotas:
         for place, one in enumerate(candidates):
             refusal = self._policy_refusal(one)
             said = one.message
-            limits = self.find_limits(said.chat, said.sender_id, one.overrides)
+            limits = self.find_limits(said.chat, said.sender_id, one.manners)
             if refusal is None and limits is not None:
                 limited.append((place, one, limits))
             decisions.append(
@@ -146,12 +148,13 @@ class AnswerQuotas:
         )
 
     def find_limits(
-        self, chat: ChatAddress, sender_id: str, overrides: LimitOverrides
+        self, chat: ChatAddress, sender_id: str, manners: Manners
     ) -> AnswerLimits | None:
-        """The limits that count for the sender in a chat with these limits of its own; None where
-        there are none."""
+        """The limits that count for the sender in a chat with these manners; None where there are
+        none."""
         account = self.accounts.find(chat.account)
-        limits = self._first.overridden(account.answers.limits).overridden(overrides)
+        said = {name: getattr(manners, name) for name in LIMITS if name in manners.said_by}
+        limits = replace(self._first.overridden(account.answers.limits), **said)
         is_free = limits.are_none and not self._tokens_per_day
         return None if is_free or sender_id in account.owners else limits
 
