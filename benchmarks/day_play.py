@@ -3,7 +3,6 @@ what reached the model and the chats."""
 
 import asyncio
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -69,7 +68,7 @@ def play(root: Path, seed: int) -> Streams:
         _serve_files(files)
         port = int(model.url.rsplit(":", 1)[1].split("/")[0])
         installation = Installation(
-            folder / "data", port, use_daphne=True, settings=SETTINGS, root=root
+            folder / "data", port, True, settings=SETTINGS, root=root, has_core=False
         )
         installation.folder.mkdir()
         given = {"model": model.url, "tool": f"{files.url}/price"}
@@ -135,7 +134,6 @@ class Day:
 
     async def _begin(self) -> None:
         self._server = Server(self._installation, self._port)
-        os.sched_setaffinity(self._server.child.pid, os.sched_getaffinity(0))  # two may play
         await asyncio.to_thread(self._server.wait_healthy)
         for account in ACCOUNTS:
             client = FakeOneBot(

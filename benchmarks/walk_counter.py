@@ -1,0 +1,64 @@
+"""Runs a server that counts what it does between SIGUSR1 and SIGUSR2, into ``walk.json`` in its data
+folder. Run as a program in the folder of the commit that is measured: ROOT -m MODULE ARGS.
+"""
+
+import json
+import os
+import runpy
+import signal
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+root, sys.argv = sys.argv[1] + os.sep, sys.argv[2:]
+OURS = tuple(root + name + os.sep for name in ("agent", "frostproject", "onebot", "tools"))
+#: Where each statement goes through, whoever writes it.
+EXECUTE = ("_execute_with_wrappers", os.sep + os.path.join("django", "db", "backends", "utils.py"))
+ANONYMOUS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>")
+
+files, functions, sql = Counter(), Counter(), Counter()
+is_counting = False
+
+
+def watch(frame, event, _argument):
+    if not is_counting or event != "call":
+        return
+    code = frame.f_code
+    name = code.co_filename
+    if name.startswith(OURS):
+        # A coroutine that goes on, or a generator, is no new call: it is past its first instruction.
+        if code.co_name not in ANONYMOUS and (not code.co_flags & 0x2A0 or frame.f_lasti <= 2):
+            short = name[len(root) :]
+            files[short] += 1
+            functions[f"{short}:{code.co_name}"] += 1
+    elif code.co_name == EXECUTE[0] and name.endswith(EXECUTE[1]):
+        sql[str(frame.f_locals["sql"])] += 1
+
+
+def begin(*_):
+    global is_counting
+    for counter in (files, functions, sql):
+        counter.clear()
+    is_counting = True
+    sys.setprofile(watch)  # of the main thread, which starts faster without it
+
+
+def end(*_):
+    global is_counting
+    is_counting = False
+    sys.setprofile(None)
+    count = {"files": files, "functions": functions, "sql": sql}
+    count |= {"calls": functions.total(), "statements": sql.total()}
+    file = Path(os.environ["FROST_DATA_DIR"]) / "walk.json"
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(count), encoding="utf-8")
+    part.rename(file)
+
+
+signal.signal(signal.SIGUSR1, begin)
+signal.signal(signal.SIGUSR2, end)
+sys.path[0] = ""
+threading.setprofile(watch)
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
