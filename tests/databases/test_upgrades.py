@@ -27,7 +27,7 @@ from tests import zygote
 from tests.agent.databases import in_place
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
-from tests.databases.make import SUFFIX, kept, restore
+from tests.databases.make import FOLDER, SUFFIX, kept, restore
 from tests.databases.story import ACCOUNT, GROUP, IN_HAND, NOTE_WORD, PERSON, WAITING
 from tests.environment import PROJECT
 from tests.fake_onebot import FakeOneBot, spoken
@@ -271,6 +271,53 @@ async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(
     release, on_postgresql, model
 ):
     await goes_on(on_postgresql, model)
+
+
+# --- What operators had set up ----------------------------------------------------------
+
+#: What each message came to in the database of 2026-11-23, account 10002: what was said where, by
+#: whom, whether it is answered.
+SET_UP = [
+    (None, 20005, "one", True),
+    (None, 20005, "two", True),
+    (None, 20005, "three, where two a minute are answered", False),
+    (None, 20008, "a stranger", False),
+    (30005, 20005, "hello, cat", True),
+    (30005, 20005, "!help", True),  # the prefix of the account's groups
+    (30005, 20006, "blocked", False),
+    (30005, 20007, "denied in groups", False),
+    (30006, 20005, "in a blocked group", False),
+    (30011, 20008, "neither listed", False),
+    (30007, 20005, "silenced until 2100", False),
+    (30008, 20005, "taken over until 2100", False),
+    (30009, 20005, "a mention does not wake here", False),
+    (30009, 20005, "frosty does", True),
+    (30010, 20005, "silenced", False),
+]
+
+
+async def test_what_operators_had_set_up_still_counts(model_server, model):
+    """Of the release c3308c6: who is answered, limits of an account and a chat, silences, a
+    persona, a take-over."""
+    server = LiveServer(scripted_env(model_server))
+    restore(FOLDER / f"2026-11-23{SUFFIX}", server.data_dir / "frostagent.sqlite3")
+    model.answer_with(answer)
+    with server:
+        async with FakeOneBot(server.ws_url, 10002, token=TOKEN) as bot:
+            for group, person, words, is_answered in SET_UP:
+                told = (
+                    await bot.say_group(group, person, words)
+                    if group
+                    else await bot.say_private(person, words)
+                )
+                row = await server.row(
+                    "SELECT state, reason FROM agent_message WHERE message_id = ? "
+                    "AND direction = 'in' AND state NOT IN ('waiting', 'running')",
+                    str(told["message_id"]),
+                )
+                assert (row["state"] == "answered") == is_answered, (words, row)
+        cats = [one for one in model.requests if "You are a cat." in text_of(one.messages[0])]
+        assert [one.last_text.rpartition("\n")[2].strip() for one in cats] == ["hello, cat"]
 
 
 # --- Keeping one ----------------------------------------------------------------------
