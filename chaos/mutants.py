@@ -103,9 +103,6 @@ def _parts_forgotten() -> None:
 
 
 def _unmerged() -> None:
-    from agent.record.ground.commit import for_each
-
-    @for_each
     def merge(group: Any) -> list[int]:
         return [held.message_pk for held in group]
 

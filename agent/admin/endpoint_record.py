@@ -63,12 +63,12 @@ def _step(number: int, call: ProbedCall) -> NewStep:
 def _keep(row: ModelEndpoint, report: ProbeReport) -> None:
     """Put on record what was learnt, and how the endpoint fares."""
     for kind, words in report.learnt.items():
-        save_learnt([LearntRefusal(row.pk, kind, words)])
+        save_learnt(LearntRefusal(row.pk, kind, words))
     if report.window:
-        save_window([(row.pk, report.window)])
+        save_window(row.pk, report.window)
     for place, words in report.refused_keys.items():
-        save_refused_key([RefusedKey(row.pk, place, words)])
+        save_refused_key(RefusedKey(row.pk, place, words))
     if report.fault:
-        save_status([StatusChange(row.pk, error=report.words or report.fault)])
+        save_status(StatusChange(row.pk, error=report.words or report.fault))
     elif report.answers:
-        save_status([StatusChange(row.pk, answered_at=timezone.now())])
+        save_status(StatusChange(row.pk, answered_at=timezone.now()))

@@ -179,4 +179,4 @@ def _recall(message: IncomingMessage, session_pk: int) -> MemoryContext:
     summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
     viewer = build_chat_viewer(message.chat, message.sender_id)
     request = RecallRequest(viewer, message.text, settings.MEMORY_CHARS, summarised, is_reset=True)
-    return recall_notes([request])[0]
+    return recall_notes(request)

@@ -54,7 +54,7 @@ class ExternalCalls:
     async def list_tools(self) -> list[ToolSpec]:
         """What may be called now, by what the operator has set up by now; a spec is the same object
         while it is unchanged."""
-        await self._record.submit(self._record.run_starter.reload_settings, None)
+        await self._record.submit_batched(self._record.run_starter.reload_settings, None)
         return sort_for_model(await self._registry.list_tools(self._context().availability()))
 
     async def call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolExecutionResult:
@@ -64,7 +64,7 @@ class ExternalCalls:
         is unknown. Raises what the database raises when the call could not be put on record.
         """
         await self._record.wait_for_room()
-        await self._record.submit(self._record.run_starter.reload_settings, None)
+        await self._record.submit_batched(self._record.run_starter.reload_settings, None)
         given = _given(arguments)
         new = NewCall(
             f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), ""
@@ -86,11 +86,11 @@ class ExternalCalls:
             result_text(new.call_id, result, can_see=False),
             elapsed_ms(started),
         )
-        await self._record.submit(end_external_calls, (entry, outcome), Claim(entry.run_pk))
+        await self._record.submit_batched(end_external_calls, (entry, outcome), Claim(entry.run_pk))
         return result
 
     async def _begun(self, new: NewCall) -> ExternalCallKeys:
-        begun = self._record.submit(
+        begun = self._record.submit_batched(
             begin_external_calls, StartExternalCall(self._origin, new, self._record.process_id)
         )
         try:

@@ -129,7 +129,7 @@ class ReplyHandler:
             raise InvalidArguments(["msg_id 不能为空"])
         if self._record is None:
             raise ToolFailed("这里没有会话记录，不能回复指定的消息")
-        target = await self._record.submit(find_targets, (sender.session_pk, message_id))
+        target = await self._record.submit(find_targets, sender.session_pk, message_id)
         if target is None:
             raise ToolFailed(f"本会话中没有 message_id 为 {message_id} 的消息")
         if target.is_recalled:

@@ -83,7 +83,7 @@ class StickerAvailability:
     async def _look_at_folder(self, record: Record) -> None:
         """Ask the disk in a thread of its own: nobody who waits for the record waits for it."""
         with log_errors(logger, "The stickers' folder could not be looked at"):
-            known = await record.submit(store.load_known_stickers, None)
+            known = await record.submit(store.load_known_stickers)
             seen = await asyncio.to_thread(store.look_at_folder, known)
             self._count = await record.submit(store.take_in_stickers, seen)
 
@@ -123,7 +123,7 @@ def build_sticker_tool(
         )
         result = delivery_result("send_emoji", delivery, f"已发送{chosen.words}")
         if result.success:
-            await record.submit(store.mark_stickers_sent, chosen.sticker.pk)
+            await record.submit_batched(store.mark_stickers_sent, chosen.sticker.pk)
         return result
 
     return send_emoji
@@ -131,7 +131,7 @@ def build_sticker_tool(
 
 async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str) -> ChosenSticker:
     """The sticker that fits best among those whose file is there. Raises :class:`ToolFailed`."""
-    every = await record.submit(store.list_sticker_candidates, None)
+    every = await record.submit_batched(store.list_sticker_candidates, None)
     if not every:
         raise ToolFailed(NO_STICKERS)
     fitting = await asyncio.to_thread(rank_stickers, wish, every)
@@ -149,5 +149,5 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
             if size:
                 return ChosenSticker(one, MessagePart("image", path=str(path)))
         logger.warning("The sticker %s is not on disk", one.path)
-        await record.submit(store.mark_stickers_missing, one.pk)
+        await record.submit_batched(store.mark_stickers_missing, one.pk)
     raise ToolFailed(NO_FILES)

@@ -132,7 +132,7 @@ class RunEndings:
         note = owner_note(kind, message.chat, message.chat_title, run.active.run_pk, path)
         owners = run.pending.account.owners if self.tells_owners else frozenset[str]()
         failed = FailedAnswer(message.chat, kind, owners, note)
-        if not await self.record.submit(report_failure, failed, run.active.claim):
+        if not await self.record.submit(report_failure, failed, claim=run.active.claim):
             run.notes.append(NOT_REPEATED)
             return None
         return await say_sentence(run, _apology(run, kind))

@@ -35,11 +35,11 @@ class HandJournal(RunJournal):
         return asyncio.ensure_future(self._mark_sent(pk, echo))
 
     def settle(self, outcome: SendResult) -> None:
-        self.record.submit(settle_hand_message, (outcome, self.record.process_id))
+        self.record.submit(settle_hand_message, outcome, self.record.process_id)
 
     async def _mark_sent(self, pk: int, echo: str) -> int:
         sent = (pk, self.record.process_id, echo)
-        marked = await self.record.submit(mark_hand_message_sent, sent)
+        marked = await self.record.submit(mark_hand_message_sent, *sent)
         if isinstance(marked, ClaimLost):
             raise marked
         return marked

@@ -88,7 +88,7 @@ class Inbox:
         plan = self._conversations.build_run_plan(message) if self._is_idle(chat) else None
         self._arriving[chat] += 1
         arrival = MessageArrival(message, received_at or timezone.now(), plan)
-        committed = self.record.submit(self.record.arrivals.accept_messages, arrival)
+        committed = self.record.submit_batched(self.record.arrivals.accept_messages, arrival)
         committed.add_done_callback(lambda future: self._on_accepted(message, future))
 
     def resume(self, account: str) -> None:
@@ -219,7 +219,7 @@ class Inbox:
             logger.warning(
                 "Message %s in %s is refused: too many are waiting", job.pending.pk, chat.address
             )
-            self._keep(self.record.submit(refuse_messages, job.pending.pk))
+            self._keep(self.record.submit_batched(refuse_messages, job.pending.pk))
             return
         if not job.resumed:
             job = job._replace(
@@ -368,12 +368,12 @@ class Inbox:
             logger.error("Message %s is given up after %d tries", pending.pk, TRIES, exc_info=error)
             del self._failures[pending.pk]
             held = HeldMessage(pending.pk, pending.claim_number)
-            await self.record.submit(give_up_messages, (held, f"{type(error).__name__}: {error}"))
+            await self.record.submit(give_up_messages, held, f"{type(error).__name__}: {error}")
             return
         logger.error("Message %s found no end; it is taken up again", pending.pk, exc_info=error)
         await asyncio.sleep(TURN_PAUSE)
         held = HeldMessage(pending.pk, pending.claim_number)
-        if again := await self.record.submit(reclaim_messages, (held, self.record.process_id)):
+        if again := await self.record.submit(reclaim_messages, held, self.record.process_id):
             self._enqueue(from_record(again))
         else:
             self._failures.pop(pending.pk, None)
@@ -384,7 +384,7 @@ class Inbox:
         if commands := self._find_commands(pending.message.chat, before=pending.pk):
             await asyncio.wait(commands)
         return not self.shares_database or await self.record.submit(
-            is_next_in_session, (pending.pk, pending.session_pk)
+            is_next_in_session, pending.pk, pending.session_pk
         )
 
     def _find_commands(self, chat: ChatAddress, before: float = inf) -> list[asyncio.Task[None]]:

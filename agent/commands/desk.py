@@ -59,7 +59,7 @@ class CommandDesk:
             asker = None if call.is_manager else run.message.sender_id
             call = replace(call, has_stopped=await stop(call.chat, asker))
         order = CommandOrder(run.active.run_pk, lambda: carry_out(call))
-        text = await self.record.submit(carry_out_commands, order, run.active.claim)
+        text = await self.record.submit(carry_out_commands, order, claim=run.active.claim)
         outcome = await say_sentence(run, text) if text else None
         failed = outcome is not None and outcome.delivery.state == State.FAILED
         await run.sender.journal.finish(

@@ -87,7 +87,7 @@ class ForwardReader:
     async def on_record(self, chat: ChatAddress, message_id: str) -> FoundMessage | None:
         """The message as it is on record; None where it is not. Raises :class:`ToolFailed` for one
         that was taken back."""
-        found = await self._record.submit(find_messages, (chat, message_id))
+        found = await self._record.submit(find_messages, chat, message_id)
         if found is not None and found.said.is_recalled:
             raise ToolFailed(RECALLED.format(message_id=message_id))
         return found

@@ -93,7 +93,7 @@ class HeardWords:
         return "\n".join(fences)
 
     async def find_recorded(self, session_pk: int, message_id: str) -> FoundMessage | None:
-        return await self._record.submit(find_quoted, (session_pk, message_id))
+        return await self._record.submit(find_quoted, session_pk, message_id)
 
     async def ask_message(
         self, chat: ChatAddress, message_id: str, is_heard: bool

@@ -166,7 +166,7 @@ class MediaPipeline:
             heard = store.HeardText(
                 pending.pk, pending.session_pk, chat, text, context, quoted_id, header
             )
-            kept = await self._record.submit(store.save_heard_texts, heard)
+            kept = await self._record.submit_batched(store.save_heard_texts, heard)
             text, context = kept.media_text, kept.context_text
         return MediaText(
             text,
@@ -241,7 +241,7 @@ class MediaPipeline:
             with log_errors(
                 logger, "What became of the media of message %s could not be recorded", pending.pk
             ):
-                await self._record.submit(
+                await self._record.submit_batched(
                     store.record_media, (pending.pk, [_media_row(one) for one in found])
                 )
         return found
@@ -272,7 +272,7 @@ class MediaPipeline:
         message = pending.message
         if not message.quoted_id:
             return []
-        segments = await self._record.submit(
+        segments = await self._record.submit_batched(
             store.load_segments, (pending.session_pk, message.quoted_id)
         )
         if segments is None:
@@ -307,7 +307,7 @@ class MediaPipeline:
     async def _fetched_before(self, pending: PendingMessage) -> list[FetchedMedia]:
         """What an earlier process fetched, as far as the copies are still there; links expire in
         the meantime."""
-        rows = await self._record.submit(store.load_media, pending.pk)
+        rows = await self._record.submit_batched(store.load_media, pending.pk)
         kept = await asyncio.to_thread(
             lambda: [row.sha256 and self._files.find(row.sha256) for row in rows]
         )

@@ -134,7 +134,7 @@ class MemoryJobs:
         if not self._habits.summary_after:
             return
         wish = (session_pk, self._habits.window, self._habits.summary_after)
-        if batch := await self._record.submit(summary_store.find_unsummarized, wish):
+        if batch := await self._record.submit(summary_store.find_unsummarized, *wish):
             answer = await model.complete(LLMRequest(summary_request(batch)))
             text = summary_text(answer.text)
             digest = NewDigest(
@@ -146,7 +146,7 @@ class MemoryJobs:
         if not self._habits.extract_turns:
             return
         if batch := await self._record.submit(
-            summary_store.find_unread, (session_pk, self._habits.extract_turns)
+            summary_store.find_unread, session_pk, self._habits.extract_turns
         ):
             answer = await model.complete(LLMRequest(extraction_request(batch)))
             notes = extracted_notes(answer.text, batch, chat)

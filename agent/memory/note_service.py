@@ -44,16 +44,16 @@ class NoteService:
 
     async def find(self, search: notes_store.NoteSearch) -> list[RecalledNote]:
         meaning = await self._meaning(search.viewer, search.words)
-        return await self._record.submit(self._finding, replace(search, meaning=meaning))
+        return await self._record.submit_batched(self._finding, replace(search, meaning=meaning))
 
     async def people_named(self, viewer: NoteViewer, name: str) -> tuple[str, ...]:
         """Ids of those who go by ``name`` in this chat, the last speaker first."""
-        return await self._record.submit(notes_store.find_people_by_name, (viewer, name))
+        return await self._record.submit(notes_store.find_people_by_name, viewer, name)
 
     async def profile(
         self, viewer: NoteViewer, person_id: str, limit: int
     ) -> notes_store.PersonProfile:
-        return await self._record.submit(self._profiling, (viewer, person_id, limit))
+        return await self._record.submit(self._profiling, viewer, person_id, limit)
 
     async def recall(
         self,
@@ -83,7 +83,7 @@ class NoteService:
         embedder = self._find_embedder()
         if embedder is None or not words.strip():
             return TextVector()
-        has_any = await self._record.submit(
+        has_any = await self._record.submit_batched(
             vector_store.has_visible_vectors, (viewer, embedder.name)
         )
         return await embed_message(words, embedder) if has_any else TextVector()

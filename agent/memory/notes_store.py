@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from typing import ParamSpec, TypeVar
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -15,8 +16,10 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import ChatSession, Digest, Message, Note, NoteProposal, ToolCall
 from agent.models.note import note_fingerprint
-from agent.record.ground.commit import I, R, for_each
 from tools.models.change import delete_changes
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: Notes about one person, one group or one chat for the same audience; more are refused.
 OWNER_LIMIT = 500
@@ -104,7 +107,6 @@ class PersonProfile:
     notes: tuple[RecalledNote, ...] = ()
 
 
-@for_each
 def write_notes(wish: NewNote) -> WrittenNote:
     """Store a note, unless the same is known or its owner has enough notes, in all or from
     others."""
@@ -158,7 +160,6 @@ def chat_owner(viewer: NoteViewer) -> tuple[Note.Owner, str]:
     return Note.Owner.GROUP, viewer.peer
 
 
-@for_each
 def delete_notes(wish: DeleteNote) -> NoteResult:
     """Remove a note. A person removes what is about them or was said by them, a manager what
     belongs to the chat."""
@@ -217,11 +218,10 @@ def mark_notes_used(pks: Iterable[int]) -> None:
         )
 
 
-@for_each
-def find_people_by_name(wish: tuple[NoteViewer, str]) -> tuple[str, ...]:
+def find_people_by_name(viewer: NoteViewer, name: str) -> tuple[str, ...]:
     """Ids of the people of a chat who go by a name there, or have it as their id; the last speaker
     first."""
-    viewer, name = wish[0], wish[1].strip().casefold()
+    name = name.strip().casefold()
     session = _session(viewer)
     if not name or session is None:
         return ()
@@ -242,11 +242,9 @@ def _session(viewer: NoteViewer) -> int | None:
     return sessions.values_list("pk", flat=True).first()
 
 
-@for_each
-def load_profiles(wish: tuple[NoteViewer, str, int]) -> PersonProfile:
+def load_profiles(viewer: NoteViewer, person_id: str, limit: int) -> PersonProfile:
     """What a chat knows of a person by id: from its own messages, and from the notes it may see,
     at most so many."""
-    viewer, person_id, limit = wish
     about = visible_notes(viewer, timezone.now()).filter(
         owner_kind=Note.Owner.PERSON, owner_id=person_id
     )
@@ -262,12 +260,12 @@ def load_profiles(wish: tuple[NoteViewer, str, int]) -> PersonProfile:
     return PersonProfile(person_id, names, here[0][2], len(here), here[-1][3], here[0][3], notes)
 
 
-def _peeking(operation: Callable[[Sequence[I]], list[R]]) -> Callable[[Sequence[I]], list[R]]:
-    """``operation`` with everything that it writes taken back."""
+def _peeking(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with everything that it writes taken back."""
 
-    def peek(items: Sequence[I]) -> list[R]:
+    def peek(*args: P.args, **kwargs: P.kwargs) -> R:
         with transaction.atomic():
-            found = operation(items)
+            found = function(*args, **kwargs)
             transaction.set_rollback(True)
         return found
 

@@ -13,7 +13,6 @@ from agent.memory.relevance import RecalledNote, rank_notes
 from agent.memory.summary_store import find_last_hidden_run
 from agent.memory.vector_store import NO_VECTOR, TextVector, find_note_candidates
 from agent.models import Digest, Note
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedSelect
 from agent.record.runs.runs import has_any_note
 
@@ -51,7 +50,6 @@ class RecallRequest:
     is_reset: bool = False
 
 
-@for_each
 def recall_notes(wish: RecallRequest) -> MemoryContext:
     """What the model should have in mind for a message."""
     rows = []

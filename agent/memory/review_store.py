@@ -14,7 +14,6 @@ from agent.memory.note_visibility import to_recalled_notes
 from agent.memory.notes_store import delete_note_rows
 from agent.memory.relevance import RecalledNote
 from agent.models import Note, NoteProposal
-from agent.record.ground.commit import for_each
 
 Kind, State = NoteProposal.ProposalKind, NoteProposal.ProposalState
 
@@ -45,7 +44,6 @@ class NoteMerge:
     tags: tuple[str, ...] = ()
 
 
-@for_each
 def find_note_clusters(limit: int) -> list[NoteCluster]:
     """The largest clusters, at most ``limit``. What waits for a decision is left out."""
     notes = Note.objects.exclude(source=Note.Source.OPERATOR)
@@ -84,7 +82,6 @@ def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
     ]
 
 
-@for_each
 def propose_retirements(now: datetime) -> int:
     """Propose to delete what was not used for ``IDLE_DAYS`` before ``now``; how many notes that
     are."""
@@ -110,7 +107,6 @@ def propose_retirements(now: datetime) -> int:
     return len(rows)
 
 
-@for_each
 def delete_expired_notes(moment: datetime) -> int:
     """Delete notes that have expired; how many."""
     return delete_note_rows(Note.objects.filter(expires_at__lte=moment))

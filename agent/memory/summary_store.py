@@ -12,7 +12,6 @@ from agent.memory.note_visibility import to_recalled_notes
 from agent.memory.notes_store import NewNote, NoteResult, write_notes
 from agent.memory.relevance import RecalledNote, are_similar_texts
 from agent.models import ChatSession, Digest, Message, Note
-from agent.record.ground.commit import for_each
 
 Kind = Digest.DigestKind
 
@@ -73,14 +72,14 @@ class NewDigest:
     output_tokens: int = 0
 
 
-@for_each
-def find_unsummarized(wish: tuple[int, HistoryWindow, int]) -> ConversationBatch | None:
+def find_unsummarized(
+    session_pk: int, window: HistoryWindow, least: int
+) -> ConversationBatch | None:
     """What of a session is no longer in its window and in no summary; None for fewer messages than
     given.
 
     The first summary of a chat begins one batch back, however long its past is.
     """
-    session_pk, window, least = wish
     hidden = find_last_hidden_run(session_pk)
     covered, before = _find_summary(session_pk, hidden)
     past = _history(session_pk).filter(
@@ -130,13 +129,11 @@ def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
     return int(first)
 
 
-@for_each
-def find_unread(wish: tuple[int, int]) -> ConversationBatch | None:
+def find_unread(session_pk: int, turns: int) -> ConversationBatch | None:
     """What was said in a session since notes were last taken; None for fewer turns than given.
 
     A backlog longer than one batch, as a chat has on the day this is switched on, is left out.
     """
-    session_pk, turns = wish
     read = Digest.objects.filter(kind=Kind.EXTRACTION, session_id=session_pk)
     covered = read.order_by("-last_run").values_list("last_run", flat=True).first() or 0
     rest = _history(session_pk).filter(run_id__gt=covered)
@@ -188,7 +185,6 @@ def whole_exchanges(said: Sequence[DigestMessage]) -> tuple[DigestMessage, ...]:
     return tuple(taken)
 
 
-@for_each
 def save_digests(digest: NewDigest) -> int:
     """Store a digest with its notes; how many notes were new. One that another process made before
     stays as it is. Nothing is stored where a message was recalled, or the chat reset, meanwhile:
@@ -213,7 +209,7 @@ def save_digests(digest: NewDigest) -> int:
     if not is_new:
         return 0
     fresh = _without_doubles(digest.notes, batch.known)
-    count = sum(written.fate is NoteResult.DONE for written in write_notes(fresh))
+    count = sum(write_notes(note).fate is NoteResult.DONE for note in fresh)
     Digest.objects.filter(pk=row.pk).update(note_count=count)
     return count
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.endpoints.endpoint_pool import EndpointNews
+from agent.record.ground.commit import Ts
 from agent.record.record import Record
 from agent.record.settings import endpoints
 
@@ -31,7 +32,7 @@ class EndpointReports:
     def learnt_window(self, endpoint: Endpoint, tokens: int) -> None:
         """The model's window has so many ``tokens``."""
         if endpoint.pk is not None:
-            self._submit(endpoints.save_window, (endpoint.pk, tokens))
+            self._submit(endpoints.save_window, endpoint.pk, tokens)
 
     def key_refused(self, endpoint: Endpoint, place: int, words: str) -> None:
         """The key at ``place``, from 0, was refused and is set aside."""
@@ -42,7 +43,7 @@ class EndpointReports:
     def factor(self, endpoint: Endpoint, factor: float) -> None:
         """So many tokens are reported for each that is estimated."""
         if endpoint.pk is not None:
-            self._submit(endpoints.save_factor, (endpoint.pk, factor))
+            self._submit(endpoints.save_factor, endpoint.pk, factor)
 
     def fared(self, news: EndpointNews) -> None:
         """An endpoint begins or ends to fail, or to rest."""
@@ -57,9 +58,9 @@ class EndpointReports:
         )
         self._submit(endpoints.save_status, change)
 
-    def _submit(self, operation: Callable[[Sequence[Any]], Sequence[Any]], item: Any) -> None:
+    def _submit(self, function: Callable[[*Ts], None], *args: *Ts) -> None:
         if not self._record.is_closed:
-            self._record.submit(operation, item).add_done_callback(log_failure)
+            self._record.submit(function, *args).add_done_callback(log_failure)
 
 
 def log_failure(written: "asyncio.Future[Any]") -> None:

@@ -39,7 +39,7 @@ def read_boot_clock() -> float:
 class Record(GroupCommit):
     """The record of one server process. Every write goes through :meth:`submit`.
 
-    ``await record.submit(operation, request)`` runs a function of a store with one request, and
+    ``await record.submit(function, *args)`` runs a function of a store with its arguments, and
     returns its result once the commit is done. An operation that has to know this process belongs
     to :attr:`arrivals` or :attr:`run_starter`. What a run writes goes through
     :class:`agent.record.run_journal.RunJournal`, under the claim on that run. The other methods
@@ -69,7 +69,7 @@ class Record(GroupCommit):
     async def begin_run(self, start_run: runs.StartRun) -> runs.ActiveRun:
         """The run that works on a message from now on. Raises
         :class:`agent.domain.errors.ClaimLost`."""
-        begun = await self.submit(self.run_starter.begin_runs, start_run)
+        begun = await self.submit_batched(self.run_starter.begin_runs, start_run)
         if isinstance(begun, ClaimLost):
             raise begun
         return begun
@@ -85,7 +85,7 @@ class Record(GroupCommit):
 
     def post(self, posting: Posting) -> "asyncio.Future[SpentAnswer | None]":
         """Count ``posting`` as :meth:`spend` does; the future is done once it is committed."""
-        written = self.submit(self.spend_book.post, posting)
+        written = self.submit_batched(self.spend_book.post, posting)
         written.add_done_callback(_log_failure)
         return written
 
@@ -121,7 +121,7 @@ class Record(GroupCommit):
 
     async def close(self) -> None:
         """Commit what is still asked for, and leave nothing in this process's name."""
-        leaving = self.submit(recovery.remove_processes, self.process_id)
+        leaving = self.submit_batched(recovery.remove_processes, self.process_id)
         await asyncio.wait([leaving, asyncio.ensure_future(super().close())])
         if not leaving.cancelled():
             leaving.exception()  # logged when it was given up

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from agent.domain.claims import Claim
 from agent.domain.types import ChatAddress
 from agent.record.chats import sessions
-from agent.record.ground.commit import I, R
+from agent.record.ground.commit import I, R, Ts
 from agent.record.record import Record
 from agent.record.runs import deferred_calls, replies, steps
 from agent.record.waiting import approvals
@@ -39,24 +39,23 @@ class RunJournal:
         await self._put(steps.finish_calls, outcome)
 
     async def suspend(self, suspension: deferred_calls.CallSuspension) -> None:
-        await self._put(deferred_calls.suspend_calls, suspension)
+        await self._submit(deferred_calls.suspend_calls, suspension)
 
     async def ask(self, question: approvals.ApprovalRequest) -> approvals.RecordedQuestion | None:
-        return await self._put(approvals.record_questions, question)
+        return await self._submit(approvals.record_questions, question)
 
     async def open_chat(self, chat: ChatAddress) -> sessions.OpenedChat:
-        return await self._put(
-            sessions.open_chats, (chat, self.record.run_starter.manners.current.find(chat))
-        )
+        manners = self.record.run_starter.manners.current.find(chat)
+        return await self._submit(sessions.open_chats, chat, manners)
 
     async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:
-        await self._put(sessions.set_continuing, (session_pk, is_continuing))
+        await self._submit(sessions.set_continuing, session_pk, is_continuing)
 
     def add_reply(self, reply: replies.OutgoingMessage) -> "asyncio.Future[int]":
         return self._put(replies.add_replies, (reply, self.record.process_id))
 
     def plan_answer(self, plan: replies.AnswerPlan) -> "asyncio.Future[list[int]]":
-        return self._put(replies.plan_answers, (plan, self.record.process_id))
+        return self._submit(replies.plan_answers, plan, self.record.process_id)
 
     def mark_sent(self, pk: int, echo: str) -> "asyncio.Future[int]":
         sent = (pk, echo, self.record.process_id)
@@ -78,8 +77,11 @@ class RunJournal:
     def _marked(self, outcome: replies.SendResult) -> replies.SendResult:
         return outcome if self.is_history else replace(outcome, is_speech=False)
 
+    def _submit(self, function: Callable[[*Ts], R], *args: *Ts) -> "asyncio.Future[R]":
+        return self.record.submit(function, *args, claim=self.claim)
+
     def _put(self, operation: Callable[[Sequence[I]], Sequence[R]], item: I) -> "asyncio.Future[R]":
-        return self.record.submit(operation, item, self.claim)
+        return self.record.submit_batched(operation, item, self.claim)
 
 
 def _ignored(future: "asyncio.Future[None]") -> None:

@@ -30,4 +30,4 @@ async def _fill_day(record: Record, day: history.PastDay, *, is_today: bool) -> 
     for part in history.parts_of(day):
         activity.merge(await record.submit(history.count_rows, part))
         await asyncio.sleep(PAUSE_SECONDS)
-    await record.submit(history.put_down, (day.day, activity))
+    await record.submit(history.put_down, day.day, activity)

@@ -240,7 +240,7 @@ class BudgetLedger:
                 self._stopped.pop((terms.pk, wanted.subject, wanted.first_day), None)
                 logger.warning("Owners could not be told of the budget %s: %s", terms.name, error)
 
-        self._record.submit(self._alarms.tell, alarm).add_done_callback(on_told)
+        self._record.submit_batched(self._alarms.tell, alarm).add_done_callback(on_told)
 
     # --- What the record says ---------------------------------------------------------
 
@@ -285,7 +285,7 @@ class BudgetLedger:
             total = self._sums[wanted] = RunningSum()
             self._make_room()
         if total.reading is None:
-            total.reading = self._record.submit(self._record.spend_book.post, wanted)
+            total.reading = self._record.submit_batched(self._record.spend_book.post, wanted)
             self._readers += 1
             total.reading.add_done_callback(lambda done: self._on_read(wanted, total, done))
         return total.reading

@@ -32,7 +32,7 @@ KEEP_COUNTS_FOR = timedelta(days=2)
 #: How long it is known in what hour something happened.
 KEEP_HOURS_FOR = timedelta(days=3)
 
-EraseOperation = Callable[[Sequence[EraseRequest]], list[EraseResult]]
+EraseOperation = Callable[[EraseRequest], EraseResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> N
 async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
     """Erase all rows of ``kind`` that are too old, in batches; how many there were. After
     cancellation the next call continues."""
-    kept = kept_history_limit(await record.submit(load_longest_contexts, None))
+    kept = kept_history_limit(await record.submit_batched(load_longest_contexts, None))
     wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept)
     count, after = 0, 0
     while True:
@@ -102,7 +102,7 @@ async def prune_counts(record: Record) -> int:
     were."""
     now, count = timezone.now(), 0
     kept = int((now - KEEP_COUNTS_FOR).timestamp()), int((now + KEEP_COUNTS_FOR).timestamp())
-    while some := await record.submit(tallies.prune_tallies, kept):
+    while some := await record.submit(tallies.prune_tallies, *kept):
         count += some
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
     while await record.submit(spendings.prune_spendings, oldest.isoformat()):

@@ -138,7 +138,7 @@ class Runtime:
         self.shares_database = self._inbox.shares_database = not alone
         self._budgets.shares_database = not alone
         self.book.start()
-        self.record.submit(mirror_environment, None).add_done_callback(log_failure)
+        self.record.submit_batched(mirror_environment, None).add_done_callback(log_failure)
         first = self.record.renew_lease(
             alone=alone, is_first=True
         )  # before anything can be claimed from the dead
@@ -279,9 +279,9 @@ class Runtime:
                 self._steering.hand_messages.look()
                 await asyncio.gather(
                     self._inbox.audit(),
-                    self.record.submit(end_silences, None),
-                    self.record.submit(end_take_overs, None),
-                    self.record.submit(self._clock_watch.look, None),
+                    self.record.submit_batched(end_silences, None),
+                    self.record.submit_batched(end_take_overs, None),
+                    self.record.submit_batched(self._clock_watch.look, None),
                 )
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
@@ -306,7 +306,7 @@ class Runtime:
         it."""
         while True:
             with log_errors(logger, "What the operator has changed could not be looked up"):
-                await self.record.submit(self.record.run_starter.reload_settings, None)
+                await self.record.submit_batched(self.record.run_starter.reload_settings, None)
             with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
             await asyncio.sleep(WATCH_SECONDS)

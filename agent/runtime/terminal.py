@@ -208,7 +208,7 @@ class TerminalChat:
 
     async def _answer(self, message: IncomingMessage) -> int:
         arrival = MessageArrival(message, timezone.now())
-        committed = self._record.submit(self._record.arrivals.accept_messages, arrival)
+        committed = self._record.submit_batched(self._record.arrivals.accept_messages, arrival)
         try:
             accepted = await asyncio.shield(committed)
             await self._conversations.answer_message(accepted.to_pending(message))

@@ -131,7 +131,7 @@ class Trials:
             return TrialRefusal(CROWDED)
         if wish.endpoint_pk is not None and wish.endpoint_pk not in self._book.table.rows:
             return TrialRefusal(NO_ENDPOINT)
-        begun = await self._record.submit(self._starter.begin_trials, wish)
+        begun = await self._record.submit_batched(self._starter.begin_trials, wish)
         if isinstance(begun, TrialRefusal):
             return begun
         name = f"trial-{begun.claim.run_pk}"

@@ -19,7 +19,6 @@ from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.media.media_folder import locate_media_file, open_media_file
 from agent.models import Sticker
 from agent.models.sticker import FOLDER, PATH_LIMIT, WORDS_LIMIT
-from agent.record.ground.commit import for_each
 
 #: What every client sends as a picture.
 TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"})
@@ -56,12 +55,11 @@ class FolderLook:
 def sync_stickers() -> int:
     """Bring the rows in line with the folder; how many stickers may be sent. Asks the disk: not in
     the database thread."""
-    [known] = load_known_stickers([None])
-    return take_in_stickers([look_at_folder(known)])[0]
+    known = load_known_stickers()
+    return take_in_stickers(look_at_folder(known))
 
 
-@for_each
-def load_known_stickers(_wish: None) -> dict[str, str]:
+def load_known_stickers() -> dict[str, str]:
     """The stamps of the files on record that are not missing, by path."""
     return {path: row.stamp for path, row in _load_rows().items() if not row.is_missing}
 
@@ -79,7 +77,6 @@ def look_at_folder(known: Mapping[str, str]) -> FolderLook:
     return FolderLook(stamps, hashes)
 
 
-@for_each
 def take_in_stickers(look: FolderLook) -> int:
     """Bring the rows in line with ``look``; how many stickers may be sent."""
     rows = _load_rows()

@@ -146,7 +146,7 @@ class SubagentRunner:
         """The key of the run; 0 for one that is not on record."""
         if self._record is None or not invocation.call_pk:
             return 0
-        begun = self._record.submit(
+        begun = self._record.submit_batched(
             begin_subagent_runs,
             StartSubagentRun(invocation.call_pk, model.name, self._record.process_id, agent.name),
         )

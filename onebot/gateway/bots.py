@@ -136,12 +136,8 @@ def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[No
     return [None] * len(events)
 
 
-def erase_client_events(wishes: Sequence[EraseRequest]) -> list[EraseResult]:
+def erase_client_events(wish: EraseRequest) -> EraseResult:
     """Erase client events that are too old, the oldest first."""
-    return [_erase_events(wish) for wish in wishes]
-
-
-def _erase_events(wish: EraseRequest) -> EraseResult:
     rows = list(
         ClientEvent.objects.filter(pk__gt=wish.after)
         .order_by("pk")

@@ -146,7 +146,7 @@ class Gateway:
             self._loop = loop = asyncio.get_running_loop()
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
-                self._keep(self.runtime.record.submit(bots.mark_all_offline, None))
+                self._keep(self.runtime.record.submit_batched(bots.mark_all_offline, None))
             self._start = loop.create_task(self._open_relay(), name="relay-open")
 
     async def attach(self, self_id: str, socket: Socket) -> None:
@@ -211,7 +211,9 @@ class Gateway:
                 await self.runtime.room()
                 event = replace(event, self_id=event.self_id or self_id)
                 self._keep(
-                    self.runtime.record.submit(bots.save_client_events, (event, timezone.now()))
+                    self.runtime.record.submit_batched(
+                        bots.save_client_events, (event, timezone.now())
+                    )
                 )
                 self._follow_account(self_id, event)
                 self._follow_recall(self_id, event)
@@ -226,7 +228,7 @@ class Gateway:
             return
         await self.runtime.room()
         late = LateSendResult(self_id, response.echo, to_delivery(response))
-        self._keep(self.runtime.record.submit(correct_send_results, late))
+        self._keep(self.runtime.record.submit_batched(correct_send_results, late))
 
     @property
     def is_behind(self) -> bool:
@@ -349,14 +351,14 @@ class Gateway:
         return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
     async def _load_channels(self) -> dict[str, str]:
-        return await self.runtime.record.submit(bots.load_account_channels, None)
+        return await self.runtime.record.submit_batched(bots.load_account_channels, None)
 
     def _save_introduction(self, self_id: str, nickname: str, client_name: str) -> None:
         process = self.runtime.process_id
         self._save_bot(bots.introduced_change(self_id, nickname, client_name, process))
 
     def _save_bot(self, change: bots.BotChange) -> None:
-        self._keep(self.runtime.record.submit(bots.save_bot_changes, change))
+        self._keep(self.runtime.record.submit_batched(bots.save_bot_changes, change))
 
     def _keep(self, work: "asyncio.Future[Any]") -> None:
         """Keep a reference to background work, and log its failure."""

@@ -93,7 +93,7 @@ class GroupNames:
             name := str(make_storable(value_text(data.get("group_name")))).strip()[:TITLE_LIMIT]
         ):
             self._remember(chat, name)
-            await self._record.submit(name_chat, (chat, name))
+            await self._record.submit(name_chat, chat, name)
 
     def _remember(self, chat: ChatAddress, name: str) -> None:
         if len(self._names) >= MOST_NAMES:

@@ -44,7 +44,7 @@ def say(record: Record, registry: ToolRegistry) -> Say:
     async def say(model: Script, chat: Any = PRIVATE) -> Script:
         engine.model = model
         said: MessageArrival = arrival(message("hi", chat, mentions_bot=True))
-        accepted = await record.submit(record.arrivals.accept_messages, said)
+        accepted = await record.submit_batched(record.arrivals.accept_messages, said)
         await conversations.answer_message(accepted.to_pending(said.message))
         return model
 

@@ -16,8 +16,7 @@ OTHER_ACCOUNT = NoteViewer("onebot", "10002", "group:30001", "20001")
 def noted(viewer: NoteViewer, text: str, **fields: Any) -> WrittenNote:
     """Have a note written in ``viewer``'s chat, about its person unless ``person`` says
     otherwise."""
-    (written,) = write_notes([NewNote(viewer, text, **{"person": viewer.person} | fields)])
-    return written
+    return write_notes(NewNote(viewer, text, **{"person": viewer.person} | fields))
 
 
 def told_everyone(text: str, **fields: Any) -> Note:

@@ -50,7 +50,7 @@ async def statements(record: Record, **said: Any) -> list[str]:
             record.arrivals.accept_messages(items)
         return [[query["sql"] for query in queries]]
 
-    return await record.submit(accept, arrival(message(**said)))
+    return await record.submit_batched(accept, arrival(message(**said)))
 
 
 def about(found: list[str], table: str) -> int:
@@ -58,13 +58,15 @@ def about(found: list[str], table: str) -> int:
 
 
 async def test_what_is_not_for_the_bot_asks_nothing_of_the_limits(limited):
-    await limited.submit(limited.arrivals.accept_messages, arrival(message("chatter", GROUP)))
+    await limited.submit_batched(
+        limited.arrivals.accept_messages, arrival(message("chatter", GROUP))
+    )
     found = await statements(limited, text="chatter", chat=GROUP)
     assert (about(found, "tally"), about(found, "spendsum")) == (0, 0)
 
 
 async def test_what_is_answered_asks_and_counts_once(limited):
-    await limited.submit(limited.arrivals.accept_messages, arrival(message("hi")))
+    await limited.submit_batched(limited.arrivals.accept_messages, arrival(message("hi")))
     found = await statements(limited, text="hi")
     assert (about(found, "tally"), about(found, "configversion"), about(found, "spendsum")) == (
         2,
@@ -93,7 +95,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
             BackgroundCalls(limited, lambda account: None),
         )
         said = message("hi", PRIVATE)
-        accepted = await limited.submit(
+        accepted = await limited.submit_batched(
             limited.arrivals.accept_messages, arrival(said, plan=conversations.build_run_plan(said))
         )
         await conversations.answer_message(accepted.to_pending(said), accepted.begun)

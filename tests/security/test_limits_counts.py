@@ -60,14 +60,14 @@ async def said(
     one = arrival(
         message("hi", chat, mentions_bot=True, **fields), received_at=at or timezone.now()
     )
-    decision = (await record.submit(record.arrivals.accept_messages, one)).decision
+    decision = (await record.submit_batched(record.arrivals.accept_messages, one)).decision
     assert decision is not None
     return f"{decision.reason} {decision.state}"
 
 
 async def test_what_was_not_committed_was_not_counted(limited):
     for _ in range(3):
-        beside = limited.submit(slip, None)
+        beside = limited.submit_batched(slip, None)
         assert await said(limited) == "private waiting"
         with pytest.raises(Slip):
             await beside
@@ -83,14 +83,16 @@ async def test_a_batch_that_is_rolled_back_whole_leaves_no_count(limited):
 
     for _ in range(5):
         with pytest.raises(Slip):
-            await limited.submit(accepted_and_slipped, arrival(message("hi")))
+            await limited.submit_batched(accepted_and_slipped, arrival(message("hi")))
     assert [await said(limited) for _ in range(3)] == ["private waiting"] * 3
 
 
 async def test_messages_of_one_commit_count_one_after_the_other(limited):
     accepted = await asyncio.gather(
         *(
-            limited.submit(limited.arrivals.accept_messages, arrival(message(f"hi {number}")))
+            limited.submit_batched(
+                limited.arrivals.accept_messages, arrival(message(f"hi {number}"))
+            )
             for number in range(6)
         )
     )
@@ -100,7 +102,7 @@ async def test_messages_of_one_commit_count_one_after_the_other(limited):
 
 async def test_a_message_that_comes_twice_counts_once(limited):
     for _ in range(4):
-        await limited.submit(
+        await limited.submit_batched(
             limited.arrivals.accept_messages, arrival(message("hi", message_id="77"))
         )
     assert [await said(limited) for _ in range(2)] == ["private waiting"] * 2
@@ -123,7 +125,9 @@ async def test_counts_from_a_clock_that_was_put_back_are_deleted(limited):
 
 async def test_what_is_not_for_the_bot_counts_nothing(limited):
     for _ in range(10):
-        await limited.submit(limited.arrivals.accept_messages, arrival(message("chatter", GROUP)))
+        await limited.submit_batched(
+            limited.arrivals.accept_messages, arrival(message("chatter", GROUP))
+        )
     assert await said(limited, GROUP) == "mention waiting"
 
 

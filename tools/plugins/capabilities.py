@@ -261,19 +261,19 @@ class CapabilityService:
         key = StorageKey(plugin_pk, given.get("key", given.get("prefix", "")))
         match name:
             case "storage.get":
-                return await self._desk.submit(get_values, key)
+                return await self._desk.submit_batched(get_values, key)
             case "storage.set":
                 entry = StorageEntry(plugin_pk, key.key, _storable_value(given["value"]))
-                if not await self._desk.submit(put_values, entry):
+                if not await self._desk.submit_batched(put_values, entry):
                     raise RpcError(
                         RpcErrorCode.CAPABILITY_FAILED,
                         f"a plugin can store {KEYS_LIMIT} keys; delete some first",
                     )
                 return None
             case "storage.delete":
-                return await self._desk.submit(delete_values, key)
+                return await self._desk.submit_batched(delete_values, key)
             case "storage.keys":
-                return await self._desk.submit(list_keys, key)
+                return await self._desk.submit_batched(list_keys, key)
         if call is None:
             raise RpcError(
                 RpcErrorCode.CAPABILITY_DENIED,

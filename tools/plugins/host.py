@@ -176,7 +176,7 @@ class PluginHost:
         with log_errors(logger, "The folder of plugins %s could not be looked at", self.root):
             found = await asyncio.to_thread(scan_folder, self.root)
             self._stamps = {each.folder: each.stamp for each in found}
-            await self._desk.submit(self._sync_rows, found)
+            await self._desk.submit_batched(self._sync_rows, found)
 
     def _sync_rows(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
         for found in looks:
@@ -209,7 +209,7 @@ class PluginHost:
         specs = [offered.tool.spec for offered in self.tools.values() if offered.supervisor.serving]
         if specs and [id(spec) for spec in specs] != [id(spec) for spec in self._recorded]:
             self._recorded = specs
-            self._desk.submit(_ensure_all, specs).add_done_callback(self._tools_recorded)
+            self._desk.submit_batched(_ensure_all, specs).add_done_callback(self._tools_recorded)
 
     def _tools_recorded(self, future: "asyncio.Future[None]") -> None:
         if not future.cancelled() and (error := future.exception()):

@@ -122,7 +122,7 @@ class PluginRecorder:
         """All ``items`` as one wish: the database thread takes wishes by the hundred."""
         if not items:
             return
-        future = self._desk.submit(partial(_all_of, operation), items)
+        future = self._desk.submit_batched(partial(_all_of, operation), items)
         self._written.add(future)
         future.add_done_callback(self._done)
 

@@ -16,7 +16,7 @@ class DatabaseThread(Protocol):
 
     process_id: str
 
-    def submit(
+    def submit_batched(
         self, operation: Callable[[Sequence[I]], Sequence[R]], item: I
     ) -> "asyncio.Future[R]":
         """Have ``operation`` run there, with a list of all items that were asked for since; done

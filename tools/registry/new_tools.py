@@ -45,7 +45,7 @@ class NewToolTracker:
                     )
                 )
         if specs:
-            await desk.submit(_ensure, specs)
+            await desk.submit_batched(_ensure, specs)
         for name, pair in fresh.items():
             self._known[name] = pair[1]
             if self._fresh.get(name) is pair:

@@ -131,7 +131,7 @@ def _list_members(session: ChatSession) -> list[tuple[str, str]]:
     """Ids and names of the people of a group who spoke lately."""
     if session.kind != ChatSession.Kind.GROUP:
         return []
-    [found] = find_members([session.pk])
+    found = find_members(session.pk)
     names = {pk: escape_invisible_chars(name) for name, pk in found.items() if name != pk}
     people = [(name, names.get(name, name)) for name, pk in found.items() if name == pk]
     return sorted(people, key=lambda one: one[1])[:MOST_MEMBERS]

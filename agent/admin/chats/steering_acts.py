@@ -74,7 +74,7 @@ def _speak(call: ActCall) -> ActDone:
 
 
 def _lift(call: ActCall) -> ActDone:
-    if not lift_pauses([PauseLift(find_address(call.session))])[0]:
+    if not lift_pauses(PauseLift(find_address(call.session))):
         raise ActRefused(gettext("The account can speak here already."))
     record_act(ActKind.LIFT, call.session.pk, call.author)
     return ActDone(gettext("The account can speak here again, from the next message on."))
@@ -108,7 +108,7 @@ def _cancel(call: ActCall) -> ActDone:
     if message is None or message.reason == MessageReason.COMMAND:
         raise ActRefused(gettext("This cannot be cancelled."))
     pk = message.merged_into_id or message.pk
-    if not stop_runs([StopRequest(pk, MessageReason.STOPPED)])[0].is_stopped:
+    if not stop_runs(StopRequest(pk, MessageReason.STOPPED)).is_stopped:
         raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
     run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
     record_act(ActKind.CANCEL, call.session.pk, call.author, message=message, run=run)

@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from agent.models import Message
 from agent.record.chats.chat_record import RecordedMessage
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedSelect
 
 Direction, Reason, State = Message.Direction, Message.Reason, Message.State
@@ -71,7 +70,6 @@ def recent_query(limit: int) -> PreparedSelect:
     )
 
 
-@for_each
 def find_ambient(wish: AmbientRequest) -> list[RecordedMessage]:
     """The requested messages that were not for the bot, oldest first."""
     found = list[RecordedMessage]()

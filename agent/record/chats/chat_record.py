@@ -12,7 +12,6 @@ from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Digest, Message, MessageMedia
 from agent.record.chats import early_recalls
 from agent.record.chats.quoted_words import blank_quoted, quoted_mark
-from agent.record.ground.commit import for_each
 
 Direction, State = Message.Direction, Message.State
 #: Clients use message ids again: one met again later than this is of another message.
@@ -108,7 +107,6 @@ class RecalledMessage:
     """The key of the message that it is answered together with."""
 
 
-@for_each
 def load_message_pages(wish: PageRequest) -> MessagePage | None:
     """The requested page; None if its ``before`` is no message of the chat."""
     rows = Message.objects.filter(session_id=find_session(wish.chat))
@@ -128,10 +126,8 @@ def load_message_pages(wish: PageRequest) -> MessagePage | None:
     )
 
 
-@for_each
-def find_messages(wanted: tuple[ChatAddress, str]) -> FoundMessage | None:
+def find_messages(chat: ChatAddress, message_id: str) -> FoundMessage | None:
     """The newest message of a chat with a client's id; None where it is not on record there."""
-    chat, message_id = wanted
     session_pk = find_session(chat) if message_id else None
     if session_pk is None:
         return None
@@ -140,11 +136,9 @@ def find_messages(wanted: tuple[ChatAddress, str]) -> FoundMessage | None:
     return FoundMessage(row.pk, row.session_id, _said(row), row.segments) if row else None
 
 
-@for_each
-def find_quoted(wanted: tuple[int, str]) -> FoundMessage | None:
+def find_quoted(session_pk: int, message_id: str) -> FoundMessage | None:
     """For (a session, a message id): the newest message of that chat with this id, with its words
     alone."""
-    session_pk, message_id = wanted
     rows = Message.objects.filter(session_id=session_pk, message_id=message_id)
     row = rows.exclude(_UNSAID).defer("raw").order_by("-pk").first()
     if row is None:
@@ -153,10 +147,8 @@ def find_quoted(wanted: tuple[int, str]) -> FoundMessage | None:
     return FoundMessage(row.pk, session_pk, said, row.segments, row.quoted_id or "")
 
 
-@for_each
-def find_targets(wanted: tuple[int, str]) -> ReplyTarget | None:
+def find_targets(session_pk: int, message_id: str) -> ReplyTarget | None:
     """For (a session, a message id): the newest message of that chat with this id."""
-    session_pk, message_id = wanted
     if not message_id:
         return None
     known = Message.objects.filter(session_id=session_pk, message_id=message_id)
@@ -169,7 +161,6 @@ def find_targets(wanted: tuple[int, str]) -> ReplyTarget | None:
     )
 
 
-@for_each
 def record_recalls(recall: MessageRecall) -> list[RecalledMessage]:
     """Keep that a message was taken back: it stays on record, and is shown to no model again.
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from agent.domain.types import IncomingMessage
 from agent.models import Message
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedSelect
 from tools.text.fences import clean_name
 
@@ -35,7 +34,6 @@ _in_chat = PreparedSelect(
 )
 
 
-@for_each
 def find_members(session_pk: int) -> dict[str, str]:
     """The people who spoke lately in a chat: whom each name means, for
     :func:`agent.domain.answer_mentions.split_mentions`.

@@ -12,7 +12,6 @@ from agent.domain.manners import MOST_PART_CHARS, Manners
 from agent.domain.state import StateChange, ToolDiscovery
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedSelect
 
 MOST_KEPT = 100
@@ -62,10 +61,8 @@ class OpenedChat:
     part_chars: int = MOST_PART_CHARS
 
 
-@for_each
-def open_chats(wanted: tuple[ChatAddress, Manners]) -> OpenedChat:
+def open_chats(chat: ChatAddress, manners: Manners) -> OpenedChat:
     """The row of a chat, made where nothing was said there yet; with the manners of the chat."""
-    chat, manners = wanted
     now = timezone.now()
     row, _ = ChatSession.objects.get_or_create(
         platform=chat.platform,
@@ -98,16 +95,13 @@ def load_session_state(session_pk: int | None) -> SessionState:
     )
 
 
-@for_each
 def find_title(chat: ChatAddress) -> str:
     """What a chat is called on record; "" where it has no name, or no row."""
     return _rows(chat).values_list("title", flat=True).first() or ""
 
 
-@for_each
-def name_chat(named: tuple[ChatAddress, str]) -> None:
+def name_chat(chat: ChatAddress, title: str) -> None:
     """Keep the name of a chat that has none."""
-    chat, title = named
     _rows(chat).filter(title="").update(title=title)
 
 
@@ -117,10 +111,8 @@ def _rows(chat: ChatAddress) -> QuerySet[ChatSession]:
     ).order_by()
 
 
-@for_each
-def set_continuing(chat: tuple[int, bool]) -> None:
+def set_continuing(session_pk: int, is_continuing: bool) -> None:
     """Keep of (a session, whether) that a continuation is active, or that it is not."""
-    session_pk, is_continuing = chat
     ChatSession.objects.filter(pk=session_pk).update(is_continuing=is_continuing)
 
 

@@ -7,14 +7,13 @@ a busy one commits dozens for the price of one.
 
 import asyncio
 import contextlib
-import functools
 import logging
 import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
@@ -32,6 +31,7 @@ LogLimit(logger)
 
 I = TypeVar("I")  # noqa: E741 - an operation's item
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 ForgetCallback = Callable[[], None]
 
 #: Requests in one transaction, at most: bounds the time the write lock is held.
@@ -56,22 +56,13 @@ STUCK_SECONDS = 90.0
 LOOK_SECONDS = 0.5
 
 
-def for_each(operation: Callable[[I], R]) -> Callable[[Sequence[I]], list[R]]:
-    """Make an operation (:meth:`GroupCommit.submit`) of a function of one item."""
-
-    @functools.wraps(operation)
-    def perform(items: Sequence[I]) -> list[R]:
-        return [operation(item) for item in items]
-
-    return perform
-
-
 @dataclass(slots=True, eq=False)
-class _Request(Generic[I, R]):
-    operation: Callable[[Sequence[I]], Sequence[R]]
-    item: I
+class _Request(Generic[R]):
+    operation: Callable[..., Any]
+    args: tuple[Any, ...]
     claim: Claim | None
     future: "asyncio.Future[R]"
+    is_batched: bool = False
     is_in_order: bool = False
     is_decided: bool = False
     result: R | None = None
@@ -81,17 +72,13 @@ class _Request(Generic[I, R]):
         self.is_decided, self.result, self.error = True, result, error
 
     def settle(self) -> None:
-        if (
-            self.future.done()
-        ):  # the one who asked was cancelled; what was committed stays committed
+        # the one who asked may have been cancelled; what was committed stays committed
+        if self.future.done():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.result)  # type: ignore[arg-type]  # decided, and so of the operation
-
-
-_Group = tuple[Callable[..., Any], list[_Request[Any, Any]]]
 
 
 @dataclass(slots=True)
@@ -100,19 +87,22 @@ class _Transaction:
     none."""
 
     mark: int = 0
-    made: list[tuple[_Request[Any, Any], Any]] = field(default_factory=list)
-    lost: list[_Request[Any, Any]] = field(default_factory=list)
+    made: list[tuple[_Request[Any], Any]] = field(default_factory=list)
+    lost: list[_Request[Any]] = field(default_factory=list)
 
-    def perform(self, requests: Sequence[_Request[Any, Any]]) -> None:
+    def perform(self, requests: Sequence[_Request[Any]]) -> None:
         """Each operation with all its items, but for those whose claim is lost."""
         lost = find_lost_claims(
             {request.claim for request in requests if request.claim is not None}
         )
         self.lost += [request for request in requests if request.claim in lost]
-        for operation, group in _grouped(
-            [request for request in requests if request.claim not in lost]
-        ):
-            self.made += zip(group, operation([request.item for request in group]), strict=True)
+        for group in _grouped([request for request in requests if request.claim not in lost]):
+            first = group[0]
+            if first.is_batched:
+                results = first.operation([request.args[0] for request in group])
+            else:
+                results = [first.operation(*first.args)]
+            self.made += zip(group, results, strict=True)
 
     def decide(self) -> None:
         for request, result in self.made:
@@ -121,22 +111,23 @@ class _Transaction:
             request.decide(error=ClaimLost(request.claim))
 
 
-def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
-    """Each operation once with all that is asked of it; more often where what one run puts down
-    would change its order, or what is to be performed in order stands between."""
-    groups: list[_Group] = []
+def _grouped(requests: Sequence[_Request[Any]]) -> list[list[_Request[Any]]]:
+    """What is performed together: each request alone, and those of a batched operation at once;
+    not where what one run puts down would change its order, or what is to be performed in order
+    stands between."""
+    groups: list[list[_Request[Any]]] = []
     newest: dict[Callable[..., Any], int] = {}
     reached: dict[Claim | None, int] = {}
     for request in requests:
         if request.is_in_order:
             newest.clear()
-            groups.append((request.operation, [request]))
-            continue
         number = newest.get(request.operation, -1)
         if number < reached.get(request.claim, 0):
-            number = newest[request.operation] = len(groups)
-            groups.append((request.operation, []))
-        groups[number][1].append(request)
+            number = len(groups)
+            groups.append([])
+            if request.is_batched:
+                newest[request.operation] = number
+        groups[number].append(request)
         if request.claim is not None:
             reached[request.claim] = number
     return groups
@@ -145,8 +136,9 @@ def _grouped(requests: Sequence[_Request[Any, Any]]) -> "list[_Group]":
 class GroupCommit:
     """Runs operations in one database thread, many to a transaction.
 
-    An operation is a function from a list of items to a list of results of the same length. Items
-    of one operation keep their order, and so does what is asked under one claim. When a transaction
+    What is asked is a function and its arguments. A *batched* operation is a function from a list
+    of items to a list of results of the same length: it is called once with all that wait. Its
+    items keep their order, and so does what is asked under one claim. When a transaction
     fails, its requests are retried one by one, so that a bad one fails alone; while the database
     refuses all writes, all requests wait. A transaction whose COMMIT was not acknowledged is
     repeated only once it is known that it had no effect.
@@ -162,7 +154,7 @@ class GroupCommit:
         )
         self._forget = forget
         self._marks = CommitMarker()
-        self._waiting: list[_Request[Any, Any]] = []
+        self._waiting: list[_Request[Any]] = []
         self._in_hand = 0
         self._writer: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
@@ -185,27 +177,45 @@ class GroupCommit:
 
     def submit(
         self,
-        operation: Callable[[Sequence[I]], Sequence[R]],
-        item: I,
+        function: Callable[[*Ts], R],
+        *args: *Ts,
         claim: Claim | None = None,
-        *,
         is_in_order: bool = False,
     ) -> "asyncio.Future[R]":
-        """Queue ``item``; the future holds its result once the transaction is committed.
+        """Queue ``function(*args)``; the future holds its result once the transaction is committed.
 
         Where it ``is_in_order``, all that was queued before it is performed before it, and all that
         is queued later after it.
 
-        Cancelling the future does not take the request back. It fails with the error of
-        the operation, or with :class:`ClaimLost` where ``claim`` does not hold any more: then
-        nothing was written. While the database refuses, it waits. Raises RuntimeError
-        after :meth:`close`.
+        Cancelling the future does not take the request back. It fails with the error of the
+        function, or with :class:`ClaimLost` where ``claim`` does not hold any more: then nothing
+        was written. While the database refuses, it waits. Raises RuntimeError after :meth:`close`.
         """
+        return self._queue(function, args, claim, is_in_order=is_in_order)
+
+    def submit_batched(
+        self,
+        operation: Callable[[Sequence[I]], Sequence[R]],
+        item: I,
+        claim: Claim | None = None,
+    ) -> "asyncio.Future[R]":
+        """As :meth:`submit`, for one item of an ``operation`` that takes all which wait at once."""
+        return self._queue(operation, (item,), claim, is_batched=True)
+
+    def _queue(
+        self,
+        operation: Callable[..., Any],
+        args: tuple[Any, ...],
+        claim: Claim | None,
+        *,
+        is_batched: bool = False,
+        is_in_order: bool = False,
+    ) -> "asyncio.Future[Any]":
         if self.is_closed:
             raise RuntimeError("the record is closed")
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[R] = loop.create_future()
-        self._waiting.append(_Request(operation, item, claim, future, is_in_order))
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(_Request(operation, args, claim, future, is_batched, is_in_order))
         if self._writer is None:
             self._writer = loop.create_task(self._write(), name="group-commit")
         return future
@@ -314,7 +324,7 @@ class GroupCommit:
 
     # --- In the database thread -------------------------------------------------------
 
-    def _commit(self, batch: Sequence[_Request[Any, Any]]) -> Exception | None:
+    def _commit(self, batch: Sequence[_Request[Any]]) -> Exception | None:
         """Decide requests; the error, where the database refuses: those that are not decided are to
         be tried again."""
         try:
@@ -330,7 +340,7 @@ class GroupCommit:
             return self._commit_each(batch)
         return None
 
-    def _commit_each(self, batch: Sequence[_Request[Any, Any]]) -> Exception | None:
+    def _commit_each(self, batch: Sequence[_Request[Any]]) -> Exception | None:
         for request in batch:
             try:
                 self._transact([request])
@@ -341,7 +351,7 @@ class GroupCommit:
                 request.decide(error=error)
         return None
 
-    def _transact(self, batch: Sequence[_Request[Any, Any]]) -> None:
+    def _transact(self, batch: Sequence[_Request[Any]]) -> None:
         """Perform what is undecided of ``batch`` in one transaction."""
         this = _Transaction()
         self._resolve()

@@ -17,7 +17,6 @@ from agent.domain.states import ToolCallState
 from agent.llm.answers.completion import reasoning_of
 from agent.llm.requests.messages import ChatMessage
 from agent.models import Approval, Message, Step, ToolCall
-from agent.record.ground.commit import for_each
 from agent.record.runs.steps import CallOutcome, record_call_outcomes
 from agent.record.sums.activity import count_failed_calls
 from tools.text.fences import neutralize_marks
@@ -84,7 +83,6 @@ class ProgressReport:
     number: int | None = None
 
 
-@for_each
 def suspend_calls(suspension: CallSuspension) -> None:
     """Leave a call open, unless its outcome has come already."""
     ToolCall.objects.filter(pk=suspension.pk, state__in=OPEN).update(
@@ -99,7 +97,6 @@ def suspend_calls(suspension: CallSuspension) -> None:
         ToolCall.objects.filter(pk=suspension.next_pk).update(state=State.RUNNING)
 
 
-@for_each
 def complete_calls(completion: CallCompletion) -> bool:
     """Settle an open call and announce its outcome in the chat; whether it was still open."""
     calls = ToolCall.objects.select_related("run__message")
@@ -111,7 +108,6 @@ def complete_calls(completion: CallCompletion) -> bool:
     return True
 
 
-@for_each
 def record_progress(report: ProgressReport) -> None:
     """Store the latest progress for the admin, and announce it in the chat where that is wanted.
 
@@ -148,7 +144,6 @@ def announce_outcome(call: ToolCall, key: str, following: Sequence[ChatMessage] 
     Message.objects.bulk_create([message], ignore_conflicts=True)
 
 
-@for_each
 def load_call_outcome(call_pk: int) -> CallNews:
     """What can be told of a call as it is on record."""
     call = ToolCall.objects.select_related("run__message").get(pk=call_pk)

@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from agent.models import UNSETTLED, Message
 from agent.models.process import NEXT_CLAIM
-from agent.record.ground.commit import for_each
 
 State = Message.State
 
@@ -20,7 +19,6 @@ class HeldMessage:
     claim_number: int
 
 
-@for_each
 def merge_messages(group: tuple[HeldMessage, ...]) -> list[int]:
     """Merge messages, oldest first, into the last of them; the keys of those that are now
     together, that one included.

@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from agent.domain.types import Delivery
 from agent.models import Message, Run
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedInsert, PreparedUpdate
 from agent.record.runs.steps import NewStep, record_steps
 from agent.record.sums.activity import count_endings, count_messages, forget_outcomes
@@ -133,11 +132,9 @@ def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
     return insert_messages(rows)
 
 
-@for_each
-def plan_answers(planned: tuple[AnswerPlan, str]) -> list[int]:
+def plan_answers(plan: AnswerPlan, process_id: str) -> list[int]:
     """Store all messages of an answer, or of what a tool says; their keys. What is pending of an
     answer is sent whatever happens."""
-    plan, process_id = planned
     if plan.refused is not None:
         record_send_results([plan.refused])
     if plan.text is not None:

@@ -8,7 +8,6 @@ from django.utils.translation import gettext_noop
 
 from agent.models import Run, ToolCall
 from agent.models.process import NEXT_CLAIM
-from agent.record.ground.commit import for_each
 from agent.record.runs.runs import insert_runs
 from agent.record.sums.activity import count_failed_calls
 
@@ -57,7 +56,6 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
     return insert_runs(rows)
 
 
-@for_each
 def break_off_runs(broken: RunBreakOff) -> None:
     """Settle a run that will not be resumed: the outcome of a call that had begun is unknown."""
     Run.objects.filter(pk=broken.run_pk, state=Run.State.RUNNING).update(

@@ -17,7 +17,6 @@ from agent.llm.endpoints.endpoint_table import EndpointTable
 from agent.llm.endpoints.environment_endpoints import environment_endpoints
 from agent.llm.errors.refusals import RefusalKind
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint
-from agent.record.ground.commit import for_each
 from tools.secrets.encryption import DecryptionError
 
 #: Characters of what an endpoint said that are kept.
@@ -197,7 +196,6 @@ class RefusedKey(NamedTuple):
     words: str
 
 
-@for_each
 def save_learnt(learnt: LearntRefusal) -> None:
     """Keep what an endpoint refuses; all processes learn it. Nothing if its row is gone."""
     row = ModelEndpoint.objects.filter(pk=learnt.endpoint_pk).first()
@@ -207,26 +205,21 @@ def save_learnt(learnt: LearntRefusal) -> None:
         row.save(update_fields=["learnt"])
 
 
-@for_each
-def save_window(learnt: tuple[int, int]) -> None:
+def save_window(pk: int, tokens: int) -> None:
     """Keep, by the key of a row, how many tokens the model's window has, unless its operator says
     so; all processes learn it."""
-    pk, tokens = learnt
     row = ModelEndpoint.objects.filter(pk=pk, window=None).first()
     if row is not None:
         row.window = tokens
         row.save(update_fields=["window"])
 
 
-@for_each
-def save_factor(measured: tuple[int, float]) -> None:
+def save_factor(pk: int, factor: float) -> None:
     """Keep, by the key of a row, how many tokens are reported for each that is estimated. Other
     processes learn it with the next change of a row."""
-    pk, factor = measured
     ModelEndpoint._base_manager.filter(pk=pk).update(token_factor=factor)
 
 
-@for_each
 def save_status(change: StatusChange) -> None:
     """Keep how an endpoint fares; nothing if its row is gone."""
     news: dict[str, Any] = {"rests_until": change.rests_until}
@@ -237,7 +230,6 @@ def save_status(change: StatusChange) -> None:
     _update_status(change.endpoint_pk, news)
 
 
-@for_each
 def save_refused_key(refused: RefusedKey) -> None:
     """Keep that a key is set aside; nothing if the row of the endpoint is gone."""
     status = EndpointStatus.objects.filter(pk=refused.endpoint_pk).first()

@@ -15,7 +15,6 @@ from agent.domain.playground import is_playground
 from agent.domain.states import MessageDirection, MessageReason, RunState
 from agent.models import ActivitySum, ChatSession, Message, Run, ToolCall, ToolUse
 from agent.models.activity import WHOLE_DAY
-from agent.record.ground.commit import for_each
 from agent.record.sums.activity import (
     FAILED_CALLS,
     OUTCOME_COLUMNS,
@@ -75,7 +74,6 @@ class Activity:
             use[0], use[1] = use[0] + calls, use[1] + failures
 
 
-@for_each
 def find_missing_days(today: date) -> list[PastDay]:
     """The last days without sums that have messages, the newest first. If it is all of them, sums
     were never kept before: then today is among them, whose sums may hold a part only."""
@@ -126,7 +124,6 @@ def _first_since(day: date) -> int:
     return low
 
 
-@for_each
 def count_rows(part: PastDay) -> Activity:
     """What the messages of ``part`` say, and what was done for them."""
     activity = Activity()
@@ -192,17 +189,14 @@ def _hour(day: str, moment: datetime | None) -> int:
     return hour if found == day else 23
 
 
-@for_each
-def put_down(written: tuple[str, Activity]) -> bool:
+def put_down(day: str, activity: Activity) -> bool:
     """Store the sums of a past day; False where it has some by now."""
-    day, activity = written
     if ActivitySum.objects.filter(day=day, hour=WHOLE_DAY).exists():
         return False
     _store(day, activity, {WHOLE_DAY})
     return True
 
 
-@for_each
 def recount(part: PastDay) -> None:
     """Replace the sums of a day that is still counted by what its rows say. Whoever counts in
     another transaction waits, and counts afterwards what is not seen here."""
@@ -211,7 +205,7 @@ def recount(part: PastDay) -> None:
             cursor.execute(
                 "LOCK TABLE agent_activitysum, agent_tooluse IN SHARE ROW EXCLUSIVE MODE"
             )
-    (activity,) = count_rows([part._replace(end=2**62)])
+    activity = count_rows(part._replace(end=2**62))
     ActivitySum.objects.filter(day=part.day).delete()
     ToolUse.objects.filter(day=part.day).delete()
     _store(part.day, activity, range(WHOLE_DAY, 24))
@@ -259,7 +253,6 @@ class KeptDays(NamedTuple):
     hour_day: str
 
 
-@for_each
 def prune_activity(kept: KeptDays) -> int:
     """Delete some of the sums that are too old; how many, 0 once there are none."""
     is_old = models.Q(day__lt=kept.day) | models.Q(day__lt=kept.hour_day, hour__gt=WHOLE_DAY)

@@ -6,7 +6,6 @@ from django.utils import timezone
 
 from agent.domain.failures import APOLOGY_SECONDS, OWNER_NOTE_SECONDS, FailureKind
 from agent.domain.types import ChatAddress
-from agent.record.ground.commit import for_each
 from agent.record.sums.quotas import tell_owners
 from agent.record.sums.tallies import SUBJECT_LIMIT, account_subject, take_notice_within
 
@@ -21,7 +20,6 @@ class FailedAnswer:
     note: str
 
 
-@for_each
 def report_failure(failed: FailedAnswer) -> bool:
     """Tell the owners in private, unless they were told of such a one lately; whether the chat is
     to be told, which it is from now on."""

@@ -85,7 +85,7 @@ class AnswerQuotas:
         )
         now, day = 0, first_of_day(counted_day(limited[-1][1].received_at))
         has_tokens = (
-            not self._tokens_per_day or spendings.load_spent_tokens([day])[0] < self._tokens_per_day
+            not self._tokens_per_day or spendings.load_spent_tokens(day) < self._tokens_per_day
         )
         refusals = []
         for place, one, limits in limited:

@@ -8,7 +8,6 @@ from django.db.models import Sum
 from agent.domain.budgets import SpendKind
 from agent.llm.spending.meter import CallCost, Spend, SpendScope
 from agent.models import BudgetStop, SpendSum
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedAddition, PreparedSelect
 from tools.local_time import first_of_day
 
@@ -102,13 +101,11 @@ def load_spent(wanted: SumRange) -> SpentAmount:
     )
 
 
-@for_each
 def load_spent_tokens(day: str) -> int:
     """The tokens of each of ``days``, of which each is the present one."""
     return load_spent(SumRange(SpendKind.TOTAL, "", first_of_day(day))).tokens
 
 
-@for_each
 def prune_spendings(day: str) -> int:
     """Delete stops of budgets, and some of the sums, of the days before each of ``before``; how
     many sums, 0 once there are none."""

@@ -10,7 +10,6 @@ from django.utils import timezone
 from agent.domain.answer_limits import LOOP_SILENCE, AnswerCount
 from agent.domain.types import ChatAddress
 from agent.models import Tally
-from agent.record.ground.commit import for_each
 from agent.record.ground.compiled_sql import PreparedSelect, PreparedUpsert
 from tools.local_time import current_day, first_of_day
 
@@ -114,7 +113,6 @@ def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
     )
 
 
-@for_each
 def take_notice_of_day(subject: str) -> bool:
     """Whether the chat that ``subject`` counts was not told anything of the day's limits yet; it
     is from now on."""
@@ -145,14 +143,13 @@ def _parsed(recent: str) -> dict[int, int]:
     }
 
 
-@for_each
-def prune_tallies(span: tuple[int, int]) -> int:
-    """Delete some of the counts that were not touched within each span, seconds since 1970; how
-    many, 0 once there are none.
+def prune_tallies(first: int, last: int) -> int:
+    """Delete some of the counts that were not touched from ``first`` to ``last``, seconds since
+    1970; how many, 0 once there are none.
 
     After its end there are those of a clock that was put back.
     """
-    return Tally.objects.filter(pk__in=_outside(*span)).delete()[0]
+    return Tally.objects.filter(pk__in=_outside(first, last)).delete()[0]
 
 
 def _outside(first: int, last: int) -> list[int]:

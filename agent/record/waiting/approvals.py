@@ -24,7 +24,6 @@ from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply, parse_appr
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import Approval, ChatSession, Message, ToolCall
 from agent.record.chats.own_messages import quoted_own_messages
-from agent.record.ground.commit import for_each
 from agent.record.runs.deferred_calls import OPEN, announce_outcome
 from agent.record.sums.activity import count_failed_calls
 from agent.record.sums.quotas import tell_owners
@@ -89,7 +88,6 @@ class ApprovalDecision:
     is_owner: bool
 
 
-@for_each
 def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
     """Put a question on record; None for one too many."""
     call = ToolCall.objects.get(pk=question.call_pk)
@@ -194,7 +192,6 @@ def waiting_codes(account: str, codes: set[str]) -> set[str]:
     return set(found.values_list("code", flat=True))
 
 
-@for_each
 def apply_approval_decisions(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
     """Carry out an owner's reply in a chat; the outcome, with the faults of its arguments, "" where
     there are none."""

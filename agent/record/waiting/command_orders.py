@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agent.models import Message, Run
-from agent.record.ground.commit import for_each
 
 #: Messages whose language counts for the answer to a command.
 LAST_FEW = 5
@@ -22,7 +21,6 @@ class CommandOrder(NamedTuple):
     carry_out: Callable[[], str]
 
 
-@for_each
 def carry_out_commands(order: CommandOrder) -> str:
     """Carry out a command and keep its answer as that of its run; one that was carried out before
     a crash is only answered again."""

@@ -13,7 +13,6 @@ from itertools import takewhile
 from django.db.models import Q
 
 from agent.models import UNSETTLED, Description, Message, Run, ToolCall
-from agent.record.ground.commit import for_each
 
 #: Rows that one transaction checks.
 BATCH = 200
@@ -41,7 +40,6 @@ class EraseResult:
     after: int | None
 
 
-@for_each
 def erase_messages(wish: EraseRequest) -> EraseResult:
     """Messages, with the runs for them."""
     fields = ("pk", "session_id", "run_id", "state", "created_at")
@@ -66,7 +64,6 @@ def erase_messages(wish: EraseRequest) -> EraseResult:
     return EraseResult(count, _next(rows, old))
 
 
-@for_each
 def erase_runs(wish: EraseRequest) -> EraseResult:
     """Runs without a message: those of programs."""
     alone = (
@@ -82,7 +79,6 @@ def erase_runs(wish: EraseRequest) -> EraseResult:
     return EraseResult(len(going), _next(rows, old))
 
 
-@for_each
 def erase_descriptions(wish: EraseRequest) -> EraseResult:
     """What was read in media that no message on record holds any more."""
     rows = list(

@@ -23,7 +23,6 @@ from agent.domain.operator_acts import ActKind
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Message, Run, ServerProcess
 from agent.record.chats.own_messages import find_place
-from agent.record.ground.commit import for_each
 from agent.record.runs.recorded_answers import RecordedMessage
 from agent.record.runs.replies import FORWARD, SendResult
 from agent.record.sums.activity import count_messages
@@ -124,7 +123,6 @@ def _find_temp_group(session: ChatSession) -> str:
     return said.values_list("temp_group_id", flat=True).first() or ""
 
 
-@for_each
 def claim_hand_messages(process_id: str) -> list[HandBatch]:
     """Take what is to be sent, oldest first. Two processes never get the same message. What is
     sent again waits until its run is over, which says of it how it ended."""
@@ -170,22 +168,18 @@ def _batch(rows: Sequence[Message]) -> HandBatch:
     return HandBatch(find_address(first.session), first.session_id, first.temp_group_id, messages)
 
 
-@for_each
-def mark_hand_message_sent(sent: tuple[int, str, str]) -> int | ClaimLost:
+def mark_hand_message_sent(pk: int, process_id: str, echo: str) -> int | ClaimLost:
     """A message (its key, the process that has claimed it, the echo) goes out now.
     :class:`ClaimLost` where another process may have it: then it must not be written."""
-    pk, process_id, echo = sent
     mine = Message.objects.filter(
         pk=pk, claimed_by=process_id, state__in=(State.PENDING, State.SENT)
     )
     return pk if mine.update(state=State.SENT, echo=echo) else ClaimLost(pk)
 
 
-@for_each
-def settle_hand_message(settled: tuple[SendResult, str]) -> None:
+def settle_hand_message(outcome: SendResult, process_id: str) -> None:
     """The outcome of a message; nothing changes where this process has it no more. What a resent
     answer answers was answered after all."""
-    outcome, process_id = settled
     delivery = outcome.delivery
     is_open = delivery.state == State.PENDING
     mine = Message.objects.filter(

@@ -14,7 +14,6 @@ from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
 from agent.models.process import NEXT_CLAIM
-from agent.record.ground.commit import for_each
 from tools.models import ConfigVersion
 
 State = Message.State
@@ -47,7 +46,6 @@ def is_paused(now: datetime, prefix: str = "") -> Q:
     )
 
 
-@for_each
 def pause_chats(item: ChatPause) -> None:
     """Pause a chat in every process, and settle what waits there.
 
@@ -93,7 +91,6 @@ def _settle_waiting(session_pk: int, reason: PauseReason, now: datetime) -> None
     )
 
 
-@for_each
 def lift_pauses(lift: PauseLift) -> bool:
     """Let the account speak in a chat again, in every process; whether it was paused."""
     chat = lift.chat
@@ -112,7 +109,6 @@ def lift_pauses(lift: PauseLift) -> bool:
     return True
 
 
-@for_each
 def find_paused_chats(account: str) -> dict[ChatAddress, Pause]:
     """The chats of ``account`` that are paused now."""
     return load_pauses(account)

@@ -29,7 +29,6 @@ from agent.llm.requests.messages import SpokenMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
-from agent.record.ground.commit import for_each
 from agent.record.ground.versions import settings_version
 from agent.record.runs import deferred_calls
 from agent.record.runs.merged import HeldMessage
@@ -112,7 +111,6 @@ class ProcessHeartbeat:
     is_first: bool = False
 
 
-@for_each
 def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
     """Renew the lease of a process, and settle the work that dead ones had claimed.
 
@@ -145,7 +143,8 @@ def _settle_orphans(living: set[str]) -> None:
     orphaned = ~Q(claimed_by__in=living) & ~Q(claimed_by="")
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     given_up = runs.exclude(parent=None, trial_of=None).values_list("pk", flat=True)
-    break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk in given_up[:TAKE_LIMIT]])
+    for pk in given_up[:TAKE_LIMIT]:
+        break_off_runs(RunBreakOff(pk, SERVER_STOPPED))
     _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
     _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
@@ -193,7 +192,6 @@ class ClaimMessages:
     manners: MannersRows = field(default_factory=MannersRows)
 
 
-@for_each
 def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
     """Take waiting messages over, oldest first. Two processes never get the same one."""
     living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
@@ -225,7 +223,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         return None
     earlier = list(Message.objects.filter(merged_into=row.pk).order_by("pk"))
     if any(one.recalled_at is not None for one in (row, *earlier)):
-        stop_runs([StopRequest(row.pk, Message.Reason.RECALLED)])
+        stop_runs(StopRequest(row.pk, Message.Reason.RECALLED))
         return None  # what is left of it waits for the next one who claims
     heard = manners.find(message.chat)
     is_later_result = row.reason == Message.Reason.LATER_RESULT
@@ -258,7 +256,6 @@ def build_notice(row: Message) -> str:
     return row.text if row.reason == Message.Reason.OWNER_NOTE else ""
 
 
-@for_each
 def find_held_messages(process_id: str) -> dict[int, int]:
     """The messages that a process has to answer, with the numbers of the claims on them."""
     return dict(
@@ -303,7 +300,6 @@ def _mentions_bot(row: Message, account: str) -> bool:
     return any(str(data.get("qq")) == account for data in mentions)
 
 
-@for_each
 def release_messages(held: HeldMessage) -> bool:
     """Give a message back to the inbox, unfinished: the next process to claim it continues where
     the record ends.
@@ -313,13 +309,11 @@ def release_messages(held: HeldMessage) -> bool:
     return _release(held)
 
 
-@for_each
-def reclaim_messages(failed: tuple[HeldMessage, str]) -> PendingMessage | None:
+def reclaim_messages(held: HeldMessage, process_id: str) -> PendingMessage | None:
     """Release a message, and claim it for the same process again, under a new number.
 
     None for one that is settled, or claimed by another process.
     """
-    held, process_id = failed
     if not _release(held):
         return None
     row = Message.objects.select_related("session").get(pk=held.message_pk)
@@ -335,7 +329,9 @@ def _release(held: HeldMessage) -> bool:
             "pk", "parent_id"
         )
     )
-    break_off_runs([RunBreakOff(pk, SERVER_STOPPED) for pk, parent in runs if parent])
+    for pk, parent in runs:
+        if parent:
+            break_off_runs(RunBreakOff(pk, SERVER_STOPPED))
     own = [pk for pk, parent in runs if not parent]
     _interrupt(own)
     out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT)
@@ -343,11 +339,9 @@ def _release(held: HeldMessage) -> bool:
     return True
 
 
-@for_each
-def give_up_messages(failed: tuple[HeldMessage, str]) -> None:
+def give_up_messages(held: HeldMessage, error: str) -> None:
     """Fail a message whose run cannot end, with the given error: it is visible, and blocks
     nothing."""
-    held, error = failed
     if _release(held):
         now = timezone.now()
         message = Message.objects.filter(pk=held.message_pk)
@@ -370,10 +364,8 @@ def remove_processes(process_ids: Sequence[str]) -> list[None]:
     return [None] * len(process_ids)
 
 
-@for_each
-def is_next_in_session(candidate: tuple[int, int]) -> bool:
+def is_next_in_session(message_pk: int, session_pk: int) -> bool:
     """Whether, for (a message, its session), no earlier message of the session is still being
     worked on."""
-    message_pk, session_pk = candidate
     earlier = Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk)
     return not earlier.exists()

@@ -18,7 +18,6 @@ from agent.models import UNSETTLED, Message, Run, Step, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record.chats.chat_record import find_session
-from agent.record.ground.commit import for_each
 from agent.record.runs.subagent_runs import NEVER_BEGUN, RunBreakOff, break_off_runs
 from agent.record.sums.activity import (
     count_endings,
@@ -62,7 +61,6 @@ class StopOutcome(NamedTuple):
     leaves_more: bool = False
 
 
-@for_each
 def stop_runs(wish: StopRequest) -> StopOutcome:
     """End the run of a message, if it has begun, and settle the message.
 
@@ -73,7 +71,6 @@ def stop_runs(wish: StopRequest) -> StopOutcome:
     return _stop(wish.message_pk, wish.reason)
 
 
-@for_each
 def stop_chats(wish: StopChat) -> bool:
     """Stop what is answered in a chat, by whatever process; whether there was anything. Commands go
     on."""
@@ -164,7 +161,8 @@ def _end_runs(message_pk: int) -> list[int]:
     count_runs(ended, failed=False)
     ended.update(state=Run.State.STOPPED, finished_at=timezone.now(), claim_number=NEXT_CLAIM)
     agents = of_message.filter(state=Run.State.RUNNING).exclude(parent=None)
-    break_off_runs([RunBreakOff(pk, BROKEN_OFF) for pk in agents.values_list("pk", flat=True)])
+    for pk in agents.values_list("pk", flat=True):
+        break_off_runs(RunBreakOff(pk, BROKEN_OFF))
     for pk in own:
         _count_steps(pk)
     _settle_calls(own, message_pk)

@@ -82,7 +82,8 @@ def _leave_to_operator(session_pk: int, name: str) -> list[int]:
     """Stop what is answered in a chat, and what waits for it, in whatever process."""
     waiting = Message.objects.filter(UNSETTLED, session_id=session_pk).exclude(reason__in=GOES_ON)
     pks = list(waiting.order_by("pk").values_list("pk", flat=True))
-    stop_runs([StopRequest(pk, Reason.TAKEN_OVER) for pk in pks])
+    for pk in pks:
+        stop_runs(StopRequest(pk, Reason.TAKEN_OVER))
     left = Message.objects.filter(Q(pk__in=pks) | Q(merged_into__in=pks))
     left.filter(reason=Reason.TAKEN_OVER).update(detail=name)
     left.filter(in_history=True, run=None).update(run_id=find_place(session_pk))

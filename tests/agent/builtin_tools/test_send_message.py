@@ -325,7 +325,7 @@ async def answered(record: Record, mailbox: Mailbox, *answers: Any) -> Script:
     """One message of a private chat, answered by a script that may call the tool."""
     model = Script(*answers)
     said = message("hi")
-    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+    accepted = await record.submit_batched(record.arrivals.accept_messages, arrival(said))
     await ConversationHandler(
         record,
         PersonaEngines(Engine(model, registry())),
@@ -433,7 +433,7 @@ async def test_the_parts_that_a_cancelled_call_had_not_sent_are_not_sent(record)
     speaking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await speaking
-    await record.submit(lambda items: items, None)
+    await record.submit_batched(lambda items: items, None)
     assert mailbox.texts in ([], PARTS[:1])
     outcome = "unknown" if mailbox.sent else "failed"
     assert [row[1] for row in (await rows())[1:4]] == [outcome, "failed", "failed"]
@@ -565,5 +565,5 @@ async def test_a_message_whose_run_ends_while_it_is_made_anew_stays_refused(reco
     speaking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await speaking
-    await record.submit(lambda items: items, None)
+    await record.submit_batched(lambda items: items, None)
     assert ((await last_row()).state, (await last_row()).detail) == ("failed", "no such address")

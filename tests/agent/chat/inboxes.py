@@ -29,7 +29,7 @@ async def idle(inbox: Inbox) -> None:
     await until(
         lambda: not (inbox._arriving or inbox._workers or inbox._side_tasks or inbox._commands)
     )
-    await inbox.record.submit(lambda items: items, None)
+    await inbox.record.submit_batched(lambda items: items, None)
 
 
 @sync_to_async

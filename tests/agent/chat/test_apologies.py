@@ -42,7 +42,7 @@ def handler_of(record, script, mailbox):
 
 
 async def accept(record, said):
-    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+    accepted = await record.submit_batched(record.arrivals.accept_messages, arrival(said))
     return accepted.to_pending(said)
 
 

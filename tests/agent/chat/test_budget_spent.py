@@ -41,7 +41,7 @@ async def test_it_ends_silent_with_its_reason_and_one_sentence_a_day(record):
     )
     for chat in (GROUP, GROUP, PRIVATE):
         said = arrival(message("hi", chat, mentions_bot=True))
-        accepted = await record.submit(record.arrivals.accept_messages, said)
+        accepted = await record.submit_batched(record.arrivals.accept_messages, said)
         await conversations.answer_message(accepted.to_pending(said.message))
     rows = [row async for row in Message.objects.filter(direction="in")]
     assert {(row.state, row.reason, row.in_history) for row in rows} == {

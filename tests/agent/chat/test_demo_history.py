@@ -19,7 +19,7 @@ async def test_only_what_a_real_model_said_is_shown_to_later_calls(record, model
     engines = PersonaEngines(Engine(model, ToolRegistry()))
     jobs = BackgroundCalls(record, lambda account: None)
     said = arrival(message("hi"))
-    accepted = await record.submit(record.arrivals.accept_messages, said)
+    accepted = await record.submit_batched(record.arrivals.accept_messages, said)
     await ConversationHandler(record, engines, Mailbox(), jobs).answer_message(
         accepted.to_pending(said.message)
     )

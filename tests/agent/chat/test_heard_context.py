@@ -41,7 +41,7 @@ def asked(text: str = "bot?", **fields: Any) -> PendingMessage:
 
 def heard(pending: PendingMessage, manners: Manners = SHOWN, **fields: Any) -> list[str]:
     wish = wish_ambient(pending, ActiveRun(Claim(1), [], manners=manners, **fields))
-    return [one.text for one in find_ambient([wish])[0]] if wish else []
+    return [one.text for one in find_ambient(wish)] if wish else []
 
 
 # --- What else was said in the group ----------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_long_past_costs_one_query_that_looks_at_few_rows():
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        find_ambient([AmbientRequest(pending.session_pk, pending.pk, 1_000, 30)])
+        find_ambient(AmbientRequest(pending.session_pk, pending.pk, 1_000, 30))
     assert len(queries) == 1
     assert f"LIMIT {MOST_SCANNED}" in queries[0]["sql"]
 

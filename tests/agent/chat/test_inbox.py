@@ -320,7 +320,7 @@ async def test_an_answer_that_ends_with_its_process_before_it_was_sent_is_sent_b
             while ("hello", "pending", "") not in await rows():
                 pass
     go_on = threading.Event()
-    slow = first.record.submit(lambda items: [go_on.wait(5) for _ in items], None)
+    slow = first.record.submit_batched(lambda items: [go_on.wait(5) for _ in items], None)
     await until(lambda: not first.record._waiting)
     mailbox.connected.set()
     if client == "was there":

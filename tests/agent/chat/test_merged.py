@@ -123,7 +123,7 @@ async def test_a_mention_without_words_is_answered_if_none_follow(make, mailbox,
 async def test_a_message_is_taken_up_with_those_that_are_merged_into_it(make, mailbox):
     accepted = await sync_to_async(accept)(message("a"), message("b"), process_id="dead")
     group = tuple(HeldMessage(one.pk, 1) for one in accepted)
-    await sync_to_async(merge_messages)([group])
+    await sync_to_async(merge_messages)(group)
     assert await ends() == [("a", "silent", "merged"), ("b", "waiting", "private")]
     model = Script("hello")
     inbox = make(model)
@@ -148,6 +148,6 @@ async def test_a_message_in_other_hands_is_not_merged(make):
     accepted = await sync_to_async(accept)(message("a"), message("b"), message("c"))
     lost, *others = [HeldMessage(one.pk, 1) for one in accepted]
     await sync_to_async(Message.objects.filter(pk=lost.message_pk).update)(claim_number=2)
-    [kept] = await sync_to_async(merge_messages)([(lost, *others)])
+    kept = await sync_to_async(merge_messages)((lost, *others))
     assert kept == [one.message_pk for one in others]
     assert [state for _, state, _ in await ends()] == ["waiting", "silent", "waiting"]

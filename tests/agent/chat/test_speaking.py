@@ -41,7 +41,7 @@ async def begun(record, mailbox):
     jobs = BackgroundCalls(record, lambda _account: None)
     handler = ConversationHandler(record, engines, mailbox, jobs)
     said = message("hi", GROUP, mentions_bot=True)
-    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+    accepted = await record.submit_batched(record.arrivals.accept_messages, arrival(said))
     pending = accepted.to_pending(said)
     wish = StartRun(handler.build_run_plan(said), pending.pk, pending.session_pk)
     return handler, wish, pending, await record.begin_run(wish)

@@ -289,13 +289,13 @@ async def test_what_was_recalled_before_a_crash_is_not_taken_up(make, mailbox):
     said = [message(text, message_id=text) for text in "abc"]
     accepted = await sync_to_async(accept)(*said, process_id="dead")
     group = tuple(HeldMessage(one.pk, 1) for one in accepted[:2])
-    await sync_to_async(merge_messages)([group])
-    recalls = [MessageRecall(PRIVATE.account, one, PRIVATE) for one in "bc"]
-    await sync_to_async(record_recalls)(recalls)
+    await sync_to_async(merge_messages)(group)
+    for one in "bc":
+        await sync_to_async(record_recalls)(MessageRecall(PRIVATE.account, one, PRIVATE))
     inbox = make(Script("hello"))
     for _ in range(2):  # what is left of the group waits for the next look
         inbox.resume(PRIVATE.account)
-        await inbox.record.submit(lambda items: items, None)
+        await inbox.record.submit_batched(lambda items: items, None)
     await until(lambda: mailbox.sent)
     await idle(inbox)
     assert await ends() == [
@@ -308,7 +308,7 @@ async def test_what_was_recalled_before_a_crash_is_not_taken_up(make, mailbox):
 async def test_after_something_was_said_nothing_is_answered_again(make, mailbox):
     accepted = await sync_to_async(accept)(message("a", message_id="a"), message("b"))
     group = tuple(HeldMessage(one.pk, 1) for one in accepted)
-    await sync_to_async(merge_messages)([group])
+    await sync_to_async(merge_messages)(group)
     last = group[-1].message_pk
     wish = MessageRecall(PRIVATE.account, "a", PRIVATE)
 
@@ -317,8 +317,8 @@ async def test_after_something_was_said_nothing_is_answered_again(make, mailbox)
         spoken = Message(session_id=accepted[0].session_pk, run=run, direction="out", text="so")
         spoken.state, spoken.created_at = "delivered", run.started_at
         spoken.save()
-        record_recalls([wish])
-        assert stop_runs([StopRequest(last, MessageReason.RECALLED)]) == [(True, False)]
+        record_recalls(wish)
+        assert stop_runs(StopRequest(last, MessageReason.RECALLED)) == (True, False)
 
     await sync_to_async(said_and_recalled)()
     assert [state for _, state, _ in await ends()] == ["answered", "answered"]

@@ -59,7 +59,9 @@ class Room:
         nothing. Members say it, who are not the owner."""
         usual = {"sender_id": MEMBER, "sender_name": "Ann"}
         said = message(text, chat, **usual | fields)
-        accepted = await self.record.submit(self.record.arrivals.accept_messages, arrival(said))
+        accepted = await self.record.submit_batched(
+            self.record.arrivals.accept_messages, arrival(said)
+        )
         before = len(self.mailbox.sent)
         if accepted.decision and accepted.decision.is_to_be_answered:
             await self.conversations.answer_message(accepted.to_pending(said))

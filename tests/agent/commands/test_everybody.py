@@ -106,6 +106,6 @@ async def test_the_effect_is_not_repeated_when_the_answer_was_lost_in_a_crash(ro
     await room.say("/help")
     run = (await newest(direction="in")).run
     again = await sync_to_async(carry_out_commands)(
-        [CommandOrder(run.pk, lambda: pytest.fail("it was carried out twice"))]
+        CommandOrder(run.pk, lambda: pytest.fail("it was carried out twice"))
     )
-    assert again == [run.final_text]
+    assert again == run.final_text

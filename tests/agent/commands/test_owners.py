@@ -43,9 +43,9 @@ async def test_off_for_some_time_ends_by_itself(room):
     await room.order("/off")
     assert "为止" in await room.order("/off ３０分")
     assert (await newest_change()).after["silenced_until"]
-    assert await room.record.submit(end_silences, None) == 0
+    assert await room.record.submit_batched(end_silences, None) == 0
     await Manners.objects.aupdate(silenced_until=timezone.now())
-    assert await room.record.submit(end_silences, None) == 1
+    assert await room.record.submit_batched(end_silences, None) == 1
     row = await row_of_the_chat()
     assert (row.silenced, row.silenced_until) == (False, None)
     assert (await newest_change()).made_by == CLOCK

@@ -88,7 +88,7 @@ async def perceive(
 ) -> MediaText:
     """Put ``said`` on record, fetch its media and read them, as is done for a message that is
     answered."""
-    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+    accepted = await record.submit_batched(record.arrivals.accept_messages, arrival(said))
     pending = replace(accepted.to_pending(said), account=account)
     media = MediaPipeline(record, client, files, [reader])
     try:

@@ -50,10 +50,10 @@ def test_only_many_notes_of_one_owner_for_one_audience_are_looked_through():
     some_notes()
     noted(BOB_IN_GROUP, "一条")
     noted(ANN_AT_HOME, "别处的一条")
-    ((cluster,),) = find_note_clusters([10])
+    (cluster,) = find_note_clusters(10)
     assert (cluster.owner_id, len(cluster.notes)) == ("20001", CLUSTER_LEAST)
     proposed(cluster.notes[0].pk, cluster.notes[1].pk)
-    assert find_note_clusters([10]) == [[]]
+    assert find_note_clusters(10) == []
 
 
 def answer(*items: Any) -> str:
@@ -105,10 +105,10 @@ def test_what_was_long_of_no_use_may_go_unless_the_operator_wrote_it_or_said_no(
     for pk in (old, used, told_everyone("公告").pk):
         idle(pk)
     Note.objects.filter(pk=used).update(last_used_at=timezone.now())
-    assert propose_retirements([timezone.now()]) == [1]
-    assert propose_retirements([timezone.now()]) == [0]
+    assert propose_retirements(timezone.now()) == 1
+    assert propose_retirements(timezone.now()) == 0
     decide_proposal(NoteProposal.objects.get().pk, by="admin", accept=False)
-    assert propose_retirements([timezone.now()]) == [0]
+    assert propose_retirements(timezone.now()) == 0
     assert Note.objects.count() == 3
 
 

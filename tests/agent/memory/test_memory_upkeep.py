@@ -72,16 +72,16 @@ def session(db: None) -> ChatSession:
 def test_what_is_in_the_window_is_not_summarised(session: ChatSession):
     for number in range(2):
         turn(session, f"第{number}句")
-    assert find_unsummarized([(session.pk, WINDOW, 1)]) == [None]
+    assert find_unsummarized(session.pk, WINDOW, 1) is None
 
 
 def test_what_fell_out_is_due_once_there_is_enough(session: ChatSession):
     for number in range(5):
         turn(session, f"第{number}句")
-    (batch,) = find_unsummarized([(session.pk, WINDOW, 6)])
+    batch = find_unsummarized(session.pk, WINDOW, 6)
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id] == ["第0句", "第1句", "第2句"]
-    assert find_unsummarized([(session.pk, WINDOW, 7)]) == [None]
+    assert find_unsummarized(session.pk, WINDOW, 7) is None
 
 
 def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one_behind_it(
@@ -89,13 +89,13 @@ def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one
 ):
     for number in range(150):
         turn(session, f"第{number}句")
-    (first,) = find_unsummarized([(session.pk, WINDOW, 10)])
+    first = find_unsummarized(session.pk, WINDOW, 10)
     assert first is not None
     assert (first.said[0].text, first.said[-2].text) == ("第48句", "第147句")
-    save_digests([NewDigest(first, "m", "摘要")])
+    save_digests(NewDigest(first, "m", "摘要"))
     for number in range(150, 300):
         turn(session, f"第{number}句")
-    (second,) = find_unsummarized([(session.pk, WINDOW, 10)])
+    second = find_unsummarized(session.pk, WINDOW, 10)
     assert second is not None
     assert (second.before, second.said[0].text) == ("摘要", "第148句")
 
@@ -103,7 +103,7 @@ def test_the_first_summary_of_a_long_past_begins_one_batch_back_and_the_next_one
 def test_a_window_that_is_full_of_words_lets_fall_out_too(session: ChatSession):
     for text in ("a", "b" * 900, "c"):
         turn(session, text, answer="")
-    (batch,) = find_unsummarized([(session.pk, HistoryWindow(100, 600), 1)])
+    batch = find_unsummarized(session.pk, HistoryWindow(100, 600), 1)
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id] == ["a", "b" * 900]
 
@@ -111,21 +111,21 @@ def test_a_window_that_is_full_of_words_lets_fall_out_too(session: ChatSession):
 def summarised(session: ChatSession, *texts: str) -> ConversationBatch:
     """The batch of a summary that was made of all of ``texts``."""
     turns(session, *texts)
-    (batch,) = find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)])
+    batch = find_unsummarized(session.pk, HistoryWindow(0, 0), 1)
     assert batch is not None
-    save_digests([NewDigest(batch, "m", f"摘要：{'，'.join(texts)}")])
+    save_digests(NewDigest(batch, "m", f"摘要：{'，'.join(texts)}"))
     return batch
 
 
 def recall(text: str) -> None:
     Message.objects.filter(text=text).update(message_id="5")
-    record_recalls([MessageRecall("10001", "5")])
+    record_recalls(MessageRecall("10001", "5"))
 
 
 def test_a_summary_is_made_anew_without_what_was_recalled(session: ChatSession):
     summarised(session, "a", "b")
     recall("a")
-    (batch,) = find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)])
+    batch = find_unsummarized(session.pk, HistoryWindow(0, 0), 1)
     assert batch is not None
     assert [one.text for one in batch.said if one.sender_id] == ["b"]
     assert batch.before == ""
@@ -133,10 +133,11 @@ def test_a_summary_is_made_anew_without_what_was_recalled(session: ChatSession):
 
 def test_a_reading_of_words_that_are_recalled_meanwhile_is_not_kept(session: ChatSession):
     turns(session, "a", "b")
-    (summary,) = find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)])
-    (notes,) = find_unread([(session.pk, 1)])
+    summary = find_unsummarized(session.pk, HistoryWindow(0, 0), 1)
+    notes = find_unread(session.pk, 1)
     recall("b")
-    save_digests([NewDigest(one, "m", "secret") for one in (summary, notes) if one])
+    for one in filter(None, (summary, notes)):
+        save_digests(NewDigest(one, "m", "secret"))
     assert not Digest.objects.exists()
 
 
@@ -144,12 +145,12 @@ def test_after_a_reset_summaries_begin_afresh(session: ChatSession):
     old = summarised(session, "a", "b")
     session.context_after = Message.objects.latest("pk").pk
     session.save()
-    save_digests([NewDigest(replace(old, said=old.said[:2]), "m", "late")])
+    save_digests(NewDigest(replace(old, said=old.said[:2]), "m", "late"))
     assert Digest.objects.count() == 1
-    assert find_unsummarized([(session.pk, HistoryWindow(0, 0), 1)]) == [None]
+    assert find_unsummarized(session.pk, HistoryWindow(0, 0), 1) is None
     assert summarised(session, "c").before == ""
     wish = RecallRequest(NoteViewer("onebot", "10001", "group:30001", ""), "", 0, session.pk)
-    assert "摘要：c" in recall_notes([replace(wish, is_reset=True)])[0].summary
+    assert "摘要：c" in recall_notes(replace(wish, is_reset=True)).summary
     assert Digest.objects.count() == 2
 
 
@@ -159,7 +160,7 @@ def test_what_the_owner_wrote_by_hand_is_read_as_the_bots_words(session: ChatSes
     Message.objects.filter(run=run, direction="out").update(
         direction="in", reason="own_message", sender_id="10001"
     )
-    (batch,) = find_unread([(session.pk, 1)])
+    batch = find_unread(session.pk, 1)
     assert batch is not None
     assert [one.sender_id for one in batch.said] == ["20001", ""]
 
@@ -175,18 +176,18 @@ def test_a_reading_is_bounded_and_ends_between_two_exchanges():
 def test_notes_are_due_after_some_turns_and_a_backlog_is_left_out(session: ChatSession):
     for number in range(150):
         turn(session, f"第{number}句")
-    (batch,) = find_unread([(session.pk, 3)])
+    batch = find_unread(session.pk, 3)
     assert batch is not None
     assert [said.text for said in batch.said if said.sender_id][-1] == "第149句"
     assert len(batch.said) == 200
-    assert find_unread([(session.pk, 151)]) == [None]
+    assert find_unread(session.pk, 151) is None
 
 
 def test_what_is_due_does_not_depend_on_how_much_one_reading_takes(session: ChatSession):
     for number in range(110):
         turn(session, f"第{number}句" + "长" * 900)
-    assert find_unsummarized([(session.pk, WINDOW, 210)]) != [None]
-    assert find_unread([(session.pk, 105)]) != [None]
+    assert find_unsummarized(session.pk, WINDOW, 210) is not None
+    assert find_unread(session.pk, 105) is not None
 
 
 # --- Summaries --------------------------------------------------------------------

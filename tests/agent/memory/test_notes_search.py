@@ -208,14 +208,15 @@ def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(
     viewer: NoteViewer, manager: bool, fate: NoteResult
 ):
     pk = noted(ANN_IN_GROUP, "喜欢苹果").pk
-    assert delete_notes([DeleteNote(viewer, pk, manager)]) == [fate]
+    assert delete_notes(DeleteNote(viewer, pk, manager)) == fate
     assert Note.objects.filter(pk=pk).exists() == (fate != NoteResult.DONE)
 
 
 def test_what_the_operator_wrote_is_forgotten_in_the_admin_alone():
-    assert delete_notes(
-        [DeleteNote(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)]
-    ) == [NoteResult.NOT_ALLOWED]
+    assert (
+        delete_notes(DeleteNote(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True))
+        == NoteResult.NOT_ALLOWED
+    )
 
 
 # --- The index --------------------------------------------------------------------

@@ -99,7 +99,7 @@ def play(dice: random.Random, chat: ChatAddress) -> None:
     (run,) = begin([wish])
     called(run.run_pk, *dice.choices(["succeeded", "failed", "unknown", ""], k=dice.randint(0, 2)))
     if dice.random() < 0.2:
-        stop_runs([StopRequest(accepted.pk, MessageReason.STOPPED)])
+        stop_runs(StopRequest(accepted.pk, MessageReason.STOPPED))
         return
     sent = reply(wish, run.run_pk, f"{accepted.pk}")
     if dice.random() < 0.3:  # the process dies; another one takes the message up
@@ -226,6 +226,6 @@ def test_old_hours_are_deleted_before_old_days():
     for day in ("2025-01-01", "2026-11-01"):
         for hour in (WHOLE_DAY, 3):
             ActivitySum.objects.create(day=day, hour=hour, session=session, received=1)
-    assert prune_activity([KeptDays("2026-01-01", "2026-11-10")]) == [3]
-    assert prune_activity([KeptDays("2026-01-01", "2026-11-10")]) == [0]
+    assert prune_activity(KeptDays("2026-01-01", "2026-11-10")) == 3
+    assert prune_activity(KeptDays("2026-01-01", "2026-11-10")) == 0
     assert ActivitySum.objects.filter(day="2026-11-01").get().hour == WHOLE_DAY

@@ -47,15 +47,15 @@ def move_back(days: int) -> None:
 def fill() -> list[str]:
     """What the background does, without it; the days that were filled."""
     today = timezone.localdate()
-    (days,) = history.find_missing_days([today])
+    days = history.find_missing_days(today)
     for day in days:
         if day.day == today.isoformat():
-            history.recount([day])
+            history.recount(day)
             continue
         found = history.Activity()
         for part in history.parts_of(day):
-            found.merge(history.count_rows([part])[0])
-        history.put_down([(day.day, found)])
+            found.merge(history.count_rows(part))
+        history.put_down(day.day, found)
     return [day.day for day in days]
 
 
@@ -69,7 +69,7 @@ def test_a_day_that_is_counted_again_has_the_sums_that_were_kept(database):
         play(dice, dice.choice(CHATS))
     kept, uses = sums(), sorted(ToolUse.objects.values_list("tool", "calls", "failures"))
     (pk,) = Message.objects.order_by("pk").values_list("pk", flat=True)[:1]
-    history.recount([history.PastDay(timezone.localdate().isoformat(), pk, pk)])
+    history.recount(history.PastDay(timezone.localdate().isoformat(), pk, pk))
     assert sums() == kept
     assert sorted(ToolUse.objects.values_list("tool", "calls", "failures")) == uses
 

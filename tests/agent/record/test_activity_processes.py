@@ -97,7 +97,9 @@ async def test_transactions_that_do_are_repeated_and_count_once(postgres, chats,
     dice, told = random.Random(1), []
     for _ in range(10):
         for record in records:
-            told += [record.submit(arrive_one_by_one, pk) for pk in dice.sample(chats, CHATS)]
+            told += [
+                record.submit_batched(arrive_one_by_one, pk) for pk in dice.sample(chats, CHATS)
+            ]
         await asyncio.sleep(0)
     await asyncio.wait_for(asyncio.gather(*told), 60)
     for record in records:

@@ -195,12 +195,12 @@ async def test_after_a_crash_the_run_around_is_taken_up_and_not_that_of_the_agen
     (call,) = await RunJournal(record, around.claim).record_step(
         NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
     )
-    inner_pk = await record.submit(begin_subagent_runs, StartSubagentRun(call, "m", "p1"))
+    inner_pk = await record.submit_batched(begin_subagent_runs, StartSubagentRun(call, "m", "p1"))
     two = tuple(NewCall(name, name, {}, "1") for name in "fg")
     await RunJournal(record, Claim(inner_pk)).record_step(
         NewStep(inner_pk, 1, [], [], {}, calls=two)
     )
-    await sync_to_async(record_heartbeats)([ProcessHeartbeat("p2", alone=True)])
+    await sync_to_async(record_heartbeats)(ProcessHeartbeat("p2", alone=True))
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", SERVER_STOPPED)
     assert [state for _, state, *_ in await calls_of(inner)] == ["unknown", "failed"]

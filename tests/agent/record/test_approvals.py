@@ -35,16 +35,13 @@ def called(session: ChatSession, tool: str = "transfer", **fields: Any) -> ToolC
 
 def ask(call: ToolCall, **arguments: Any) -> approvals.RecordedQuestion | None:
     assert call.run.session_id
-    (asked,) = approvals.record_questions(
-        [ApprovalRequest(call.pk, call.run.session_id, arguments)]
-    )
-    return asked
+    return approvals.record_questions(ApprovalRequest(call.pk, call.run.session_id, arguments))
 
 
 def waiting(session: ChatSession, **arguments: Any) -> Approval:
     call = called(session)
     ask(call, **arguments)
-    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait")])
+    deferred_calls.suspend_calls(deferred_calls.CallSuspension(call.pk, "samples", "wait"))
     return Approval.objects.get(call=call)
 
 
@@ -56,9 +53,7 @@ def rule(
     is_owner: bool = True,
 ) -> ApprovalOutcome:
     word = word or ApprovalReply(True, approval.code)
-    return approvals.apply_approval_decisions([ApprovalDecision(word, account, "666", is_owner)])[
-        0
-    ][0]
+    return approvals.apply_approval_decisions(ApprovalDecision(word, account, "666", is_owner))[0]
 
 
 def told(session: ChatSession) -> list[Message]:
@@ -183,15 +178,13 @@ def test_only_codes_that_wait_in_the_account_are_words(session):
 
 def suspended(session: ChatSession, worker: str) -> ToolCall:
     call = called(session, "render")
-    deferred_calls.suspend_calls(
-        [deferred_calls.CallSuspension(call.pk, "samples", "wait", worker)]
-    )
+    deferred_calls.suspend_calls(deferred_calls.CallSuspension(call.pk, "samples", "wait", worker))
     return call
 
 
 def ended(call: ToolCall, text: str = "done") -> bool:
     outcome = CallOutcome(call.pk, ToolCall.State.SUCCEEDED, "samples", False, text, None, "", 1)
-    return deferred_calls.complete_calls([deferred_calls.CallCompletion(outcome)])[0]
+    return deferred_calls.complete_calls(deferred_calls.CallCompletion(outcome))
 
 
 def test_an_outcome_is_told_once_and_the_first_counts(session):
@@ -204,7 +197,7 @@ def test_an_outcome_is_told_once_and_the_first_counts(session):
 def test_an_outcome_that_came_before_its_run_went_on_is_kept(session):
     call = called(session, "render")
     ended(call, "early")
-    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1")])
+    deferred_calls.suspend_calls(deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1"))
     call.refresh_from_db()
     assert (call.state, call.result) == ("succeeded", "early")
 
@@ -215,7 +208,7 @@ def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(se
         suspended(session, "dead"),
         suspended(session, ""),
     )
-    recovery.record_heartbeats([recovery.ProcessHeartbeat("alive", alone=True, is_first=True)])
+    recovery.record_heartbeats(recovery.ProcessHeartbeat("alive", alone=True, is_first=True))
     states = dict(ToolCall.objects.values_list("pk", "state"))
     assert [states[call.pk] for call in (mine, theirs, outside)] == [
         "pending",
@@ -227,15 +220,11 @@ def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(se
 
 def test_progress_is_kept_and_told_only_while_the_chat_waits_for_it(session):
     call = called(session, "render")
-    deferred_calls.record_progress([deferred_calls.ProgressReport(call.pk, "10%", 0)])
+    deferred_calls.record_progress(deferred_calls.ProgressReport(call.pk, "10%", 0))
     assert told(session) == []
-    deferred_calls.suspend_calls([deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1")])
-    deferred_calls.record_progress(
-        [
-            deferred_calls.ProgressReport(call.pk, "20%"),
-            deferred_calls.ProgressReport(call.pk, "30%", 1),
-        ]
-    )
+    deferred_calls.suspend_calls(deferred_calls.CallSuspension(call.pk, "samples", "wait", "p1"))
+    deferred_calls.record_progress(deferred_calls.ProgressReport(call.pk, "20%"))
+    deferred_calls.record_progress(deferred_calls.ProgressReport(call.pk, "30%", 1))
     (message,) = told(session)
     found = deferred_calls.find_deferred_call(message.pk, resumed=False)
     assert found
@@ -250,7 +239,7 @@ def test_a_crash_right_after_the_question_leaves_a_call_that_waits(session):
     call = called(session)
     Run.objects.update(state="running", claimed_by="dead")
     ask(call, amount=5)
-    recovery.record_heartbeats([recovery.ProcessHeartbeat("next", alone=True)])
+    recovery.record_heartbeats(recovery.ProcessHeartbeat("next", alone=True))
     call.refresh_from_db()
     assert (call.state, "尚未执行" in call.result) == ("pending", True)
 

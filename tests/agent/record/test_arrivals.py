@@ -301,7 +301,7 @@ async def test_a_chat_that_another_process_stored_in_the_same_moment_costs_no_me
         lambda *place: [] if early and early.pop() else query(*place),
     )
     commit, record = GroupCommit(), arrivals()
-    accepted = await commit.submit(record.accept_messages, arrival(message("hi", GROUP)))
+    accepted = await commit.submit_batched(record.accept_messages, arrival(message("hi", GROUP)))
     await commit.close()
     assert accepted.pk
     assert await ChatSession.objects.acount() == 1

@@ -59,7 +59,7 @@ async def test_what_others_have_taken_over_is_not_sent(make: Make, mailbox: Mail
     sleep(60)
     answer.set_result("hello")
     await until_pending()
-    await sync_to_async(record_heartbeats)([ProcessHeartbeat("other", alone=True, is_first=True)])
+    await sync_to_async(record_heartbeats)(ProcessHeartbeat("other", alone=True, is_first=True))
     await idle(inbox)
     assert mailbox.sent == []
     assert [state for _, state, _ in await rows(direction="in")] == ["running"]

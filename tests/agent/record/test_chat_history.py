@@ -96,7 +96,7 @@ def test_what_was_sent_from_here_is_not_doubled_when_the_client_reports_it_first
 def test_a_recalled_message_is_not_shown_again():
     answered("secret", "a1", message_id="41")
     session_pk = answered("q2", "a2", message_id="42")
-    record_recalls([MessageRecall("10001", "41", PRIVATE)])
+    record_recalls(MessageRecall("10001", "41", PRIVATE))
     assert shown(session_pk) == ["q2", "我：a2"]
 
 

@@ -90,4 +90,4 @@ def test_tokens_of_the_day_before_the_change_still_count_on_its_day(settings):
     arrivals().accept_messages([arrival(message("one"))])
     assert current_day() > before
     add_spending([DatedSpend(current_day(), cost)])
-    assert load_spent_tokens([current_day()]) == [140]
+    assert load_spent_tokens(current_day()) == 140

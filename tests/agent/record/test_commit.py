@@ -55,21 +55,21 @@ def stored() -> list[str]:
 async def first_is_underway(commit: GroupCommit, store: Store, name: str) -> "asyncio.Future[int]":
     """Submit one request and hold its transaction open, so that others gather behind it."""
     store.go_on.clear()
-    first = commit.submit(store, name)
+    first = commit.submit_batched(store, name)
     while commit._waiting:  # noqa: ASYNC110 - nothing tells that the writer has taken a request
         await asyncio.sleep(0)
     return first
 
 
 async def test_a_result_comes_back_once_its_commit_is_done(commit):
-    assert await commit.submit(Store(), "abc") == 3
+    assert await commit.submit_batched(Store(), "abc") == 3
     assert await stored() == ["abc"]
 
 
 async def test_what_gathers_during_a_commit_goes_into_the_next_one_together(commit):
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    others = [commit.submit(store, name) for name in ("b", "c", "d")]
+    others = [commit.submit_batched(store, name) for name in ("b", "c", "d")]
     store.go_on.set()
     await asyncio.gather(first, *others)
     assert store.batches == [["a"], ["b", "c", "d"]]
@@ -79,10 +79,10 @@ async def test_different_operations_share_a_commit_and_get_their_own_results(com
     store = Store()
     first = await first_is_underway(commit, store, "a")
     mixed = [
-        commit.submit(double, 1),
-        commit.submit(store, "bb"),
-        commit.submit(double, 2),
-        commit.submit(store, "ccc"),
+        commit.submit_batched(double, 1),
+        commit.submit_batched(store, "bb"),
+        commit.submit_batched(double, 2),
+        commit.submit_batched(store, "ccc"),
     ]
     store.go_on.set()
     assert await asyncio.gather(first, *mixed) == [1, 2, 2, 4, 3]
@@ -92,33 +92,45 @@ async def test_different_operations_share_a_commit_and_get_their_own_results(com
 async def test_futures_are_completed_in_the_order_of_the_requests(commit):
     done: list[int] = []
     for number in range(5):
-        commit.submit(double, number).add_done_callback(lambda future: done.append(future.result()))
-    await commit.submit(double, 5)
+        commit.submit_batched(double, number).add_done_callback(
+            lambda future: done.append(future.result())
+        )
+    await commit.submit_batched(double, 5)
     assert done == [0, 2, 4, 6, 8]
 
 
 async def test_what_is_in_order_stands_between_what_came_before_and_after_it(commit):
     store, other, done = Store(), Store(), list[str]()
 
-    def mark(items: Sequence[str]) -> list[None]:
-        done.extend([*items, *(name for one in store.batches[1:] for name in one)])
-        return [None] * len(items)
+    def mark(name: str) -> None:
+        done.extend([name, *(name for one in store.batches[1:] for name in one)])
 
     first = await first_is_underway(commit, store, "first")
-    before = commit.submit(store, "before")
+    before = commit.submit_batched(store, "before")
     marked = commit.submit(mark, "mark", is_in_order=True)
-    after = commit.submit(store, "after")
-    beside = commit.submit(other, "beside")
+    after = commit.submit_batched(store, "after")
+    beside = commit.submit_batched(other, "beside")
     store.go_on.set()
     await asyncio.gather(first, before, marked, after, beside)
     assert done == ["mark", "before"]
     assert store.batches == [["first"], ["before"], ["after"]]
 
 
+async def test_a_function_gets_its_arguments_and_fails_alone(commit):
+    def divide(number: int, by: int) -> float:
+        return number / by
+
+    told = [commit.submit(divide, 6, by) for by in (2, 0, 3)]
+    told.append(commit.submit_batched(double, 2))
+    done = await asyncio.gather(*told, return_exceptions=True)
+    assert isinstance(done.pop(1), ZeroDivisionError)
+    assert done == [3, 2, 4]
+
+
 async def test_a_request_that_is_refused_fails_alone(commit):
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    others = [commit.submit(store, name) for name in ("b", "a", "c")]
+    others = [commit.submit_batched(store, name) for name in ("b", "a", "c")]
     store.go_on.set()
     outcomes = await asyncio.gather(first, *others, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [int, int, IntegrityError, int]
@@ -131,7 +143,7 @@ async def test_an_operation_with_a_bug_leaves_the_others_alone(commit):
 
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    failing, good = commit.submit(broken, 1), commit.submit(store, "b")
+    failing, good = commit.submit_batched(broken, 1), commit.submit_batched(store, "b")
     store.go_on.set()
     with pytest.raises(ZeroDivisionError):
         await failing
@@ -141,11 +153,11 @@ async def test_an_operation_with_a_bug_leaves_the_others_alone(commit):
 async def test_a_cancelled_request_is_committed_all_the_same(commit):
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    cancelled = commit.submit(store, "b")
+    cancelled = commit.submit_batched(store, "b")
     cancelled.cancel()
     store.go_on.set()
     await first
-    await commit.submit(double, 0)
+    await commit.submit_batched(double, 0)
     assert await stored() == ["a", "b"]
 
 
@@ -160,7 +172,7 @@ async def test_a_database_that_comes_back_costs_no_request(commit, monkeypatch):
             raise failures.pop()
         return Store()(names)
 
-    assert await commit.submit(shaky, "abc") == 3
+    assert await commit.submit_batched(shaky, "abc") == 3
     assert await stored() == ["abc"]
 
 
@@ -176,13 +188,13 @@ async def test_while_the_database_refuses_everything_waits_and_says_so_and_then_
             raise OperationalError("server closed the connection")
         return store(names)
 
-    written = [commit.submit(away, name) for name in ("a", "b")]
+    written = [commit.submit_batched(away, name) for name in ("a", "b")]
     while commit.outage is None:  # noqa: ASYNC110 - the outage is what is waited for
         await asyncio.sleep(0)
     assert (commit.outage.reason, commit.outage.waiting) == (UNREACHABLE, 2)
     is_away.clear()
     assert await asyncio.gather(*written) == [1, 1]
-    await commit.submit(double, 1)
+    await commit.submit_batched(double, 1)
     assert commit.outage is None
 
 
@@ -194,7 +206,7 @@ async def test_a_process_that_ends_does_not_wait_for_a_database_that_stays_away(
         raise OperationalError("server closed the connection")
 
     commit = GroupCommit()
-    request = commit.submit(away, 1)
+    request = commit.submit_batched(away, 1)
     await commit.close()
     with pytest.raises(OperationalError):
         await request
@@ -203,10 +215,10 @@ async def test_a_process_that_ends_does_not_wait_for_a_database_that_stays_away(
 async def test_what_is_remembered_of_rows_is_forgotten_when_a_transaction_fails(monkeypatch):
     forgotten: list[bool] = []
     commit = GroupCommit(lambda: forgotten.append(True))
-    assert await commit.submit(Store(), "a") == 1
+    assert await commit.submit_batched(Store(), "a") == 1
     assert forgotten == []
     with pytest.raises(IntegrityError):
-        await commit.submit(Store(), "a")
+        await commit.submit_batched(Store(), "a")
     assert forgotten
     await commit.close()
 
@@ -215,7 +227,7 @@ async def test_a_batch_has_a_largest_size(commit, monkeypatch):
     monkeypatch.setattr(module, "BATCH_SIZE", 2)
     store = Store()
     first = await first_is_underway(commit, store, "a")
-    others = [commit.submit(store, name) for name in "bcdef"]
+    others = [commit.submit_batched(store, name) for name in "bcdef"]
     store.go_on.set()
     await asyncio.gather(first, *others)
     assert store.batches == [["a"], ["b", "c"], ["d", "e"], ["f"]]
@@ -228,7 +240,7 @@ async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(
     store = Store()
     first = await first_is_underway(commit, store, "a")
     await asyncio.wait_for(commit.wait_for_room(), 1)
-    others = [commit.submit(store, name) for name in "bc"]
+    others = [commit.submit_batched(store, name) for name in "bc"]
     waiting = asyncio.create_task(commit.wait_for_room())
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -240,7 +252,7 @@ async def test_those_who_can_wait_are_held_back_while_too_much_is_to_be_written(
 async def test_closing_commits_what_waits():
     commit, store = GroupCommit(), Store()
     await first_is_underway(commit, store, "a")
-    commit.submit(store, "b")
+    commit.submit_batched(store, "b")
     asyncio.get_running_loop().call_soon(store.go_on.set)
     await commit.close()
     assert await stored() == ["a", "b"]

@@ -125,13 +125,15 @@ def test_a_mirror_has_its_key_from_the_environment_and_the_rest_from_its_row(
 def test_what_is_learnt_is_kept_once_and_all_processes_get_to_know():
     row = ModelEndpoint.objects.create(name="a", model="m")
     version = ConfigVersion.current()
-    save_learnt([LearntRefusal(row.pk, "no_tools", "I cannot"), LearntRefusal(0, "x", "")])
-    save_learnt([LearntRefusal(row.pk, "no_tools", "again")])
+    save_learnt(LearntRefusal(row.pk, "no_tools", "I cannot"))
+    save_learnt(LearntRefusal(0, "x", ""))
+    save_learnt(LearntRefusal(row.pk, "no_tools", "again"))
     assert ConfigVersion.current() == version + 1
     assert load_endpoint_table().rows[row.pk].refuses == {"no_tools"}
-    save_factor([(row.pk, 1.25)])
+    save_factor(row.pk, 1.25)
     assert ConfigVersion.current() == version + 1
-    save_window([(row.pk, 4_096), (row.pk, 1)])
+    save_window(row.pk, 4_096)
+    save_window(row.pk, 1)
     row.refresh_from_db()
     assert (row.token_factor, row.window) == (1.25, 4_096)
     assert row.learnt["no_tools"]["words"] == "I cannot"
@@ -139,8 +141,10 @@ def test_what_is_learnt_is_kept_once_and_all_processes_get_to_know():
 
 def test_how_an_endpoint_fares_is_kept_while_its_row_is_there():
     row = ModelEndpoint.objects.create(name="a", model="m")
-    save_status([StatusChange(row.pk, error="down"), StatusChange(0, error="gone")])
-    save_refused_key([RefusedKey(row.pk, 1, "bad key"), RefusedKey(row.pk, 0, "bad key")])
+    save_status(StatusChange(row.pk, error="down"))
+    save_status(StatusChange(0, error="gone"))
+    for place in (1, 0):
+        save_refused_key(RefusedKey(row.pk, place, "bad key"))
     status = EndpointStatus.objects.get()
     assert (status.error, status.refused_keys) == ("bad key", [0, 1])
     assert status.answered_at is None

@@ -67,7 +67,7 @@ def test_a_mute_makes_another_process_read_the_pauses_and_nothing_else(
             starter.reload_settings()
 
     obey()
-    pause_chats([ChatPause(GROUP, Pause(PauseReason.MUTED))])
+    pause_chats(ChatPause(GROUP, Pause(PauseReason.MUTED)))
     with django_assert_num_queries(2):  # the numbers, and the pauses
         obey()
     with django_assert_num_queries(1):

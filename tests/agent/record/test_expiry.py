@@ -65,7 +65,7 @@ def exchange(at: datetime = OLD, *, call: str = "", **fields: Any) -> Run:
 def erase(history: int = 0, kind: Any = expiry.erase_messages) -> int:
     count, after = 0, 0
     while True:
-        (erased,) = kind([EraseRequest(LIMIT, history, after)])
+        erased = kind(EraseRequest(LIMIT, history, after))
         count += erased.count
         if erased.after is None:
             return int(count)

@@ -38,17 +38,17 @@ def written(session: ChatSession, author: User, *texts: str) -> list[Message]:
 
 
 def settle(pk: int, process: str, state: MessageState) -> None:
-    settle_hand_message([(SendResult(pk, Delivery(state, message_id="9")), process)])
+    settle_hand_message(SendResult(pk, Delivery(state, message_id="9")), process)
 
 
 def test_of_two_processes_one_takes_a_message_and_the_other_cannot_write_it(author: User):
     (row,) = written(chat(), author, "hi")
     ServerProcess.objects.create(pk="a", pid=1, last_seen_at=timezone.now())
-    (batch,) = claim_hand_messages(["a"])[0]
+    (batch,) = claim_hand_messages("a")
     assert [one.pk for one in batch.messages] == [row.pk]
-    assert claim_hand_messages(["b"]) == [[]]
-    assert isinstance(mark_hand_message_sent([(row.pk, "b", "e")])[0], ClaimLost)
-    assert mark_hand_message_sent([(row.pk, "a", "e")]) == [row.pk]
+    assert claim_hand_messages("b") == []
+    assert isinstance(mark_hand_message_sent(row.pk, "b", "e"), ClaimLost)
+    assert mark_hand_message_sent(row.pk, "a", "e") == row.pk
     settle(row.pk, "b", MessageState.FAILED)
     settle(row.pk, "a", MessageState.DELIVERED)
     row.refresh_from_db()
@@ -57,10 +57,10 @@ def test_of_two_processes_one_takes_a_message_and_the_other_cannot_write_it(auth
 
 def test_what_a_dead_process_left_pending_is_taken_and_what_it_sent_is_not(author: User):
     first, second = written(chat(), author, "one", "two")
-    claim_hand_messages(["dead"])
-    mark_hand_message_sent([(first.pk, "dead", "e")])
-    record_heartbeats([ProcessHeartbeat("next", alone=True, is_first=True)])
-    (batch,) = claim_hand_messages(["next"])[0]
+    claim_hand_messages("dead")
+    mark_hand_message_sent(first.pk, "dead", "e")
+    record_heartbeats(ProcessHeartbeat("next", alone=True, is_first=True))
+    (batch,) = claim_hand_messages("next")
     assert [one.pk for one in batch.messages] == [second.pk]
     first.refresh_from_db()
     assert (first.state, first.in_history) == ("unknown", True)
@@ -71,7 +71,7 @@ def test_what_is_too_old_or_stands_in_another_chat_is_not_sent(author: User):
     old, foreign = written(session, author, "old", "foreign")
     Message.objects.filter(pk=old.pk).update(created_at=timezone.now() - 2 * MOST_AGE)
     Message.objects.filter(pk=foreign.pk).update(place="onebot:1:group:2")
-    assert claim_hand_messages(["a"]) == [[]]
+    assert claim_hand_messages("a") == []
     assert set(Message.objects.values_list("state", flat=True)) == {"failed"}
 
 
@@ -79,7 +79,7 @@ def test_messages_of_one_act_go_together_and_in_order(author: User):
     session = chat()
     rows = written(session, author, "one", "two")
     (other,) = put_down(session, author, [HI], "u")
-    batches = claim_hand_messages(["a"])[0]
+    batches = claim_hand_messages("a")
     found = [[one.pk for one in batch.messages] for batch in batches]
     assert found == [[row.pk for row in rows], [other.pk]]
     assert batches[0].chat == find_address(session)
@@ -99,7 +99,7 @@ def test_a_resent_answer_makes_the_question_answered_and_is_said_once(author: Us
     copy = resend(lost, author)
     assert copy is not None
     assert resend(lost, author) is None
-    claim_hand_messages(["a"])
+    claim_hand_messages("a")
     settle(copy.pk, "a", MessageState.DELIVERED)
     question.refresh_from_db()
     lost.refresh_from_db()
@@ -113,7 +113,7 @@ def test_a_resent_apology_is_no_answer(author: User):
     sorry = answered(question, build_refusal_apology("", "en"), state="failed")
     copy = resend(sorry, author)
     assert copy is not None
-    claim_hand_messages(["a"])
+    claim_hand_messages("a")
     settle(copy.pk, "a", MessageState.DELIVERED)
     question.refresh_from_db()
     copy.refresh_from_db()
@@ -125,7 +125,7 @@ def test_stopping_a_run_leaves_what_operators_wrote_beside_it(author: User):
     run_for(question, state="running")
     (row,) = written(question.session, author, "hi")
     assert row.run_id is not None
-    stop_runs([StopRequest(question.pk, Message.Reason.STOPPED)])
+    stop_runs(StopRequest(question.pk, Message.Reason.STOPPED))
     row.refresh_from_db()
     question.refresh_from_db()
     assert (row.state, question.state) == ("pending", "silent")

@@ -22,7 +22,7 @@ async def test_what_one_run_puts_down_keeps_its_order_beside_what_others_do(reco
     journals, pks = [], []
     for chat in (PRIVATE, GROUP):
         said = message("hi", chat, mentions_bot=True)
-        accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+        accepted = await record.submit_batched(record.arrivals.accept_messages, arrival(said))
         begun = await record.begin_run(
             StartRun(replace(PLAN, chat=chat), accepted.pk, accepted.session_pk)
         )
@@ -34,7 +34,7 @@ async def test_what_one_run_puts_down_keeps_its_order_beside_what_others_do(reco
             )
         )
     go_on = threading.Event()
-    slow = record.submit(lambda items: [go_on.wait(5) for _ in items], None)
+    slow = record.submit_batched(lambda items: [go_on.wait(5) for _ in items], None)
     while record._waiting:  # noqa: ASYNC110
         await asyncio.sleep(0)
     other = journals[0].mark_sent(pks[0], "other")

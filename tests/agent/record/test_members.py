@@ -124,19 +124,19 @@ def test_members_are_those_who_spoke_here_under_their_newest_names():
         session_id=session, direction="out", state="delivered", created_at=timezone.now()
     )
     say("10001", "Bot", from_own_account=True)
-    assert find_members([session]) == [{"Anna": "20001", "20001": "20001"}]
+    assert find_members(session) == {"Anna": "20001", "20001": "20001"}
 
 
 def test_a_name_that_two_bear_means_nobody():
     say("20001", "张三")
     session = say("20002", "张三")
-    assert find_members([session]) == [{"张三": "", "20001": "20001", "20002": "20002"}]
+    assert find_members(session) == {"张三": "", "20001": "20001", "20002": "20002"}
 
 
 def test_who_calls_himself_like_anothers_number_does_not_become_him():
     say("20001", "Ann")
     session = say("20002", "20001")
-    assert find_members([session])[0]["20001"] == "20001"
+    assert find_members(session)["20001"] == "20001"
 
 
 def test_the_questions_are_answered_from_indexes():

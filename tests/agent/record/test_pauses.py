@@ -24,7 +24,7 @@ MUTED = PauseReason.MUTED
 
 def pause(reason: PauseReason = MUTED, seconds: float | None = None) -> None:
     until = None if seconds is None else timezone.now() + timedelta(seconds=seconds)
-    pause_chats([ChatPause(GROUP, Pause(reason, until))])
+    pause_chats(ChatPause(GROUP, Pause(reason, until)))
 
 
 def spoken_to(**fields: Any) -> Any:
@@ -40,7 +40,7 @@ def test_what_is_said_to_a_muted_bot_is_on_record_and_not_answered():
     pause()
     accept(spoken_to())
     assert rows() == [("silent", "paused", "muted")]
-    assert lift_pauses([PauseLift(GROUP)]) == [True]
+    assert lift_pauses(PauseLift(GROUP))
     accept(spoken_to())
     assert rows()[1:] == [("waiting", "mention", "")]
 
@@ -78,9 +78,9 @@ def test_the_later_result_of_a_call_waits_until_the_bot_can_speak_again():
     pause()
     assert rows() == [("waiting", "later_result", "")]
     wish = ClaimMessages(GROUP.account, "q")
-    assert claim_messages([wish]) == [[]]
-    lift_pauses([PauseLift(GROUP)])
-    assert len(claim_messages([wish])[0]) == 1
+    assert claim_messages(wish) == []
+    lift_pauses(PauseLift(GROUP))
+    assert len(claim_messages(wish)) == 1
 
 
 def test_a_client_that_only_says_muted_does_not_undo_the_known_end():
@@ -94,7 +94,7 @@ def test_a_client_that_only_says_muted_does_not_undo_the_known_end():
 
 def test_only_what_a_notice_speaks_of_is_lifted():
     pause(seconds=600)
-    assert lift_pauses([PauseLift(GROUP, (PauseReason.ALL_MUTED,))]) == [False]
-    assert lift_pauses([PauseLift(GROUP, (MUTED,), lifts_timed=False)]) == [False]
+    assert not lift_pauses(PauseLift(GROUP, (PauseReason.ALL_MUTED,)))
+    assert not lift_pauses(PauseLift(GROUP, (MUTED,), lifts_timed=False))
     assert list(load_pauses()) == [GROUP]
-    assert lift_pauses([PauseLift(GROUP, (MUTED,))]) == [True]
+    assert lift_pauses(PauseLift(GROUP, (MUTED,)))

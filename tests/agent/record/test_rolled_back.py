@@ -37,15 +37,17 @@ def filed() -> dict[str, str]:
 @pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
 async def test_a_new_chat_next_to_a_failing_request_is_recorded_as_itself(record, plan):
     private, failing = (
-        record.submit(record.arrivals.accept_messages, arrival(message("secret"), plan=plan)),
-        record.submit(slip, None),
+        record.submit_batched(
+            record.arrivals.accept_messages, arrival(message("secret"), plan=plan)
+        ),
+        record.submit_batched(slip, None),
     )
     outcomes = await asyncio.gather(private, failing, return_exceptions=True)
     assert isinstance(outcomes[1], Slip)
-    await record.submit(
+    await record.submit_batched(
         record.arrivals.accept_messages, arrival(message("all", GROUP, mentions_bot=True))
     )
-    await record.submit(record.arrivals.accept_messages, arrival(message("more")))
+    await record.submit_batched(record.arrivals.accept_messages, arrival(message("more")))
     assert await filed() == {
         "secret": PRIVATE.peer_id,
         "all": GROUP.peer_id,
@@ -61,20 +63,24 @@ async def test_a_new_chat_whose_own_commit_fails_leaves_nothing_behind_that_the_
         raise Slip
 
     with pytest.raises(Slip):
-        await record.submit(accepted_and_slipped, arrival(message("lost")))
+        await record.submit_batched(accepted_and_slipped, arrival(message("lost")))
     for text, chat in (("a", OTHER), ("b", PRIVATE), ("c", OTHER)):
-        await record.submit(record.arrivals.accept_messages, arrival(message(text, chat)))
+        await record.submit_batched(record.arrivals.accept_messages, arrival(message(text, chat)))
     assert await filed() == {"a": OTHER.peer_id, "b": PRIVATE.peer_id, "c": OTHER.peer_id}
 
 
 @pytest.mark.parametrize("plan", [None, PLAN], ids=["without a run", "with its run"])
 async def test_a_chat_that_was_deleted_in_the_admin_begins_anew_with_its_next_message(record, plan):
-    await record.submit(record.arrivals.accept_messages, arrival(message("before")))
-    await record.submit(record.arrivals.accept_messages, arrival(message("elsewhere", OTHER)))
+    await record.submit_batched(record.arrivals.accept_messages, arrival(message("before")))
+    await record.submit_batched(
+        record.arrivals.accept_messages, arrival(message("elsewhere", OTHER))
+    )
     await sync_to_async(ChatSession.objects.filter(peer_id=PRIVATE.peer_id).delete)()
     accepted = await asyncio.gather(
-        record.submit(record.arrivals.accept_messages, arrival(message("after"), plan=plan)),
-        record.submit(record.arrivals.accept_messages, arrival(message("beside", OTHER))),
+        record.submit_batched(
+            record.arrivals.accept_messages, arrival(message("after"), plan=plan)
+        ),
+        record.submit_batched(record.arrivals.accept_messages, arrival(message("beside", OTHER))),
     )
     assert all(one.decision.is_to_be_answered for one in accepted)
     assert await filed() == {
@@ -99,12 +105,12 @@ async def test_uncommitted_settings_are_not_applied_and_later_ones_with_their_nu
         raise Slip
 
     await describe("first")
-    await record.submit(record.run_starter.reload_settings, None)
+    await record.submit_batched(record.run_starter.reload_settings, None)
     with pytest.raises(Slip):
-        await record.submit(described_and_slipped, None)
+        await record.submit_batched(described_and_slipped, None)
     assert cache.current["f"].description == "first"
     await describe("second")
-    await record.submit(record.run_starter.reload_settings, None)
+    await record.submit_batched(record.run_starter.reload_settings, None)
     assert cache.current["f"].description == "second"
     assert reloads[-1] == "second"
     await record.close()

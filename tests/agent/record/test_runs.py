@@ -301,7 +301,7 @@ def test_it_is_known_how_much_tools_have_said_before_but_for_questions_to_the_ow
     reply(wish, run.run_pk, "four", tool_call_pk=one)
     reply(wish, run.run_pk, "fiver", "failed", tool_call_pk=one)
     reply(wish, run.run_pk, "may I?", tool_call_pk=other)
-    record_questions([ApprovalRequest(other, wish.session_pk or 0, {})])
+    record_questions(ApprovalRequest(other, wish.session_pk or 0, {}))
     assert again(wish).said == (2, 9)
 
 

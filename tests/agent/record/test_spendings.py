@@ -47,7 +47,7 @@ def test_a_call_counts_for_all_it_was_for():
         ("person", "onebot:10001/20001", 3, 4_500),
         ("tool", "use_subagent", 3, 4_500),
     }
-    assert load_spent_tokens(["2026-01-31", "2026-02-01"]) == [360, 0]
+    assert [load_spent_tokens(f"2026-{day}") for day in ("01-31", "02-01")] == [360, 0]
 
 
 def test_a_call_for_nobody_counts_for_the_whole_and_its_endpoint_alone():
@@ -81,7 +81,7 @@ def test_an_answer_says_how_far_it_was_written():
 
 def test_old_sums_are_deleted():
     add_spending([dated(), dated(day="2024-01-01")])
-    assert prune_spendings(["2026-01-01"]) == [7]
+    assert prune_spendings("2026-01-01") == 7
     assert set(SpendSum.objects.values_list("day", flat=True)) == {"2026-01-31"}
 
 

@@ -37,7 +37,7 @@ def states() -> dict[str, tuple[str, str]]:
 def merged(*texts: str) -> tuple[StartRun, list[int]]:
     """Messages that are merged into the last; what begins its run, and all keys."""
     accepted = accept(*(message(text, message_id=text) for text in texts))
-    [kept] = merge_messages([tuple(HeldMessage(one.pk, 1) for one in accepted)])
+    kept = merge_messages(tuple(HeldMessage(one.pk, 1) for one in accepted))
     return StartRun(PLAN, kept[-1], accepted[0].session_pk), kept
 
 
@@ -46,7 +46,7 @@ def test_whoever_works_on_a_stopped_answer_holds_nothing_any_more():
     [run] = begin([wish])
     reply(wish, run.run_pk, "on the wire")
     reply(wish, run.run_pk, "waits", "pending")
-    assert stop_chats([StopChat(PRIVATE, MessageReason.STOPPED)] * 2) == [True, False]
+    assert [stop_chats(StopChat(PRIVATE, MessageReason.STOPPED)) for _ in range(2)] == [True, False]
     assert find_lost_claims({run.claim}) == {run.claim}
     assert states() == {
         "a": ("answered", "merged"),
@@ -62,25 +62,28 @@ def test_answers_to_others_are_not_stopped_for_one_person():
     begin([wish])
     asker = message("a").sender_id
     wishes = [StopChat(PRIVATE, MessageReason.STOPPED, one) for one in ("66666", asker)]
-    assert stop_chats(wishes) == [False, True]
+    assert [*map(stop_chats, wishes)] == [False, True]
 
 
 def test_a_stopped_message_is_taken_up_by_nobody():
     wish, keys = merged("a", "b")
     begin([wish])
     request = StopRequest(keys[-1], MessageReason.STOPPED)
-    assert stop_runs([request, request]) == [StopOutcome(is_stopped=True), StopOutcome(False)]
-    assert claim_messages([ClaimMessages(PRIVATE.account, "p2")]) == [[]]
+    assert [*map(stop_runs, [request] * 2)] == [
+        StopOutcome(is_stopped=True),
+        StopOutcome(False),
+    ]
+    assert claim_messages(ClaimMessages(PRIVATE.account, "p2")) == []
 
 
 @pytest.mark.parametrize(("recalled", "left"), [("a", ["b", "c"]), ("c", ["a", "b"])])
 def test_what_is_left_of_a_recalled_group_can_be_claimed_together(recalled, left):
     wish, keys = merged("a", "b", "c")
     [run] = begin([wish])
-    record_recalls([MessageRecall(PRIVATE.account, recalled, PRIVATE)])
-    [outcome] = stop_runs([StopRequest(keys[-1], MessageReason.RECALLED)])
+    record_recalls(MessageRecall(PRIVATE.account, recalled, PRIVATE))
+    outcome = stop_runs(StopRequest(keys[-1], MessageReason.RECALLED))
     assert outcome == StopOutcome(is_stopped=True, leaves_more=True)
-    [[pending]] = claim_messages([ClaimMessages(PRIVATE.account, "p2")])
+    [pending] = claim_messages(ClaimMessages(PRIVATE.account, "p2"))
     assert [*(one.message.text for one in pending.earlier), pending.message.text] == left
     assert states()[recalled] == ("silent", "recalled")
     assert find_lost_claims({run.claim}) == {run.claim}
@@ -89,8 +92,8 @@ def test_what_is_left_of_a_recalled_group_can_be_claimed_together(recalled, left
 
 def test_a_message_that_another_process_took_over_is_merged_into_nothing():
     accepted = accept(message("a"), message("b"))
-    claim_messages([ClaimMessages(PRIVATE.account, "p2")])
-    assert merge_messages([tuple(HeldMessage(one.pk, 1) for one in accepted)]) == [[]]
+    claim_messages(ClaimMessages(PRIVATE.account, "p2"))
+    assert merge_messages(tuple(HeldMessage(one.pk, 1) for one in accepted)) == []
     assert set(states().values()) == {("waiting", "private")}
 
 
@@ -102,9 +105,9 @@ def test_the_later_result_of_a_call_never_becomes_words_of_the_chat(reason):
     result.pk, result.text, result.reason, result.event_key = None, "[x]", "later_result", "later:1"
     result.save()
     begin([StartRun(PLAN, result.pk, asked.session_pk)])
-    [outcome] = stop_runs([StopRequest(result.pk, reason)])
+    outcome = stop_runs(StopRequest(result.pk, reason))
     assert outcome.leaves_more == (reason == MessageReason.PAUSED)
     assert states()["[x]"] == ("waiting" if outcome.leaves_more else "silent", "later_result")
-    [found] = find_quoted([(asked.session_pk, "7")])
+    found = find_quoted(asked.session_pk, "7")
     assert found is not None
     assert found.said.text == "secret plan"

@@ -77,7 +77,7 @@ def test_an_operator_has_one_trial_at_a_time(admin_user: User):
 def test_a_trial_of_a_dead_process_is_over_and_not_taken_up(admin_user: User):
     begun = ask(wish(admin_user))
     assert isinstance(begun, BegunTrial)
-    record_heartbeats([ProcessHeartbeat("p2", alone=True, is_first=True)])
+    record_heartbeats(ProcessHeartbeat("p2", alone=True, is_first=True))
     trial = Run.objects.get(pk=begun.claim.run_pk)
     assert (trial.state, bool(trial.finished_at), bool(trial.error)) == ("interrupted", True, True)
     assert trial.claim_number != begun.claim.number
@@ -87,7 +87,7 @@ def test_notes_that_are_peeked_at_do_not_count_as_used(db: None):
     noted(ANN_AT_HOME, "likes tea")
     search = NoteSearch(ANN_AT_HOME, "tea")
     assert [note.text for note in peek_notes([search])[0]] == ["likes tea"]
-    assert peek_profiles([(ANN_AT_HOME, "20001", 5)])[0].notes
+    assert peek_profiles(ANN_AT_HOME, "20001", 5).notes
     assert Note.objects.get().use_count == 0
     find_notes([search])
     assert Note.objects.get().use_count == 1

@@ -36,7 +36,7 @@ def words(text: str) -> list[MessagePart]:
 
 async def sender(record, outbox, floors) -> MessageSender:
     said = message("hi")
-    accepted = await record.submit(record.arrivals.accept_messages, arrival(said))
+    accepted = await record.submit_batched(record.arrivals.accept_messages, arrival(said))
     begun = await record.begin_run(StartRun(PLAN, accepted.pk, accepted.session_pk))
     return MessageSender(
         RunJournal(record, begun.claim),
@@ -82,7 +82,7 @@ async def test_a_part_that_is_cancelled_is_unknown_and_the_others_stay_to_be_sen
     answer.cancel()
     with pytest.raises(asyncio.CancelledError):
         await answer
-    await record.submit(lambda items: items, None)
+    await record.submit_batched(lambda items: items, None)
     rows = Message.objects.filter(direction="out").order_by("pk")
     assert [(row.text, row.state, row.part) async for row in rows] == [
         ("a", "delivered", 1),

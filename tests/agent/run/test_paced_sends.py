@@ -63,7 +63,7 @@ async def test_another_chat_is_written_to_at_its_own_rate(record):
     mailbox = Rated()
     journal = RunJournal(record, Claim(1, 1, ""))
     sender = MessageSender(journal, mailbox, PRIVATE, session_pk=1, sends_per_minute=9)
-    opened = await record.submit(open_chats, (GROUP, Manners(sends_per_minute=2)))
+    opened = await record.submit(open_chats, GROUP, Manners(sends_per_minute=2))
     sender.elsewhere(GROUP, opened)._next_turn()
     assert mailbox.asked == (GROUP, 2)
 

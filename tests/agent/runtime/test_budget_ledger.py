@@ -98,7 +98,7 @@ async def test_what_is_spent_while_the_record_is_read_counts_once(record):
         spend(gate, 1_000)
         first = asyncio.ensure_future(held(gate, 1))
         await asyncio.sleep(0)
-        stayed = record.submit(stay, None)  # in the transaction that reads
+        stayed = record.submit_batched(stay, None)  # in the transaction that reads
         spend(gate, 2_000)
         await has_begun
         spend(gate, 3_000)
@@ -119,7 +119,7 @@ async def test_a_cost_that_was_refused_by_the_record_is_not_remembered(record):
         spend(gate, 0, cost_nano=2**70, currency="CNY")
         with pytest.raises(BudgetSpent):
             await held(gate, 1, PRICED)
-        await asyncio.wait([record.submit(lambda items: [None for _ in items], None)])
+        await asyncio.wait([record.submit_batched(lambda items: [None for _ in items], None)])
         (await held(gate, 1, PRICED)).release()
 
 
@@ -225,7 +225,7 @@ async def test_owners_are_told_at_80_and_at_100_percent_once_in_all_processes(re
             (await held(gate)).release()
             for _ in range(11):
                 spend(gate, 100)
-    await asyncio.wait([record.submit(lambda items: [None for _ in items], None)])
+    await asyncio.wait([record.submit_batched(lambda items: [None for _ in items], None)])
     notes = Message.objects.filter(reason="owner_note").order_by("pk")
     told = [row.text async for row in notes]
     assert len(told) == 2
@@ -299,7 +299,7 @@ async def test_who_waited_in_vain_is_told_why_and_so_are_owners_once(record):
         assert refused.value.shortage == Shortage("1,000 tokens")
         hold.release()
         (await held(gate, 600)).release()
-    await asyncio.wait([record.submit(lambda items: [None for _ in items], None)])
+    await asyncio.wait([record.submit_batched(lambda items: [None for _ in items], None)])
     assert await Message.objects.filter(reason="owner_note").acount() == 1
     assert not await BudgetStop.objects.aexists()
 
@@ -314,7 +314,7 @@ async def test_what_is_left_and_what_was_needed_is_said_and_stays_on_record(reco
                 await held(gate, tokens)
             assert refused.value.shortage == Shortage("120 tokens", f"{tokens} tokens")
         (await held(gate, 120)).release()
-    await asyncio.wait([record.submit(lambda items: [None for _ in items], None)])
+    await asyncio.wait([record.submit_batched(lambda items: [None for _ in items], None)])
     stop = await BudgetStop.objects.aget()
     assert (stop.budget_id, stop.subject, stop.needed) == (row.pk, ANN["person"], 200)
     *_, note = [row async for row in Message.objects.filter(reason="owner_note").order_by("pk")]

@@ -58,7 +58,7 @@ async def served(
     registry = ToolRegistry()
     registry.register_provider(provider)
     said = arrival(message("current", chat, mentions_bot=True))
-    accepted = await record.submit(record.arrivals.accept_messages, said)
+    accepted = await record.submit_batched(record.arrivals.accept_messages, said)
     conversations = ConversationHandler(
         record,
         PersonaEngines(Engine(Script(CALL), registry)),

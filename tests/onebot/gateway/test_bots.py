@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def hold(account: str, process_id: str) -> None:
     """A process that lives has the account, at the mailbox ``mail``."""
-    record_heartbeats([ProcessHeartbeat(process_id, alone=False)])
+    record_heartbeats(ProcessHeartbeat(process_id, alone=False))
     save_bot_changes(
         [connected_change(account, "universal", "OneBot/11", ProcessMailbox(process_id, "mail"))]
     )

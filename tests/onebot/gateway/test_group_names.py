@@ -51,7 +51,7 @@ async def test_a_thousand_groups_are_asked_about_one_after_the_other(record, mon
     for number in range(1, 1_001):
         names.ask(chat(number))
         names.ask(chat(number))
-    await record.submit(lambda items: items, None)
+    await record.submit_batched(lambda items: items, None)
     assert len(client.asked) <= 1
     client.may_answer.set()
     await until_idle(names)
@@ -82,7 +82,7 @@ async def test_a_new_connection_may_be_asked_what_the_one_before_did_not_say(rec
 
 
 async def test_a_name_on_record_is_left_alone(record: Record):
-    await record.submit(
+    await record.submit_batched(
         record.arrivals.accept_messages, arrival(message("hi", GROUP, chat_title="老群"))
     )
     client = Client({"group_name": "新群"})

@@ -148,7 +148,7 @@ class Office:
 
     def __init__(self, reserved: tuple[str, ...] = ()) -> None:
         self._commit = GroupCommit()
-        self.submit = self._commit.submit
+        self.submit_batched = self._commit.submit_batched
         self.provider = McpToolProvider(self._desk, LOCAL, reserved)
         self.registry = ToolRegistry()
         self.registry.register_provider(self.provider)
@@ -162,7 +162,7 @@ class Office:
             self.provider.reload()
             return [None for _ in items]
 
-        await self._commit.submit(read, None)
+        await self._commit.submit_batched(read, None)
 
     async def offers(self, *names: str) -> None:
         """Wait until exactly these tools are there."""

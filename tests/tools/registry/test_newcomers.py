@@ -26,11 +26,11 @@ class Office:
         self.asked = 0
         self.registry = ToolRegistry()
 
-    def submit(
+    def submit_batched(
         self, operation: Callable[[Sequence[Any]], Sequence[Any]], item: Any
     ) -> "asyncio.Future[Any]":
         self.asked += 1
-        return self.commit.submit(operation, item)
+        return self.commit.submit_batched(operation, item)
 
     async def look(self, *but: Provider) -> None:
         await self.registry.list_tools()
