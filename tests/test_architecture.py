@@ -48,6 +48,7 @@ ROOMS = {
         ("commands",),
         ("builtin_tools",),
         ("runtime",),
+        ("pages",),
         ("admin",),
         ("management", "apps", "templatetags"),
     ),
@@ -83,6 +84,7 @@ ORM_ROOMS = {
     "memory",
     "media",
     "stickers",
+    "pages",
     "admin",
     "management",
 }

@@ -5,8 +5,8 @@ from typing import ClassVar
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import OperatorAct
+from agent.pages.own_chats import OwnChatsAdmin
 from tools.admin.record_pages import RecordAdmin, clamp_text, format_moment, record_link
 
 

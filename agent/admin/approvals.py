@@ -19,10 +19,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.access.players import may_decide
-from agent.admin.error_words import explain_error
-from agent.admin.own_chats import OwnChatsAdmin
 from agent.domain.states import MessageState
 from agent.models import Approval
+from agent.pages.error_words import explain_error
+from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.runs.deferred_calls import find_news
 from agent.record.waiting.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
 from tools.admin.filters import Rows

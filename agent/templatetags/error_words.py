@@ -1,10 +1,10 @@
-"""Errors in words, for templates; see :mod:`agent.admin.error_words`."""
+"""Errors in words, for templates; see :mod:`agent.pages.error_words`."""
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agent.admin.error_words import error_block, shown_words
+from agent.pages.error_words import error_block, shown_words
 
 register = template.Library()
 

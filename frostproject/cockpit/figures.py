@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db.models import F, QuerySet, Sum
 
-from agent.admin.subjects import describe_subjects
 from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.playground import is_playground
 from agent.models import ActivitySum, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
+from agent.pages.subjects import describe_subjects
 from agent.record.chats.subject_names import parse_place
 from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets, load_uses_of

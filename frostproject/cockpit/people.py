@@ -15,9 +15,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agent.access import EVERY_CHAT, find_access
-from agent.admin.people.finding import find_people, list_chats, load_person
 from agent.memory.notes_store import find_person_notes
 from agent.models import ChatSession, ErasureReceipt
+from agent.pages.people import find_people, list_chats, load_person
 from agent.privacy.erasing import begin_erasure, continue_erasure
 from agent.privacy.person import Person
 from agent.privacy.phases import PHASES

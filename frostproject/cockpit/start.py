@@ -22,13 +22,13 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access.chat_access import find_access
-from agent.admin.endpoint_state import has_failed
-from agent.admin.error_words import explain_error
 from agent.domain.endpoint import Endpoint
 from agent.domain.model_roles import ModelRole
 from agent.domain.playground import is_playground
 from agent.domain.states import MessageState
 from agent.models import EndpointStatus, Message, Persona
+from agent.pages.endpoints.state import has_failed
+from agent.pages.error_words import explain_error
 from agent.record.settings.endpoints import load_endpoint_table
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.cockpit.start_clients import (

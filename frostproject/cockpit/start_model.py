@@ -11,20 +11,20 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
-from agent.admin.endpoint_models import ModelsUnknown, load_models, row_endpoint
-from agent.admin.endpoint_record import record_probe
-from agent.admin.endpoint_test import (
-    EndpointTestAdmin,
-    describe_report,
-    list_alike,
-    run_probe,
-)
-from agent.admin.endpoint_throttle import throttle
 from agent.domain.endpoint import Endpoint
 from agent.llm.probing.probe import ProbeReport
 from agent.llm.probing.probe_words import ProbeLine
 from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
+from agent.pages.endpoints.checks import (
+    EndpointTestAdmin,
+    describe_report,
+    list_alike,
+    run_probe,
+)
+from agent.pages.endpoints.models import ModelsUnknown, load_models, row_endpoint
+from agent.pages.endpoints.record import record_probe
+from agent.pages.endpoints.throttle import throttle
 from tools.admin.record_pages import parse_row_number
 
 #: Models that are offered to choose from.

@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agent.admin.endpoint_state import is_left_over
-from agent.admin.error_words import explain_error
 from agent.domain.budgets import BudgetAction, BudgetTerms, SpendKind
 from agent.models import BudgetStop, EndpointStatus, ModelEndpoint, ServerProcess
+from agent.pages.endpoints.state import is_left_over
+from agent.pages.error_words import explain_error
 from agent.record.chats.subject_names import find_subjects
 from agent.record.ground.clock_skew import find_clock_skew
 from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets

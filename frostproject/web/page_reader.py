@@ -1,4 +1,4 @@
-"""Errors on pages are told to whoever reads them: see :mod:`agent.admin.page_reader`."""
+"""Errors on pages are told to whoever reads them: see :mod:`agent.pages.page_reader`."""
 
 import inspect
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.decorators import sync_and_async_middleware
 
-from agent.admin.page_reader import page_read_by
+from agent.pages.page_reader import page_read_by
 
 
 @sync_and_async_middleware

@@ -20,11 +20,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access import NOTHING
-from agent.admin.manners import EVERY_ACCOUNT
-from agent.admin.own_chats import OwnPlacesAdmin
-from agent.admin.persona_places import choose_url
 from agent.domain.playground import is_playground
 from agent.models import Manners, Message
+from agent.pages.answering import EVERY_ACCOUNT, choose_url
+from agent.pages.own_chats import OwnPlacesAdmin
 from agent.record.settings.personas import load_persona_table
 from onebot.admin.names import client_words, nickname_of
 from onebot.connections import account_tokens

@@ -23,11 +23,6 @@ from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 
 from agent.access.players import CHANGE_TOOLS
-from agent.admin.chats.reasons import reason_words
-from agent.admin.runs.held_back import hold_back_endpoints
-from agent.admin.runs.run_page import format_run_duration, shown_note
-from agent.admin.runs.run_rows import load_inner_runs
-from agent.admin.runs.step_facts import RunSums, describe_step, describe_verdict, load_sums
 from agent.domain.playground import (
     ACCOUNT_PATTERN,
     is_playground,
@@ -51,6 +46,17 @@ from agent.models import (
     Step,
     Tally,
     ToolCall,
+)
+from agent.pages.reasons import reason_words
+from agent.pages.runs.held_back import hold_back_endpoints
+from agent.pages.runs.run_rows import load_inner_runs
+from agent.pages.runs.step_facts import (
+    RunSums,
+    describe_step,
+    describe_verdict,
+    format_run_duration,
+    load_sums,
+    shown_note,
 )
 from agent.runtime import wiring
 from onebot.models import Bot, ClientEvent

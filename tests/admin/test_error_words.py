@@ -4,7 +4,7 @@ import pytest
 from django.template import Context, Template
 from django.utils import translation
 
-from agent.admin.error_words import explain_error
+from agent.pages.error_words import explain_error
 
 MODEL = "the endpoint answered "
 LOST = "the endpoint cannot be reached: "

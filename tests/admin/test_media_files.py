@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from agent.admin import media_files as media_page
+from agent.admin.media import files as media_page
 from agent.media import folder_listing
 from agent.media.folder_listing import safe_name
 from tests.admin.record import ENGLISH, page

@@ -15,8 +15,8 @@ from django.test import Client
 
 from agent.access import find_access
 from agent.access.own_permissions import OF_CHATS
-from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import ChatGrant, ChatSession
+from agent.pages.own_chats import OwnChatsAdmin
 from tests.security.two_chats import Owned, every_address, every_row, fill, owner_of
 
 groups = import_module("agent.migrations.0012_cockpit_permissions")

@@ -15,10 +15,10 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.chat import BUBBLE_CHARACTERS, SEGMENT_CHARACTERS, load_message_runs
 from agent.admin.chats.pictures import picture_address, render_picture
-from agent.admin.chats.reasons import label_of, names_source, reason_words
 from agent.admin.chats.segments import Piece, plain_words, render_segments
 from agent.admin.chats.thumbnails import MediaPreviews, load_media_previews
 from agent.models import ChatSession, Message, MessageMedia, Run
+from agent.pages.reasons import label_of, names_source, reason_words
 from agent.record.chats.person_names import find_names
 from tools.text.visible import escape_direction_chars
 

@@ -13,12 +13,12 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.act_basics import SPEAK
 from agent.admin.chats.pictures import MessagePictures
-from agent.admin.chats.reasons import names_source, reason_words
 from agent.admin.chats.session_list import names_in
 from agent.admin.chats.thumbnails import load_media_previews
-from agent.admin.error_words import error_block
-from agent.admin.own_chats import OwnChatsAdmin
 from agent.models import ChatSession, Message
+from agent.pages.error_words import error_block
+from agent.pages.own_chats import OwnChatsAdmin
+from agent.pages.reasons import names_source, reason_words
 from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from agent.admin.manners_words import Statement, list_counting
+from agent.admin.manners.words import Statement, list_counting
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
 from agent.record.settings.chat_manners import is_row_of_chat

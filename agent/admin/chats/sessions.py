@@ -30,12 +30,12 @@ from agent.admin.chats.session_manners import (
     session_address,
 )
 from agent.admin.chats.session_search import search_chat
+from agent.admin.chats.state_form import StateForm
 from agent.admin.chats.stream import SessionStream, load_stream
-from agent.admin.own_chats import OwnChatsAdmin
-from agent.admin.persona_places import describe_answering
-from agent.admin.state_form import StateForm
 from agent.models import ChatSession
 from agent.models.manners import LIMITS
+from agent.pages.answering import describe_answering
+from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.sessions import save_changes
 from agent.record.settings.chat_manners import change_chat_manners
 from agent.record.settings.manners import ONEBOT

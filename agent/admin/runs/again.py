@@ -14,18 +14,18 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.translation import gettext
 
-from agent.admin.page_reader import VIEW_ENDPOINT
-from agent.admin.runs.held_back import (
-    VIEW_PERSONA,
-    find_answering_endpoints,
-    hold_back_model,
-)
-from agent.admin.runs.run_rows import CALL_LIMIT
-from agent.admin.runs.step_facts import RunSums, describe_verdict, load_sums
 from agent.admin.runs.waterfall import format_span
 from agent.domain.persona import PersonaKind
 from agent.models import Message, ModelEndpoint, Persona, Run, ToolCall
 from agent.models.message import BY_HAND
+from agent.pages.page_reader import VIEW_ENDPOINT
+from agent.pages.runs.held_back import (
+    VIEW_PERSONA,
+    find_answering_endpoints,
+    hold_back_model,
+)
+from agent.pages.runs.run_rows import CALL_LIMIT
+from agent.pages.runs.step_facts import RunSums, describe_verdict, load_sums
 from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
 from tools.admin.record_pages import parse_row_number

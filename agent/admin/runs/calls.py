@@ -10,10 +10,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agent.admin.error_words import error_block, format_error
-from agent.admin.own_chats import OwnPartsAdmin
-from agent.admin.runs.step_facts import describe_verdict
-from agent.models import Approval, Message, Run, ToolCall
+from agent.models import Approval, ToolCall
+from agent.pages.error_words import error_block, format_error
+from agent.pages.own_chats import OwnPartsAdmin
+from agent.pages.runs.run_rows import RUN_LIMIT, load_outcome_runs
+from agent.pages.runs.step_facts import describe_verdict
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
@@ -35,8 +36,6 @@ from tools.text.readable import (
 
 #: Tools offered as a filter.
 TOOL_LIMIT = 200
-#: Runs of agents that a call's page links to.
-RUN_LIMIT = 20
 #: Characters of a whole result that its page holds.
 WHOLE_LIMIT = 1_000_000
 
@@ -193,25 +192,6 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
     @admin.display(description=_("error"))
     def error_text(self, call: ToolCall) -> str:
         return error_block(call.error) or "-"
-
-
-def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
-    """The later runs that announced ``calls`` in the chat, by the key of the call, oldest first.
-    One query."""
-    told: dict[int | None, list[Run]] = {}
-    later = Q(
-        message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN
-    )
-    found = (
-        Run.objects.filter(later)
-        .select_related("message")
-        .only("state", "parent", "message__tool_call")
-    )
-    # Without an order, or a condition on the parent: either leads SQLite to walk through all runs.
-    for run in sorted(found.order_by(), key=lambda run: run.pk)[:RUN_LIMIT]:
-        if run.parent_id is None:
-            told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
-    return told
 
 
 def render_approval_badge(approval: Approval) -> str:

@@ -13,17 +13,22 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.error_words import explain_error, format_error
-from agent.admin.own_chats import OwnRunsAdmin
 from agent.admin.runs.again import again_urls, may_ask_again
-from agent.admin.runs.held_back import hold_back, hold_back_model, may_see_prompts
-from agent.admin.runs.run_rows import RunRows, find_parent_call, find_told_call, load_run_rows
 from agent.admin.runs.sent_context import ContextReader
-from agent.admin.runs.step_facts import describe_step, describe_verdict, load_sums
 from agent.admin.runs.turns import parse_transcript
 from agent.admin.runs.waterfall import build_waterfall
-from agent.domain.budgets import parse_shortage
 from agent.models import Message, Run, Step, ToolCall
+from agent.pages.error_words import format_error
+from agent.pages.own_chats import OwnRunsAdmin
+from agent.pages.runs.held_back import hold_back, hold_back_model, may_see_prompts
+from agent.pages.runs.run_rows import RunRows, find_parent_call, find_told_call, load_run_rows
+from agent.pages.runs.step_facts import (
+    describe_step,
+    describe_verdict,
+    format_run_duration,
+    load_sums,
+    shown_note,
+)
 from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
@@ -171,19 +176,6 @@ def stamp_run(run: Run) -> str:
     sent = Message.objects.filter(run=run).order_by("pk").values_list("state")
     found = (run.state, run.model_calls, steps, list(calls), list(sent))
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
-
-
-def shown_note(note: str) -> str:
-    """A note whose first line is a fixed sentence, and the rest what it is about."""
-    if parse_shortage(note):
-        return explain_error(note).sentence
-    sentence, _newline, about = note.partition("\n")
-    return f"{gettext(sentence)} {about}" if sentence and about else note
-
-
-def format_run_duration(run: Run) -> str:
-    """How long a run took; "" while it is active."""
-    return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""
 
 
 def _context_reader(rows: RunRows, request: HttpRequest) -> ContextReader:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.admin.runs.held_back import veil_whole
-from agent.admin.runs.step_facts import read_definitions
 from agent.admin.runs.turns import TranscriptMessage, parse_transcript
 from agent.models import Step, ToolOffer
+from agent.pages.runs.held_back import veil_whole
+from agent.pages.runs.step_facts import read_definitions
 from agent.record.runs.requests import rebuild_request
 from tools.text.readable import TEXT_LIMIT, drop_surrogates, format_readable
 

@@ -14,11 +14,11 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.error_words import error_block, format_error
-from agent.admin.own_chats import OwnPartsAdmin
-from agent.admin.runs.held_back import hold_back, may_see_prompts
-from agent.admin.runs.step_facts import format_cost, read_definitions
 from agent.models import Step
+from agent.pages.error_words import error_block, format_error
+from agent.pages.own_chats import OwnPartsAdmin
+from agent.pages.runs.held_back import hold_back, may_see_prompts
+from agent.pages.runs.step_facts import format_cost, read_definitions
 from agent.record.runs.requests import rebuild_request
 from agent.runtime import wiring
 from tools.admin.filters import RecordedSince

@@ -8,9 +8,9 @@ from itertools import chain
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from agent.admin.runs.run_rows import RunRows
-from agent.admin.runs.step_facts import format_cost
 from agent.models import Message, Run, Step, ToolCall
+from agent.pages.runs.run_rows import RunRows
+from agent.pages.runs.step_facts import format_cost
 
 #: Units across the whole time, and the width of the thinnest bar.
 WIDTH, THINNEST = 1000, 4

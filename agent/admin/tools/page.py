@@ -9,8 +9,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 
-from agent.admin.tool_use import load_tool_use
-from agent.admin.trial import ToolTrial, explain_obstacle, run_trial
+from agent.admin.tools.trial import ToolTrial, explain_obstacle, run_trial
+from agent.admin.tools.use import load_tool_use
 from agent.run.flow import PROVIDER_NAME
 from tools.admin import ToolConfigAdmin
 from tools.admin.argument_form import ArgumentForm

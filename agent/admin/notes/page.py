@@ -13,12 +13,12 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.access import find_access
-from agent.admin.note_export import EXPORT_LIMIT, export_notes_csv, export_notes_json
-from agent.admin.note_form import NoteForm, SuggestedInput, suggest_accounts, suggest_chats
-from agent.admin.own_chats import OwnPlacesAdmin
+from agent.admin.notes.export import EXPORT_LIMIT, export_notes_csv, export_notes_json
+from agent.admin.notes.form import NoteForm, SuggestedInput, suggest_accounts, suggest_chats
 from agent.memory.full_text import search_notes
 from agent.memory.notes_store import delete_note_rows, erase_person, find_person_notes
 from agent.models import Note
+from agent.pages.own_chats import OwnPlacesAdmin
 from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (

@@ -12,9 +12,12 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.endpoint_form import EndpointForm, stored_secrets
-from agent.admin.endpoint_presets import describe_presets, effort_warning
-from agent.admin.endpoint_state import (
+from agent.admin.endpoints.form import EndpointForm, stored_secrets
+from agent.llm.providers.presets import PRESETS
+from agent.models import EndpointStatus, ModelEndpoint
+from agent.pages.endpoints.checks import EndpointTestAdmin
+from agent.pages.endpoints.presets import describe_presets, effort_warning
+from agent.pages.endpoints.state import (
     describe_factor,
     describe_price,
     describe_state,
@@ -23,9 +26,6 @@ from agent.admin.endpoint_state import (
     list_abilities,
     list_learnt,
 )
-from agent.admin.endpoint_test import EndpointTestAdmin
-from agent.llm.providers.presets import PRESETS
-from agent.models import EndpointStatus, ModelEndpoint
 from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.record_pages import render_badge
 from tools.secrets.masked import MASK
@@ -54,7 +54,7 @@ class EndpointChangeList(ChangeList):
 @admin.register(ModelEndpoint)
 class EndpointAdmin(ConcurrentEdits, EndpointTestAdmin):
     """An endpoint costs money and is sent what people say: operators set up those that are public,
-    superusers any (:mod:`agent.admin.endpoint_address`)."""
+    superusers any (:mod:`agent.pages.endpoints.address`)."""
 
     form = EndpointForm
     list_display = ("endpoint", "model_name", "abilities", "state", "roles", "price", "enabled")

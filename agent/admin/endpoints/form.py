@@ -9,16 +9,16 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.endpoint_address import find_address_problem
-from agent.admin.endpoint_fields import (
+from agent.admin.endpoints.fields import (
     HeadersField,
     KeysField,
     normalize_base_url,
     other_protocol,
 )
-from agent.admin.endpoint_presets import fill_in, preset_choices
 from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
+from agent.pages.endpoints.address import find_address_problem
+from agent.pages.endpoints.presets import fill_in, preset_choices
 from tools.admin.json_field import IndentedJSONField
 from tools.secrets.encryption import DecryptionError
 from tools.secrets.hosts import parse_host

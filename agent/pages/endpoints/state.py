@@ -8,12 +8,12 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
-from agent.admin.error_words import explain_error
 from agent.domain.budgets import NANO, cost_words
 from agent.domain.endpoint import Ability
 from agent.domain.model_roles import ModelRole
 from agent.llm.endpoints.environment_endpoints import environment_endpoints
 from agent.models import EndpointStatus, ModelEndpoint
+from agent.pages.error_words import explain_error
 from agent.record.settings.endpoints import ABILITY_COLUMNS, load_endpoint_table
 from tools.admin.record_pages import clamp_text, format_moment, render_badge
 from tools.text.visible import escape_invisible_chars

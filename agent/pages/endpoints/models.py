@@ -12,9 +12,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from agent.admin.endpoint_address import find_address_problem
-from agent.admin.endpoint_presets import fill_in
-from agent.admin.endpoint_throttle import throttle
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.client.model_list import ListedModel, fetch_models
@@ -22,6 +19,9 @@ from agent.llm.endpoints.environment_endpoints import environment_endpoints
 from agent.llm.errors.fault_words import explain_fault, name_fault
 from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
+from agent.pages.endpoints.address import find_address_problem
+from agent.pages.endpoints.presets import fill_in
+from agent.pages.endpoints.throttle import throttle
 from agent.record.settings.endpoints import to_endpoint
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import parse_row_number

@@ -6,17 +6,13 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Model
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.persona_form import PlaceForm
+from agent.admin.personas.form import PlaceForm
 from agent.domain.persona import PersonaKind
-from agent.domain.types import ChatAddress
 from agent.models import Persona, PersonaChoice
-from agent.record.settings.personas import find_answering_row
 from tools.admin.filters import Rows
-from tools.admin.record_pages import ModelAdmin, record_link
+from tools.admin.record_pages import ModelAdmin
 from tools.admin.row_history import record_changes
 
 
@@ -76,28 +72,3 @@ def _owners(place: PersonaChoice) -> list[Persona]:
     """The persona that has ``place``, and the one that had it."""
     had = Persona.objects.filter(places=place.pk) if place.pk else []
     return list({row.pk: row for row in (place.persona, *had)}.values())
-
-
-def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any]:
-    """For the page of a chat: the persona that answers there, and where another can be chosen."""
-    row = find_answering_row(chat)
-    place = {
-        "account": chat.account,
-        "chat_kind": chat.kind,
-        "peer_id": chat.peer_id,
-        "user_id": "",
-    }
-    return {
-        "persona": record_link("agent_persona", row.pk if row else 0, row)
-        if request.user.has_perm("agent.view_persona")
-        else row or _("Default persona"),
-        "persona_url": choose_url(place) if request.user.has_perm("agent.change_persona") else "",
-    }
-
-
-def choose_url(place: dict[str, str]) -> str:
-    """Where the persona of ``place`` is chosen."""
-    if known := PersonaChoice.objects.filter(**place).first():
-        return reverse("admin:agent_personachoice_change", args=(known.pk,))
-    given = {name: value for name, value in place.items() if value}
-    return f"{reverse('admin:agent_personachoice_add')}?{urlencode(given)}"

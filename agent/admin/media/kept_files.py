@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.thumbnails import render_thumbnail, thumbnail_response
 from agent.admin.chats.voices import voice_response
-from agent.admin.own_chats import OwnMediaAdmin, own_uses
 from agent.models import KeptFile
+from agent.pages.own_chats import OwnMediaAdmin, own_uses
 from agent.runtime import wiring
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import RecordAdmin, format_moment, parse_row_number, record_link

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.db.models import Sum
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.budgets import cost_words
+from agent.domain.budgets import cost_words, parse_shortage
 from agent.llm.answers.completion import parse_recorded
 from agent.models import Run, Step
+from agent.pages.error_words import explain_error
 from tools.refusals import CallVerdict, RefusalReason
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
@@ -89,3 +91,16 @@ def read_definitions(texts: Iterable[str]) -> list[Any]:
 def describe_verdict(verdict: str | None) -> str:
     """A recorded verdict in words; "" for none."""
     return str(VERDICTS.get(verdict or "", verdict or ""))
+
+
+def shown_note(note: str) -> str:
+    """A note whose first line is a fixed sentence, and the rest what it is about."""
+    if parse_shortage(note):
+        return explain_error(note).sentence
+    sentence, _newline, about = note.partition("\n")
+    return f"{gettext(sentence)} {about}" if sentence and about else note
+
+
+def format_run_duration(run: Run) -> str:
+    """How long a run took; "" while it is active."""
+    return f"{(run.finished_at - run.started_at).total_seconds():.2f} s" if run.finished_at else ""

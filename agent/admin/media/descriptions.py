@@ -11,8 +11,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.thumbnails import render_thumbnail
-from agent.admin.own_chats import OwnMediaAdmin, own_uses
 from agent.models import Description, KeptFile
+from agent.pages.own_chats import OwnMediaAdmin, own_uses
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
     RecordAdmin,

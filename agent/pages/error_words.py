@@ -12,10 +12,10 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from agent.admin.page_reader import find_shut_out
 from agent.domain.errors import THEN
 from agent.domain.failures import WORDS, FailureKind
 from agent.llm.errors.error_words import explain_model_error
+from agent.pages.page_reader import find_shut_out
 from tools.admin.record_pages import clamp_text
 from tools.text.error_words import ErrorWords, explain_network_error, tell_again
 from tools.text.retold import is_sentence, retell

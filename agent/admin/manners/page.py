@@ -15,11 +15,12 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.access import find_access
 from agent.admin.chats.session_list import known_accounts
-from agent.admin.manners_conflicts import find_contradictions
-from agent.admin.manners_form import MannersForm
-from agent.admin.manners_words import list_said, place_words, silenced_words
+from agent.admin.manners.conflicts import find_contradictions
+from agent.admin.manners.form import MannersForm
+from agent.admin.manners.words import list_said, place_words, silenced_words
 from agent.models import Manners
 from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
+from agent.pages.answering import EVERY_ACCOUNT
 from agent.record.settings.chat_manners import (
     end_silence_everywhere,
     find_everywhere,
@@ -33,8 +34,6 @@ from tools.admin.record_pages import format_moment, record_link, render_badge
 
 #: What a row says that a list shows, and contradictions that a row's page shows.
 STATEMENTS, CONTRADICTIONS = 4, 20
-#: What the filter of accounts calls the rows for every account.
-EVERY_ACCOUNT = "-"
 
 
 class RowAccountFilter(admin.SimpleListFilter):

@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext
 
-from agent.admin.page_reader import VIEW_ENDPOINT
 from agent.models import ModelEndpoint, Run, Step
+from agent.pages.page_reader import VIEW_ENDPOINT
 
 VIEW_PERSONA = "agent.view_persona"
 SYSTEM_ROLES = ("system", "developer")

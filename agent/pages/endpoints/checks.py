@@ -12,16 +12,6 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.endpoint_address import find_address_problem
-from agent.admin.endpoint_models import (
-    EndpointModelsAdmin,
-    ModelsUnknown,
-    load_models,
-    row_endpoint,
-)
-from agent.admin.endpoint_record import record_probe
-from agent.admin.endpoint_state import list_learnt
-from agent.admin.endpoint_throttle import throttle
 from agent.domain.budgets import cost_words
 from agent.domain.endpoint import Endpoint
 from agent.llm.client.model_list import find_alike
@@ -29,6 +19,16 @@ from agent.llm.errors.refusals import RefusalKind
 from agent.llm.probing.probe import ProbeReport, probe_endpoint
 from agent.llm.probing.probe_words import ProbeLine, describe_probe, question_words
 from agent.models import ModelEndpoint
+from agent.pages.endpoints.address import find_address_problem
+from agent.pages.endpoints.models import (
+    EndpointModelsAdmin,
+    ModelsUnknown,
+    load_models,
+    row_endpoint,
+)
+from agent.pages.endpoints.record import record_probe
+from agent.pages.endpoints.state import list_learnt
+from agent.pages.endpoints.throttle import throttle
 from agent.runtime import serving
 from tools.text.error_words import explain_network_error
 

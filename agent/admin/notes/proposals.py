@@ -14,9 +14,9 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.own_chats import OwnChatsAdmin
 from agent.memory.review_store import decide_proposal
 from agent.models import Digest, NoteProposal
+from agent.pages.own_chats import OwnChatsAdmin
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     RecordAdmin,

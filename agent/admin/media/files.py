@@ -16,7 +16,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.stickers import HEADERS
+from agent.admin.media.stickers import HEADERS
 from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
 from agent.media.folder_listing import (

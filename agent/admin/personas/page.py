@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.session_manners import session_address
-from agent.admin.persona_form import (
+from agent.admin.personas.form import (
     NUMBERS,
     PersonaForm,
     PlaceForm,
@@ -25,7 +25,7 @@ from agent.admin.persona_form import (
     is_tool_name_taken,
     known_tool_names,
 )
-from agent.admin.prompt_preview import build_preview
+from agent.admin.personas.prompt_preview import build_preview
 from agent.domain.model_roles import PERSONA_ROLES, ModelRole
 from agent.domain.persona import PersonaKind
 from agent.domain.prompt_template import parse_prompt_placeholders, program_values

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from django.db.models import Q
 
-from agent.admin.runs.calls import load_outcome_runs
 from agent.models import Approval, Message, Run, Step, ToolCall, ToolOffer
 from agent.models.message import BY_HAND
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
+#: Runs of agents that a call's page links to.
+RUN_LIMIT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,25 @@ def load_inner_runs(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
     for run in runs.only(*columns)[:CALL_LIMIT]:
         inside.setdefault(run.parent_id, []).append(run)
     return inside
+
+
+def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
+    """The later runs that announced ``calls`` in the chat, by the key of the call, oldest first.
+    One query."""
+    told: dict[int | None, list[Run]] = {}
+    later = Q(
+        message__tool_call__in=[call.pk for call in calls], message__direction=Message.Direction.IN
+    )
+    found = (
+        Run.objects.filter(later)
+        .select_related("message")
+        .only("state", "parent", "message__tool_call")
+    )
+    # Without an order, or a condition on the parent: either leads SQLite to walk through all runs.
+    for run in sorted(found.order_by(), key=lambda run: run.pk)[:RUN_LIMIT]:
+        if run.parent_id is None:
+            told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
+    return told
 
 
 def _steps(run: Run) -> Iterable[Step]:

@@ -8,8 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from agent.admin.runs.run_page import shown_note
-from agent.admin.trial import run_with_own_registry
+from agent.admin.tools.trial import run_with_own_registry
 from agent.chat.history import open_conversation
 from agent.chat.run_context import build_tool_context
 from agent.domain.claims import Claim
@@ -29,6 +28,7 @@ from agent.memory.recall import RecallRequest, recall_notes
 from agent.memory.service import build_chat_viewer
 from agent.models import Message
 from agent.models import Persona as PersonaRow
+from agent.pages.runs.step_facts import shown_note
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.sessions import load_session_state
 from agent.record.runs.runs import OTHERS, ActiveRun

@@ -1,1 +1,0 @@
-"""Pages of the people who write to the bot."""

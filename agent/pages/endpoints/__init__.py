@@ -1,0 +1,1 @@
+"""How model endpoints fare, and trying them."""
