@@ -23,6 +23,7 @@ ROOMS = {
             "error_boundary",
             "time_limits",
             "log_limit",
+            "breaker",
             "token_bucket",
             "log_run",
             "metrics",

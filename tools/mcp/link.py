@@ -4,6 +4,7 @@ makes calls."""
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -41,7 +42,7 @@ from tools.mcp.errors import (
     ServerUnavailableError,
 )
 from tools.mcp.listing import Json, ProgressCallback, SessionCallbacks, SessionOpener, ToolListing
-from tools.mcp.rate_limits import CircuitBreaker, retry_delay
+from tools.mcp.rate_limits import retry_delay, server_breaker
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ToolCatalogue, build_catalogue
 from tools.processes.threads import run_in_thread
@@ -86,7 +87,7 @@ class McpConnection:
         self.shadowed: frozenset[str] = frozenset()
         """Names of its tools that belong to an earlier server, and are that one's to offer."""
         self._load, self._changed, self._reserved = load, changed, reserved
-        self._breaker = CircuitBreaker()
+        self._breaker = server_breaker()
         self._task: asyncio.Task[None] | None = None
         self._state: ConnectionState = Connecting()
         self._requests: set[Request] = set()
@@ -120,7 +121,7 @@ class McpConnection:
         if settings.refreshes != before.refreshes:
             self._request(Request.REREAD)
         if settings.reconnects != before.reconnects:
-            self._breaker = CircuitBreaker()
+            self._breaker = server_breaker()
             self._request(Request.RECONNECT)
 
     @property
@@ -134,13 +135,13 @@ class McpConnection:
         replaced."""
         match self._state:
             case Connected() | Ended() | Connecting(is_replacement=True):
-                return not self._breaker.seconds_left
+                return not self._breaker.seconds_left(time.monotonic())
             case _:
                 return False
 
     def absence_reason(self) -> str:
         """Why they may not, or why one of them is not there, in words for the model."""
-        if seconds := self._breaker.seconds_left:
+        if seconds := self._breaker.seconds_left(time.monotonic()):
             return breaker_message(seconds)
         left = 0.0
         if isinstance(self._state, Waiting):
@@ -172,8 +173,9 @@ class McpConnection:
         The call is repeated once when it certainly did not run, or with ``may_repeat`` when that is
         unknown. When cancelled, the server is notified, and the session stays open.
         """
-        if not self._breaker.allow_call():
+        if not self._breaker.allows(begun := time.monotonic()):
             raise ServerUnavailableError("resting", self.absence_reason())
+        is_try = self._breaker.begin(begun)
         is_failure: bool | None = None
         seconds = self.settings.call_seconds
         try:
@@ -194,7 +196,10 @@ class McpConnection:
                 self._record_error(error)
             raise
         finally:
-            if self._breaker.record_result(is_failure=is_failure):
+            self._breaker.end(is_try=is_try)
+            if is_failure is False:
+                self._breaker.succeed()
+            elif is_failure and self._breaker.fail(time.monotonic()):
                 logger.warning(
                     "MCP server %s: its calls keep failing; it is left alone for a while",
                     clean_line(self.settings.name, 64),

@@ -5,6 +5,7 @@ import asyncio
 import random
 import time
 
+from tools.breaker import Breaker
 from tools.token_bucket import Clock, RefillRate, TokenBucket
 
 MESSAGES_PER_SECOND, MESSAGES_AT_ONCE = 500, 1_000
@@ -49,41 +50,9 @@ class ServerRateLimit:
         return not is_unasked or self._unasked.take_available()
 
 
-class CircuitBreaker:
-    """Lets calls pass, until so many in a row have failed; then one at a time, when the pause is
-    over."""
-
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._failures = 0
-        self._until = 0.0
-        self._is_tried = False
-
-    @property
-    def seconds_left(self) -> float:
-        """How long no call is let pass yet; 0 when one is."""
-        return max(0.0, self._until - self._clock()) if self._failures >= FAILURE_THRESHOLD else 0.0
-
-    def allow_call(self) -> bool:
-        """Whether a call may be made now; :meth:`record_result` has to follow each that may."""
-        if self._failures < FAILURE_THRESHOLD:
-            return True
-        if self.seconds_left or self._is_tried:
-            return False
-        self._is_tried = True
-        return True
-
-    def record_result(self, *, is_failure: bool | None) -> bool:
-        """A call is over; None when nothing can be learned from it. True when the breaker has
-        opened by it."""
-        self._is_tried = False
-        if is_failure is None:
-            return False
-        self._failures = self._failures + 1 if is_failure else 0
-        if self._failures < FAILURE_THRESHOLD:
-            return False
-        self._until = self._clock() + OPEN_SECONDS
-        return True
+def server_breaker() -> Breaker:
+    """What pauses calls to one server that fails."""
+    return Breaker(FAILURE_THRESHOLD, OPEN_SECONDS, OPEN_SECONDS)
 
 
 def retry_delay(failures: int) -> float:

@@ -86,10 +86,11 @@ class SecretValues:
 
 
 class SecretMask:
-    """Puts ``••••`` in the place of secrets, in every form in which a request or an answer may
+    """Puts ``mask`` in the place of secrets, in every form in which a request or an answer may
     write them."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), mask: str = MASK) -> None:
+        self._mask = mask
         forms = {form for secret in secrets for form in _forms(secret) if form}
         self._forms = sorted(forms, key=len, reverse=True)
 
@@ -101,7 +102,7 @@ class SecretMask:
         for form in (
             self._forms
         ):  # one expression for all would hold the other threads up twenty times as long
-            text = text.replace(form, MASK)
+            text = text.replace(form, self._mask)
         return text
 
     def hides(self, data: bytes) -> bool:
@@ -121,7 +122,7 @@ class SecretMask:
             case list():
                 return [self.json(item) for item in value]
             case int() | float() if self.text(str(value)) != str(value):
-                return MASK
+                return self._mask
             case _:
                 return value
 

@@ -3,11 +3,12 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.errors.refusals import RefusalKind
+from tools.secrets.masked import SecretMask
 
 AGAIN_SECONDS = 3600.0
 """After which a key that was set aside is tried again: money may have been paid in."""
@@ -78,7 +79,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
             raise error
 
 
-class SecretMask:
+class EndpointMask:
     """Hides the keys, headers and secrets in the address of ``endpoint``, which some endpoints
     repeat when they refuse them."""
 
@@ -90,14 +91,12 @@ class SecretMask:
         secrets |= {
             value.rpartition(" ")[2] for value in values if len(value) > 2 * SHORTEST_SECRET
         }
-        forms = {form for one in secrets for form in (one, quote(one, safe=""), quote_plus(one))}
-        self._forms = sorted(filter(None, forms), key=len, reverse=True)
+        self._whole = SecretMask(secrets, "***")
         shortened = [_shortened(key.strip()) for key in endpoint.keys if len(key) >= SHORTEST_KEY]
         self._shortened = re.compile("|".join(shortened)) if shortened else None
 
     def hide(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form, "***")
+        text = self._whole.text(text)
         return self._shortened.sub("***", text) if self._shortened else text
 
 

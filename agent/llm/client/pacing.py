@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from tools.token_bucket import RefillRate, TokenBucket
 
 
-class Pacer:
+class RequestPacer:
     """Lets requests through in the order in which they come: ``at_once`` at a time, and
     ``per_minute``; 0 is no limit.
 

@@ -20,9 +20,9 @@ from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.answers.bounds import comes_in_events, limit_response
 from agent.llm.answers.reading import read_json, read_streamed
-from agent.llm.client.api_keys import KeyRing, SecretMask, check_headers
+from agent.llm.client.api_keys import EndpointMask, KeyRing, check_headers
 from agent.llm.client.notices import EndpointNotices
-from agent.llm.client.pacing import Pacer
+from agent.llm.client.pacing import RequestPacer
 from agent.llm.client.retrying import (
     QUICK_PAUSE,
     RetryPause,
@@ -57,8 +57,8 @@ class EndpointTransport:
         self.notices = notices
         self.base, self._query = split_endpoint(endpoint.url)
         self.keys = KeyRing(endpoint.keys)
-        self._mask = SecretMask(endpoint)
-        self.pacer = Pacer(endpoint.max_concurrent, endpoint.calls_per_minute)
+        self._mask = EndpointMask(endpoint)
+        self.pacer = RequestPacer(endpoint.max_concurrent, endpoint.calls_per_minute)
         self.http = DefaultAioHttpClient(
             limits=CONNECTIONS,
             timeout=endpoint.timeout_seconds,

@@ -1,15 +1,10 @@
-"""When an endpoint rests after failures, so that a dead one does not cost everybody its time-out.
-Pure: every clock is given.
+"""When an endpoint rests after failures: how each kind of fault counts. Pure."""
 
-It is the circuit breaker of Nygard's "Release It!": closed, open for a while, then half open for
-one try.
-"""
-
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.errors.refusals import RefusalKind
+from tools.breaker import Breaker
 
 #: Failures in a row after which an endpoint rests.
 MOST_FAILURES = 3
@@ -57,53 +52,15 @@ def judge_fault(error: LLMError) -> Fault:
     return Fault.LATE if is_late else Fault.PASSING
 
 
-@dataclass(slots=True)
-class Breaker:
-    """The failures of one endpoint. Times are seconds of one clock that never goes back."""
+def endpoint_breaker() -> Breaker:
+    """The breaker of one endpoint."""
+    return Breaker(MOST_FAILURES, FIRST_REST, LONGEST_REST)
 
-    failures: int = 0
-    rests_until: float = 0.0
-    """0: it does not rest. In the past: one caller at a time tries whether it is well again."""
-    rest_seconds: float = 0.0
-    is_trying: bool = False
 
-    def allows(self, now: float) -> bool:
-        """Whether the endpoint is to be asked where another one could be."""
-        return not self.rests_until or (now >= self.rests_until and not self.is_trying)
-
-    def begin(self, now: float) -> bool:
-        """A call begins; whether it is the one that tries out an endpoint that has rested."""
-        is_try = bool(self.rests_until) and now >= self.rests_until and not self.is_trying
-        self.is_trying |= is_try
-        return is_try
-
-    def end(self, *, is_try: bool) -> None:
-        """A call is over, whatever it came to; ``is_try`` is what :meth:`begin` said."""
-        self.is_trying &= not is_try
-
-    def succeed(self) -> None:
-        """It has answered."""
-        self.failures, self.rests_until, self.rest_seconds = 0, 0.0, 0.0
-
-    def fail(self, fault: Fault, now: float, wish: float = 0.0) -> bool:
-        """It has not; whether it rests from now on, or longer. ``wish``: the seconds of its
-        Retry-After."""
-        if fault is Fault.REQUEST:
-            return False
-        self.failures += 1
-        seconds = self._rest(fault, now, wish)
-        if now + seconds <= max(now, self.rests_until):
-            return False
-        self.rests_until = now + seconds
-        return True
-
-    def _rest(self, fault: Fault, now: float, wish: float) -> float:
-        if fault is Fault.STANDING:
-            return STANDING_REST
-        if wish > 0:
-            return min(wish, LONGEST_WISH)
-        is_resting = now < self.rests_until  # calls that began before do not make it rest longer
-        if is_resting or (fault is Fault.PASSING and self.failures < MOST_FAILURES):
-            return 0.0
-        self.rest_seconds = min(2 * self.rest_seconds or FIRST_REST, LONGEST_REST)
-        return self.rest_seconds
+def count_fault(breaker: Breaker, fault: Fault, now: float, wish: float = 0.0) -> bool:
+    """Whether the endpoint rests from now on, or longer; ``wish``: the seconds of its
+    Retry-After."""
+    if fault is Fault.REQUEST:
+        return False
+    seconds = STANDING_REST if fault is Fault.STANDING else max(0.0, min(wish, LONGEST_WISH))
+    return breaker.fail(now, seconds=seconds, at_once=fault is Fault.LATE)

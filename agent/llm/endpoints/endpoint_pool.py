@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Protocol
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.endpoints.breaker import Breaker, Fault, judge_fault
+from agent.llm.endpoints.breaker import Fault, count_fault, endpoint_breaker, judge_fault
 from agent.llm.endpoints.endpoint_table import endpoint_key
 from agent.llm.requests.base import LLMRequest, LLMResponse
+from tools.breaker import Breaker
 
 #: Seconds of a call after which it says something of its endpoint that the caller gave it up: the
 #: time of a run or of a tool may be shorter than that of the endpoint.
@@ -51,7 +52,7 @@ class EndpointSlot:
 
     endpoint: Endpoint
     client: EndpointClient | None = None
-    breaker: Breaker = field(default_factory=Breaker)
+    breaker: Breaker = field(default_factory=endpoint_breaker)
     uses: int = 0
     """Calls under way."""
     is_retired: bool = False
@@ -142,12 +143,12 @@ class EndpointPool:
 
     def _fail(self, slot: EndpointSlot, error: LLMError) -> None:
         fault, now, words = judge_fault(error), self.clock(), str(error)
-        rests = slot.breaker.fail(fault, now, error.retry_seconds)
+        rests = count_fault(slot.breaker, fault, now, error.retry_seconds)
         was_well = slot.is_well
         slot.is_well &= fault is Fault.REQUEST
         if rests or was_well != slot.is_well or words != slot.error:
             slot.error = words
-            rest = max(0.0, slot.breaker.rests_until - now)
+            rest = slot.breaker.seconds_left(now)
             self._tell(EndpointNews(slot.endpoint, error=words, rest_seconds=rest))
 
     def _recover(self, slot: EndpointSlot) -> None:

@@ -127,7 +127,7 @@ def _order(
 
 
 def _note_rest(pool: EndpointPool, slot: EndpointSlot) -> Attempt:
-    seconds = max(0.0, slot.breaker.rests_until - pool.clock())
+    seconds = slot.breaker.seconds_left(pool.clock())
     reason = f"not asked: it rests for another {seconds:.0f} s after: {slot.error}"
     return Attempt(slot.endpoint.label, slot.endpoint.model, reason, 0)
 

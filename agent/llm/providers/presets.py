@@ -12,8 +12,7 @@ from types import MappingProxyType
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from agent.llm.providers import preset_models
-from agent.llm.providers.preset_models import PresetModel
+from agent.llm.providers.preset_models import PresetModel, load_preset_models
 from agent.llm.providers.thinking import ThinkingStyle, thinking_parameters
 
 __all__ = (
@@ -51,13 +50,17 @@ class Preset:
     base_url: str
     key_url: str = ""
     needs_key: bool = True
-    models: tuple[PresetModel, ...] = ()
     thinking: ThinkingStyle = ThinkingStyle.NONE
     starts_thinking: bool | None = False
     streamed: bool = False
     lists_models: bool = True
     others: tuple[OtherAddress, ...] = ()
     hint: str | Promise = ""
+
+    @property
+    def models(self) -> tuple[PresetModel, ...]:
+        """What is offered of it; none where that is the operator's own."""
+        return load_preset_models().get(self.id, ())
 
     def model(self, name: str) -> PresetModel | None:
         """What is known of the model ``name``."""
@@ -70,7 +73,6 @@ _CHINESE = (
         "DeepSeek",
         "https://api.deepseek.com",
         "https://platform.deepseek.com/api_keys",
-        models=preset_models.DEEPSEEK,
         thinking=ThinkingStyle.DEEPSEEK,
         hint=_(
             "Prepaid: top up first. deepseek-flash sees pictures and uses tools. It thinks unless "
@@ -83,7 +85,6 @@ _CHINESE = (
         _("Alibaba Cloud Model Studio"),
         "https://dashscope.aliyuncs.com/compatible-mode/v1",
         "https://bailian.console.aliyun.com/",
-        models=preset_models.DASHSCOPE,
         thinking=ThinkingStyle.QWEN,
         streamed=True,
         others=(
@@ -108,7 +109,6 @@ _CHINESE = (
         _("Zhipu"),
         "https://open.bigmodel.cn/api/paas/v4",
         "https://bigmodel.cn/usercenter/proj-mgmt/apikeys",
-        models=preset_models.ZHIPU,
         thinking=ThinkingStyle.GLM,
         others=(
             OtherAddress(
@@ -127,7 +127,6 @@ _CHINESE = (
         "Moonshot (Kimi)",
         "https://api.moonshot.cn/v1",
         "https://platform.moonshot.cn/console/api-keys",
-        models=preset_models.MOONSHOT,
         thinking=ThinkingStyle.KIMI,
         others=(
             OtherAddress(
@@ -146,7 +145,6 @@ _CHINESE = (
         _("SiliconFlow"),
         "https://api.siliconflow.cn/v1",
         "https://cloud.siliconflow.cn/account/ak",
-        models=preset_models.SILICONFLOW,
         thinking=ThinkingStyle.SILICONFLOW,
         others=(
             OtherAddress(
@@ -162,7 +160,6 @@ _CHINESE = (
         _("Volcengine Ark"),
         "https://ark.cn-beijing.volces.com/api/v3",
         "https://console.volcengine.com/ark",
-        models=preset_models.VOLCENGINE,
         thinking=ThinkingStyle.DOUBAO,
         hint=_("Switch the model on in the console before you use it."),
     ),
@@ -174,7 +171,6 @@ _INTERNATIONAL = (
         "OpenAI",
         "https://api.openai.com/v1",
         "https://platform.openai.com/api-keys",
-        models=preset_models.OPENAI,
         thinking=ThinkingStyle.OPENAI,
         hint=_(
             "These models use tools here only while thinking is switched off. Not every country "
@@ -186,7 +182,6 @@ _INTERNATIONAL = (
         "Google Gemini",
         "https://generativelanguage.googleapis.com/v1beta/openai",
         "https://aistudio.google.com/apikey",
-        models=preset_models.GEMINI,
         thinking=ThinkingStyle.GEMINI,
         hint=_(
             "These models always think; switched off, they think briefly. Not every country is "
@@ -198,7 +193,6 @@ _INTERNATIONAL = (
         "OpenRouter",
         "https://openrouter.ai/api/v1",
         "https://openrouter.ai/settings/keys",
-        models=preset_models.OPENROUTER,
         thinking=ThinkingStyle.OPENROUTER,
         hint=_("One key for the models of many providers; the list of models names the prices."),
     ),

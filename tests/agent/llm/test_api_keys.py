@@ -4,7 +4,7 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
-from agent.llm.client.api_keys import AGAIN_SECONDS, KeyRing, SecretMask, check_headers
+from agent.llm.client.api_keys import AGAIN_SECONDS, EndpointMask, KeyRing, check_headers
 
 
 def turns(ring: KeyRing, count: int) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_header_that_cannot_be_sent_is_named_without_its_value(headers):
     "said", ["sk-abcde...4321", "****4321", "sk-ab**************", "sk-a…klm987654321"]
 )
 def test_a_key_that_an_endpoint_shortens_is_hidden_too(said):
-    mask = SecretMask(Endpoint("https://h/v1", ("sk-abcdefghijklm987654321",)))
+    mask = EndpointMask(Endpoint("https://h/v1", ("sk-abcdefghijklm987654321",)))
     assert mask.hide(f"Your key {said} is invalid, see *** and 4321.") == (
         "Your key *** is invalid, see *** and 4321."
     )
@@ -75,4 +75,4 @@ def test_keys_headers_and_secrets_of_the_address_are_hidden_also_encoded():
         headers={"X-Key": "hdr-secret", "Authorization": "Basic abcdefghi"},
     )
     said = "sk-1/2+3 sk-1%2F2%2B3 sk-other q-secret p4ssword hdr-secret abcdefghi v=1"
-    assert SecretMask(endpoint).hide(said) == "*** *** *** *** *** *** *** v=1"
+    assert EndpointMask(endpoint).hide(said) == "*** *** *** *** *** *** *** v=1"

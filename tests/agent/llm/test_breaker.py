@@ -3,19 +3,20 @@
 import pytest
 
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.endpoints.breaker import Breaker, Fault, judge_fault
+from agent.llm.endpoints.breaker import Fault, count_fault, endpoint_breaker, judge_fault
 from agent.llm.errors.refusals import RefusalKind
+from tools.breaker import Breaker
 
 
 def failed(breaker: Breaker, now: float, fault: Fault = Fault.PASSING, times: int = 1) -> Breaker:
     for _ in range(times):
         breaker.end(is_try=breaker.begin(now))
-        breaker.fail(fault, now)
+        count_fault(breaker, fault, now)
     return breaker
 
 
 def test_it_rests_after_three_failures_in_a_row():
-    breaker = failed(Breaker(), 0, times=2)
+    breaker = failed(endpoint_breaker(), 0, times=2)
     assert breaker.allows(0)
     breaker.succeed()
     assert failed(breaker, 0, times=2).allows(0)
@@ -24,7 +25,7 @@ def test_it_rests_after_three_failures_in_a_row():
 
 
 def test_each_rest_is_twice_as_long_up_to_ten_minutes():
-    breaker, now, rests = failed(Breaker(), 0, times=2), 0.0, []
+    breaker, now, rests = failed(endpoint_breaker(), 0, times=2), 0.0, []
     for _ in range(7):
         failed(breaker, now)
         rests.append(breaker.rests_until - now)
@@ -33,7 +34,7 @@ def test_each_rest_is_twice_as_long_up_to_ten_minutes():
 
 
 def test_after_a_rest_one_caller_tries_and_the_others_go_on():
-    breaker = failed(Breaker(), 0, times=3)
+    breaker = failed(endpoint_breaker(), 0, times=3)
     assert breaker.begin(30)
     assert not breaker.allows(30)
     breaker.end(is_try=True)  # cancelled: the next one tries
@@ -41,19 +42,19 @@ def test_after_a_rest_one_caller_tries_and_the_others_go_on():
 
 
 def test_calls_that_began_before_do_not_make_it_rest_longer():
-    assert failed(Breaker(), 0, times=30).rests_until == 30
+    assert failed(endpoint_breaker(), 0, times=30).rests_until == 30
 
 
 def test_a_late_one_rests_at_once_and_a_wrong_key_for_five_minutes():
-    assert failed(Breaker(), 0, Fault.LATE).rests_until == 30
-    assert failed(Breaker(), 0, Fault.STANDING).rests_until == 300
+    assert failed(endpoint_breaker(), 0, Fault.LATE).rests_until == 30
+    assert failed(endpoint_breaker(), 0, Fault.STANDING).rests_until == 300
 
 
 def test_what_an_endpoint_wishes_for_is_obeyed_and_nothing_shortens_a_rest():
-    breaker = Breaker()
-    assert breaker.fail(Fault.PASSING, 0, wish=7)
+    breaker = endpoint_breaker()
+    assert count_fault(breaker, Fault.PASSING, 0, wish=7)
     assert breaker.rests_until == 7
-    assert not failed(breaker, 0, Fault.STANDING).fail(Fault.PASSING, 0, wish=7)
+    assert not count_fault(failed(breaker, 0, Fault.STANDING), Fault.PASSING, 0, wish=7)
     assert breaker.rests_until == 300
 
 
@@ -74,5 +75,5 @@ def test_what_an_endpoint_wishes_for_is_obeyed_and_nothing_shortens_a_rest():
 def test_what_an_error_says_of_its_endpoint(error: LLMError, kind: str, fault: Fault):
     error.kind = kind
     assert judge_fault(error) is fault
-    refused = failed(Breaker(), 0, Fault.REQUEST, times=5)
+    refused = failed(endpoint_breaker(), 0, Fault.REQUEST, times=5)
     assert refused.allows(0)

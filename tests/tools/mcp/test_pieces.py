@@ -10,18 +10,11 @@ from tests.tools.mcp.serving import hostile
 from tools.mcp import rate_limits
 from tools.mcp.json_limits import TOO_MANY_VALUES, count_values
 from tools.mcp.limited_streams import EventChecker
-from tools.mcp.rate_limits import CircuitBreaker, retry_delay
+from tools.mcp.rate_limits import retry_delay
 from tools.mcp.settings import to_server_settings
 from tools.mcp.stdio import LineSplitter, TruncatedLine
 from tools.models import McpServer
 from tools.text.untrusted import clean_line, clean_tool_name, clean_untrusted
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize(
@@ -51,31 +44,19 @@ def test_names_keep_what_endpoints_take(name: str, kept: str):
     assert clean_tool_name(name) == kept
 
 
-def test_the_breaker_opens_after_failures_in_a_row_and_then_lets_one_try():
-    clock = Clock()
-    shut = CircuitBreaker(clock)
-    for _ in range(rate_limits.FAILURE_THRESHOLD):
-        assert shut.allow_call()
-        opened = shut.record_result(is_failure=True)
-    assert opened
-    assert not shut.allow_call()
-    clock.now = rate_limits.OPEN_SECONDS
-    assert [shut.allow_call(), shut.allow_call()] == [True, False]
-    shut.record_result(is_failure=False)
-    assert [shut.allow_call(), shut.allow_call()] == [True, True]
-
-
-def test_a_trial_that_fails_opens_the_breaker_again_and_one_that_teaches_nothing_does_not():
-    clock = Clock()
-    shut = CircuitBreaker(clock)
-    for _ in range(rate_limits.FAILURE_THRESHOLD):
-        shut.record_result(is_failure=True)
-    clock.now = rate_limits.OPEN_SECONDS
-    assert shut.allow_call()
-    shut.record_result(is_failure=None)
-    assert shut.allow_call()
-    shut.record_result(is_failure=True)
-    assert not shut.allow_call()
+def test_calls_to_a_server_that_fails_are_paused_for_as_long_each_time():
+    breaker = rate_limits.server_breaker()
+    opened = [breaker.fail(0) for _ in range(rate_limits.FAILURE_THRESHOLD)]
+    assert opened == [False, False, False, False, True]
+    assert not breaker.allows(rate_limits.OPEN_SECONDS - 1)
+    assert breaker.begin(rate_limits.OPEN_SECONDS)
+    assert not breaker.allows(rate_limits.OPEN_SECONDS)
+    breaker.end(is_try=True)  # it taught nothing: the next one tries
+    assert breaker.allows(rate_limits.OPEN_SECONDS)
+    assert breaker.fail(rate_limits.OPEN_SECONDS)
+    assert breaker.seconds_left(rate_limits.OPEN_SECONDS) == rate_limits.OPEN_SECONDS
+    breaker.succeed()
+    assert breaker.allows(rate_limits.OPEN_SECONDS)
 
 
 def test_pauses_grow_to_a_limit(monkeypatch: pytest.MonkeyPatch):
