@@ -8,8 +8,7 @@ from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from agent.models.manners import MOST_ANSWERS
-from tools.live_rows import Tracked
-from tools.models import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind, Tracked
 from tools.models.row_validation import check_ids, parse_ids
 from tools.secrets.masked import mask_value
 
@@ -218,7 +217,7 @@ class Bot(models.Model):
         """What the operator changes here is obeyed from the next message on, in every process."""
         with transaction.atomic(using=options.get("using")):
             super().save(**options)
-            ConfigVersion.bump()
+            ConfigVersion.bump(LiveKind.ACCOUNTS)
 
     def clean(self) -> None:
         lists = ("owners", "listed_people", "listed_groups", "blocked_people", "blocked_groups")

@@ -3,22 +3,51 @@ grow."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, ClassVar, cast
 
 from django.db import models, transaction
-from django.db.models import F
+from django.db.models import F, ForeignObjectRel
 from django.utils.translation import gettext_lazy as _
 
 
+class LiveKind(IntEnum):
+    """What processes remember of rows: keys of :class:`ConfigVersion`. All stand here, so that no
+    two have one number."""
+
+    SETTINGS = 1
+    """Everything that operators set."""
+    PAUSES = 2
+    """The chats in which an account cannot speak."""
+    STICKERS = 3
+    LEARNT = 4
+    """What endpoints turned out to refuse."""
+    CLOCK = 5
+    TOOLS = 6
+    SECRETS = 7
+    HTTP_TOOLS = 8
+    MCP_SERVERS = 9
+    PLUGINS = 10
+    ACCOUNTS = 11
+    MANNERS = 12
+    PERSONAS = 13
+    """Personas, and which endpoints they ask."""
+    PERSONA_PLACES = 14
+    ENDPOINTS = 15
+    BUDGETS = 16
+
+    @property
+    def is_set_by_operators(self) -> bool:
+        return self not in (LiveKind.PAUSES, LiveKind.STICKERS, LiveKind.LEARNT)
+
+
 class ConfigVersion(models.Model):
-    """Numbers of which the first grows with every change of a row that the operator edits. What
-    else processes remember of rows has a number of its own, so that nothing but that is read again.
+    """Numbers that grow, one for each :class:`LiveKind`; the first grows with every change of a row
+    that an operator edits.
 
-    Every process compares them before each message, so that a change made in one
-    process is obeyed by all of them without a message bus.
+    Every process compares them before each message, so that a change made in one process is obeyed
+    by all of them without a message bus, and nothing but what was changed is read again.
     """
-
-    SETTINGS: ClassVar = 1
 
     number = models.BigIntegerField(default=0)
 
@@ -30,13 +59,23 @@ class ConfigVersion(models.Model):
         return str(self.number)
 
     @classmethod
-    def bump(cls, key: int = SETTINGS) -> None:
-        if not cls.objects.filter(pk=key).update(number=F("number") + 1):
-            cls.objects.get_or_create(pk=key, defaults={"number": 1})
+    def bump(cls, *kinds: LiveKind) -> None:
+        """Rows of ``kinds`` are changed; none: any may be.
+
+        Of two transactions that change what operators set, one waits here for the other.
+        """
+        if any(kind.is_set_by_operators for kind in kinds) or not kinds:
+            kinds = (LiveKind.SETTINGS, *kinds)  # first: whoever waits for it has nothing else yet
+        for kind in dict.fromkeys(kinds):
+            counted = cls.objects.filter(pk=kind)
+            if not counted.update(number=F("number") + 1):
+                _, is_new = cls.objects.get_or_create(pk=kind, defaults={"number": 1})
+                if not is_new:  # another process was faster
+                    counted.update(number=F("number") + 1)
 
     @classmethod
-    def current(cls, key: int = SETTINGS) -> int:
-        return cls.objects.filter(pk=key).values_list("number", flat=True).first() or 0
+    def current(cls, kind: LiveKind = LiveKind.SETTINGS) -> int:
+        return cls.objects.filter(pk=kind).values_list("number", flat=True).first() or 0
 
 
 class LiveQuerySet(models.QuerySet[Any]):
@@ -44,12 +83,12 @@ class LiveQuerySet(models.QuerySet[Any]):
 
     def update(self, **values: Any) -> int:
         with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
+            ConfigVersion.bump(self.model.live_kind)
             return super().update(**values)
 
     def delete(self) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
+            ConfigVersion.bump(*kinds_of_deleted(self.model))
             return super().delete()
 
     # Django's own mark: without it ``objects.delete()`` would empty the table.
@@ -57,13 +96,15 @@ class LiveQuerySet(models.QuerySet[Any]):
 
     def bulk_create(self, *args: Any, **options: Any) -> list[Any]:
         with transaction.atomic(using=self.db):
-            ConfigVersion.bump()
+            ConfigVersion.bump(self.model.live_kind)
             return super().bulk_create(*args, **options)
 
 
 class LiveModel(models.Model):
-    """A row that the operator edits: saving or deleting one, alone or in bulk, is a change."""
+    """A row that the operator edits: saving or deleting one, alone or in bulk, is a change of its
+    ``live_kind``."""
 
+    live_kind: ClassVar[LiveKind]
     objects: Any = cast(
         "Any", LiveQuerySet.as_manager()
     )  # else the types are those of this abstract model
@@ -74,12 +115,20 @@ class LiveModel(models.Model):
     def save(self, **options: Any) -> None:
         with transaction.atomic(using=options.get("using")):
             super().save(**options)
-            ConfigVersion.bump()
+            ConfigVersion.bump(self.live_kind)
 
     def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=using):
-            ConfigVersion.bump()
+            ConfigVersion.bump(*kinds_of_deleted(type(self)))
             return super().delete(using=using, keep_parents=keep_parents)
+
+
+def kinds_of_deleted(model: type[models.Model]) -> list[LiveKind]:
+    """The kinds that change with the end of a row of ``model``: its own, and those of rows that
+    refer to it."""
+    fields = model._meta.get_fields(include_hidden=True)
+    referring = [field.related_model for field in fields if isinstance(field, ForeignObjectRel)]
+    return sorted({one.live_kind for one in (model, *referring) if issubclass(one, LiveModel)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.domain.endpoint import TextCallMode, ThinkingSwitch
 from agent.domain.model_roles import ModelRole
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.encryption import decrypt, encrypt
 from tools.secrets.masked import mask_value
 from tools.secrets.url_masking import mask_url
@@ -45,6 +45,8 @@ class ModelEndpoint(LiveModel):
     A row with an ``environment`` mirrors what the environment names: its address, key and model
     are there, everything else is the operator's.
     """
+
+    live_kind = LiveKind.ENDPOINTS
 
     name = models.CharField(_("name"), max_length=100, unique=True, validators=[NO_CONTROLS])
     enabled = models.BooleanField(_("enabled"), default=True)
@@ -219,6 +221,8 @@ class EndpointStatus(models.Model):
 class EndpointChoice(LiveModel):
     """One endpoint of the ordered list that a persona asks for a role. Those of the default persona
     count where others choose none."""
+
+    live_kind = LiveKind.PERSONAS
 
     persona = models.ForeignKey(
         "agent.Persona", models.CASCADE, related_name="choices", verbose_name=_("persona")

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import ConfigVersion, LiveModel, Tracked
+from tools.live_rows import ConfigVersion, LiveKind, LiveModel, Tracked
 from tools.local_time import Clock, known_zones
 
 
@@ -23,6 +23,8 @@ def check_zone(name: str) -> None:
 
 class Installation(LiveModel):
     """The one row of the installation. Without it, the machine's time zone counts."""
+
+    live_kind = LiveKind.CLOCK
 
     ONLY = 1
     """The key of the row."""
@@ -55,7 +57,7 @@ class Installation(LiveModel):
         """With a new zone, the day that has begun goes on until the next midnight there."""
         self.pk = self.ONLY
         with transaction.atomic(using=options.get("using")):
-            ConfigVersion.bump()  # before all else: of two who choose, one waits here
+            ConfigVersion.bump(LiveKind.CLOCK)  # before all else: of two who choose, one waits here
             columns = Installation.objects.values_list("time_zone", "changed_on", "begun_on")
             before = Clock(*(columns.filter(pk=self.ONLY).first() or ()))
             if before.zone != self.time_zone:

@@ -21,7 +21,7 @@ from agent.domain.manners import (
 )
 from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.models.row_validation import check_ids, parse_ids
 from tools.schemas.patterns import (
     LOOKS_AROUND,
@@ -103,6 +103,8 @@ class Manners(LiveModel):
     chats, then the older one. Two fields do not wait for that: a chat is silent where any row that
     is for it silences it, and a person is denied where any row denies him.
     """
+
+    live_kind = LiveKind.MANNERS
 
     name = models.CharField(_("name"), max_length=100, unique=True, validators=[NO_CONTROLS])
     enabled = models.BooleanField(_("enabled"), default=True)

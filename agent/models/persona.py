@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.persona import FixedLanguage, PersonaKind, ToolChoice
 from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS
-from tools.live_rows import LiveModel, Tracked, TrackedRows
+from tools.live_rows import LiveKind, LiveModel, Tracked, TrackedRows
 
 MOST_CALLS, MOST_MESSAGES, MOST_CHARS, MOST_SECONDS = 1_000, 10_000, 10_000_000, 86_400
 
@@ -18,6 +18,8 @@ MOST_CALLS, MOST_MESSAGES, MOST_CHARS, MOST_SECONDS = 1_000, 10_000, 10_000_000,
 class Persona(LiveModel):
     """Who answers, with what tools and endpoints, within what limits; or an agent that works for
     others. What is empty is as the environment has it."""
+
+    live_kind = LiveKind.PERSONAS
 
     name = models.CharField(_("name"), max_length=100, unique=True, validators=[NO_CONTROLS])
     is_default = models.BooleanField(default=False, editable=False)
@@ -145,6 +147,8 @@ class Persona(LiveModel):
 class PersonaChoice(LiveModel):
     """Where a persona answers. What is empty means any; of several that match, the one with the
     person counts before the one with the chat, and that before the one with the account alone."""
+
+    live_kind = LiveKind.PERSONA_PLACES
 
     persona = models.ForeignKey(
         Persona, models.CASCADE, related_name="places", verbose_name=_("persona")

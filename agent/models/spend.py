@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.domain.budgets import BudgetAction, BudgetPeriod, SpendKind, name_budget
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 
 
 class SpendSum(models.Model):
@@ -45,6 +45,8 @@ class SpendSum(models.Model):
 class Budget(LiveModel):
     """How much may be spent in a day or a month. Without a ``subject`` each one of the kind has
     it for itself."""
+
+    live_kind = LiveKind.BUDGETS
 
     name = models.CharField(_("name"), max_length=100, unique=True, validators=[NO_CONTROLS])
     enabled = models.BooleanField(_("enabled"), default=True)

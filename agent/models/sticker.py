@@ -6,9 +6,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.live_kinds import LiveKind
-from tools.live_rows import Tracked
-from tools.models import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind, Tracked
 
 #: The folder of the stickers, inside the media folder.
 FOLDER = "stickers"

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from django.conf import settings
 
 from agent.domain.errors import ClaimLost
-from agent.domain.live_kinds import LiveKind
 from agent.llm.spending.meter import Spend
 from agent.record.arrivals import arrivals
 from agent.record.chats import early_recalls
@@ -21,6 +20,7 @@ from agent.record.sums import spendings
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.spend_book import Posting, SpendBook, SpentAnswer
 from agent.record.waiting import recovery
+from tools.live_rows import LiveKind
 from tools.local_time import current_day
 from tools.registry.settings import SettingsCache
 

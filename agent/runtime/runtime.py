@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import logging
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +21,6 @@ from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices, ListGroup, list_nowhere
 from agent.commands.desk import CommandDesk
-from agent.domain.live_kinds import LiveKind
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
@@ -47,6 +46,7 @@ from agent.runtime.serving import ServingRegistry
 from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.error_boundary import log_errors
+from tools.live_rows import LiveKind
 from tools.registry.settings import SettingsCache
 from tools.time_limits import TIME_LIMITS
 
@@ -82,7 +82,7 @@ class Runtime:
         self._outbox = outbox
         accounts = AccountRows(outbox)
         quotas = wiring.build_quotas(accounts)
-        kinds = {LiveKind.PAUSES: outbox.reload_pauses, LiveKind.STICKERS: self._reload_stickers}
+        kinds = self._reload_by_kind()
         self.record = Record(self.process_id, cache, self._reload, quotas, accounts, kinds)
         self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
         meter.set_receiver(self._budgets.spend)
@@ -250,6 +250,17 @@ class Runtime:
         self._outbox.reload()
         for provider in self._live:
             provider.reload()
+
+    def _reload_by_kind(self) -> dict[LiveKind, Callable[[], None]]:
+        """What is done when no setting but something else is new."""
+        return {
+            LiveKind.PAUSES: self._outbox.reload_pauses,
+            LiveKind.STICKERS: self._reload_stickers,
+            LiveKind.LEARNT: self._reload_endpoints,
+        }
+
+    def _reload_endpoints(self) -> None:
+        self.book.reload()
 
     def _reload_stickers(self) -> None:
         self._chat_tools.reload_stickers()

@@ -6,10 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agent.domain.live_kinds import LiveKind
 from agent.models import ChatSession, Manners
 from tests.admin.record import chat, logged_in, page, said
-from tools.live_rows import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 from tools.models import ToolConfigChange
 
 pytestmark = pytest.mark.django_db

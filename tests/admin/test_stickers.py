@@ -11,11 +11,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agent.domain.live_kinds import LiveKind
 from agent.models import Sticker
 from tests.admin.record import page
 from tests.admin.test_media_files import with_permissions
 from tests.pictures import RED, colour_of, picture
+from tools.live_rows import LiveKind
 from tools.models import ConfigVersion
 
 LIST = "/admin/agent/sticker/"

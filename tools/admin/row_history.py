@@ -17,7 +17,7 @@ from django.db.models import DateField, Model, Q, QuerySet
 from django.utils.translation import gettext
 
 from tools.admin.related_rows import read_related, restore_related
-from tools.live_rows import ConfigVersion, Tracked, tracked_fields
+from tools.live_rows import Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
 from tools.models.change import SAID_AUTHOR, row_subject
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
@@ -96,7 +96,6 @@ def revert_change(
             stored.save(update_fields=[*names, *stamps])
             for name in lists:
                 restore_related(stored, name, known.related[name], change.before[name])
-            ConfigVersion.bump()
     return made[0] if made else None
 
 

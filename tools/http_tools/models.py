@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.fetch.allow_list import AllowList
 from tools.http_tools.settings import FIELDS, GRACE_SECONDS, PROVIDER, HttpToolSettings
 from tools.http_tools.validation import ValidationContext, check_http_tool
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.models.tool_config import ToolConfig
 from tools.secrets.masked import mask_value
 from tools.secrets.models import Secret
@@ -27,6 +27,8 @@ class HttpTool(LiveModel):
 
     The content of the JSON fields is described in :mod:`tools.http_tools.settings`.
     """
+
+    live_kind = LiveKind.HTTP_TOOLS
 
     class Method(models.TextChoices):
         GET = "GET", "GET"

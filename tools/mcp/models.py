@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.encryption import decrypt, encrypt
 from tools.secrets.masked import MASK, mask_value
 from tools.secrets.url_masking import mask_command, mask_url
@@ -15,6 +15,8 @@ from tools.secrets.url_masking import mask_command, mask_url
 class McpServer(LiveModel):
     """One server. Values of headers and of the environment, and arguments, are sealed: they tend to
     be keys."""
+
+    live_kind = LiveKind.MCP_SERVERS
 
     class Transport(models.TextChoices):
         STDIO = "stdio", "stdio"

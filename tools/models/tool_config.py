@@ -10,7 +10,7 @@ from django.db.models import Value
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.models.other_chats import check_other_chats
 from tools.models.row_validation import check_descriptions, check_ids, parse_ids
@@ -22,6 +22,8 @@ MOST_CALLS = 10_000
 
 class ToolConfig(LiveModel):
     """How one tool behaves: the operator's word over the tool's own declaration."""
+
+    live_kind = LiveKind.TOOLS
 
     name = models.CharField(_("name"), max_length=128, unique=True, editable=False)
     provider_name = models.CharField(_("provider"), max_length=128, editable=False, default="")

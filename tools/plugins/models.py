@@ -3,13 +3,15 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.masked import mask_value
 
 
 class Plugin(LiveModel):
     """A folder in the plugins folder, found by looking there. The operator decides whether it runs
     and what it may do."""
+
+    live_kind = LiveKind.PLUGINS
 
     folder = models.CharField(_("folder"), max_length=255, unique=True, editable=False)
     plugin_id = models.CharField(_("id"), max_length=128, editable=False, default="")

@@ -4,7 +4,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from tools.live_rows import LiveModel, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 from tools.secrets.hosts import SecretHosts
 from tools.secrets.masked import mask_value
@@ -16,6 +16,8 @@ class Secret(LiveModel):
 
     ``hosts`` say where it may be sent (see :mod:`tools.secrets.hosts`).
     """
+
+    live_kind = LiveKind.SECRETS
 
     name = models.CharField(
         _("name"),

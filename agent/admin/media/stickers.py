@@ -21,7 +21,6 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.domain.live_kinds import LiveKind
 from agent.media.folder_listing import NameTaken, remove_media_file, safe_name, save_media_file
 from agent.media.media_folder import media_folder_root, open_media_file
 from agent.models import Sticker
@@ -43,7 +42,7 @@ from tools.admin.record_pages import (
     render_badge,
 )
 from tools.admin.row_history import record_changes
-from tools.models import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 #: Names that are tried for a file whose own one is taken.
 NAMES = 1_000

@@ -14,7 +14,6 @@ from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigg
 from agent.domain.approval_replies import ApprovalReply
 from agent.domain.claims import FIRST_CLAIM
 from agent.domain.commands import Command, parse_command
-from agent.domain.live_kinds import LiveKind
 from agent.domain.manners import Manners, environment_manners
 from agent.domain.merging import merge_window
 from agent.domain.persona import Persona, environment_persona
@@ -38,6 +37,7 @@ from agent.record.sums.activity import Arrival, count_arrivals, count_messages, 
 from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.waiting.approvals import read_approval_reply, waiting_codes
 from agent.record.waiting.recovery import PendingMessage
+from tools.live_rows import LiveKind
 from tools.local_time import chosen_zone
 
 insert_messages = PreparedInsert(Message)

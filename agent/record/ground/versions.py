@@ -1,8 +1,7 @@
 """The numbers by which a process knows that what it remembers of rows was changed."""
 
-from agent.domain.live_kinds import LiveKind
 from agent.record.ground.compiled_sql import PreparedSelect
-from tools.models import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 versions_query = PreparedSelect(ConfigVersion.objects.order_by().values_list("pk", "number"))
 

@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from agent.domain.claims import FIRST_CLAIM, Claim
 from agent.domain.errors import ClaimLost
-from agent.domain.live_kinds import LiveKind
 from agent.domain.manners import Manners, environment_manners
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Persona, environment_persona
@@ -35,6 +34,7 @@ from agent.record.settings.accounts import AccountRows
 from agent.record.settings.clock import ClockRow
 from agent.record.settings.manners import MannersRows
 from agent.record.settings.personas import PersonaRows
+from tools.live_rows import LiveKind
 from tools.registry.settings import SettingsCache
 
 Direction = Message.Direction

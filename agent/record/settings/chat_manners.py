@@ -11,7 +11,7 @@ from agent.domain.types import ChatAddress
 from agent.models import Manners
 from agent.record.settings.manners import is_for, rank_row
 from tools.admin.row_history import record_changes
-from tools.live_rows import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 
 def find_chat_manners(chat: ChatAddress) -> Manners | None:
@@ -39,7 +39,7 @@ def change_chat_manners(
     nothing is changed.
     """
     with transaction.atomic():
-        ConfigVersion.bump()  # who does the same at once waits here, and then finds the row
+        ConfigVersion.bump(LiveKind.MANNERS)  # who does the same waits here, and finds the row
         row = find_chat_manners(chat) or Manners.objects.create(
             name=find_free_name(f"{chat.key} ({chat.account})"),
             account=chat.account,
@@ -64,7 +64,7 @@ def silence_everything(name: str, author: User | str | None = None) -> Manners:
     """Silence every chat, by the first row for all of them; it is made, and called ``name``, if
     there is none."""
     with transaction.atomic():
-        ConfigVersion.bump()
+        ConfigVersion.bump(LiveKind.MANNERS)
         rows = find_everywhere()
         row = rows[0] if rows else Manners.objects.create(name=find_free_name(name))
         return change_row(row, author, silenced=True, silenced_until=None)
@@ -74,7 +74,7 @@ def end_silence_everywhere(author: User | str | None = None) -> list[Manners]:
     """Take the silence out of all rows for every chat; the rows that had it. Chats and accounts
     that are silenced by rows of their own stay so."""
     with transaction.atomic():
-        ConfigVersion.bump()
+        ConfigVersion.bump(LiveKind.MANNERS)
         rows = [row for row in find_everywhere() if row.silenced]
         return [change_row(row, author, silenced=False, silenced_until=None) for row in rows]
 

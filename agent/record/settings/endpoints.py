@@ -17,6 +17,7 @@ from agent.llm.endpoints.endpoint_table import EndpointTable
 from agent.llm.endpoints.environment_endpoints import environment_endpoints
 from agent.llm.errors.refusals import RefusalKind
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint
+from tools.live_rows import ConfigVersion, LiveKind
 from tools.secrets.encryption import DecryptionError
 
 #: Characters of what an endpoint said that are kept.
@@ -201,8 +202,9 @@ def save_learnt(learnt: LearntRefusal) -> None:
     row = ModelEndpoint.objects.filter(pk=learnt.endpoint_pk).first()
     if row is not None and learnt.kind not in row.learnt:
         said = {"at": timezone.now().isoformat(), "words": learnt.words[:MOST_WORDS]}
-        row.learnt = {**row.learnt, learnt.kind: said}
-        row.save(update_fields=["learnt"])
+        known = {**row.learnt, learnt.kind: said}
+        ModelEndpoint._base_manager.filter(pk=row.pk).update(learnt=known)
+        ConfigVersion.bump(LiveKind.LEARNT)
 
 
 def save_window(pk: int, tokens: int) -> None:
@@ -210,8 +212,8 @@ def save_window(pk: int, tokens: int) -> None:
     so; all processes learn it."""
     row = ModelEndpoint.objects.filter(pk=pk, window=None).first()
     if row is not None:
-        row.window = tokens
-        row.save(update_fields=["window"])
+        ModelEndpoint._base_manager.filter(pk=pk).update(window=tokens)
+        ConfigVersion.bump(LiveKind.LEARNT)
 
 
 def save_factor(pk: int, factor: float) -> None:

@@ -10,7 +10,7 @@ from agent.domain.manners import MarkdownStyle
 from agent.domain.states import SessionKind
 from agent.models import Manners
 from agent.record.settings.chat_manners import change_row, find_free_name
-from tools.live_rows import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 #: What the row says.
 LIVELY: dict[str, Any] = {
@@ -36,7 +36,7 @@ def find_lively_row() -> Manners | None:
 def make_groups_lively(name: str, author: User | None) -> Manners:
     """Switch such a row on, or make one, called ``name``; the row."""
     with transaction.atomic():
-        ConfigVersion.bump()  # who does the same at once waits here, and then finds the row
+        ConfigVersion.bump(LiveKind.MANNERS)  # who does the same waits here, and finds the row
         if found := find_lively_row():
             return found
         before = _group_rows().filter(enabled=False, **LIVELY)
@@ -49,7 +49,7 @@ def make_groups_lively(name: str, author: User | None) -> Manners:
 def take_back_lively(author: User | None) -> Manners | None:
     """Switch the row off, which keeps what it says; None where there is none."""
     with transaction.atomic():
-        ConfigVersion.bump()
+        ConfigVersion.bump(LiveKind.MANNERS)
         row = find_lively_row()
         return change_row(row, author, enabled=False) if row else None
 

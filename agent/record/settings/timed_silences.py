@@ -14,7 +14,7 @@ from agent.domain.types import ChatAddress
 from agent.models import Manners
 from agent.record.settings.chat_manners import change_chat_manners
 from tools.admin.row_history import record_changes
-from tools.live_rows import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 #: Who ends them, as the history says it.
 CLOCK = "the time was over"
@@ -35,7 +35,8 @@ def end_silences(asked: Sequence[None]) -> list[int]:
     over = Manners.objects.filter(silenced=True, silenced_until__lte=timezone.now())
     if not over.exists():
         return [0] * len(asked)
-    ConfigVersion.bump()  # first, as others who change such a row: nobody waits for each other
+    # First, as others who change such a row: nobody waits for each other.
+    ConfigVersion.bump(LiveKind.MANNERS)
     rows = list(over.select_for_update(skip_locked=True))
     for row in rows:
         with record_changes(CLOCK, row):

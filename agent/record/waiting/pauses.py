@@ -8,13 +8,12 @@ from datetime import datetime
 from django.db.models import Q
 from django.utils import timezone
 
-from agent.domain.live_kinds import LiveKind
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
 from agent.models.process import NEXT_CLAIM
-from tools.models import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 State = Message.State
 #: What nobody in the chat said: it waits until the account can speak again.

@@ -8,7 +8,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.domain.claims import FIRST_CLAIM, Claim
-from agent.domain.live_kinds import LiveKind
 from agent.domain.model_roles import ModelRole
 from agent.domain.operator_acts import ActKind
 from agent.domain.persona import Persona, PersonaKind
@@ -23,6 +22,7 @@ from agent.record.runs.runs import RunPlan, RunStarter, insert_runs
 from agent.record.settings.personas import load_persona
 from agent.record.waiting.operator_acts import record_act
 from agent.record.waiting.recovery import to_incoming
+from tools.live_rows import LiveKind
 
 NO_REQUEST = gettext_noop(
     "No model call of this answer is on record, so there is nothing to ask again."

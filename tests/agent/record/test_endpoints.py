@@ -21,7 +21,7 @@ from agent.record.settings.endpoints import (
     save_status,
     save_window,
 )
-from tools.models import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind, kinds_of_deleted
 
 pytestmark = pytest.mark.django_db
 
@@ -124,18 +124,20 @@ def test_a_mirror_has_its_key_from_the_environment_and_the_rest_from_its_row(
 
 def test_what_is_learnt_is_kept_once_and_all_processes_get_to_know():
     row = ModelEndpoint.objects.create(name="a", model="m")
-    version = ConfigVersion.current()
+    settings = ConfigVersion.current()
     save_learnt(LearntRefusal(row.pk, "no_tools", "I cannot"))
     save_learnt(LearntRefusal(0, "x", ""))
     save_learnt(LearntRefusal(row.pk, "no_tools", "again"))
-    assert ConfigVersion.current() == version + 1
+    assert ConfigVersion.current(LiveKind.LEARNT) == 1
     assert load_endpoint_table().rows[row.pk].refuses == {"no_tools"}
     save_factor(row.pk, 1.25)
-    assert ConfigVersion.current() == version + 1
+    assert ConfigVersion.current(LiveKind.LEARNT) == 1
     save_window(row.pk, 4_096)
     save_window(row.pk, 1)
     row.refresh_from_db()
     assert (row.token_factor, row.window) == (1.25, 4_096)
+    assert ConfigVersion.current(LiveKind.LEARNT) == 2
+    assert ConfigVersion.current() == settings  # nobody has set anything
     assert row.learnt["no_tools"]["words"] == "I cannot"
 
 
@@ -148,3 +150,13 @@ def test_how_an_endpoint_fares_is_kept_while_its_row_is_there():
     status = EndpointStatus.objects.get()
     assert (status.error, status.refused_keys) == ("bad key", [0, 1])
     assert status.answered_at is None
+
+
+def test_with_an_endpoint_all_that_referred_to_it_is_read_again():
+    kinds = kinds_of_deleted(ModelEndpoint)
+    assert kinds == [
+        LiveKind.MANNERS,
+        LiveKind.PERSONAS,
+        LiveKind.ENDPOINTS,
+        LiveKind.BUDGETS,
+    ]

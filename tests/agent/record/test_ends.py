@@ -14,7 +14,6 @@ from django.db import connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
-from agent.domain.live_kinds import LiveKind
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason
 from agent.models import ChatSession, Manners, Message, OperatorAct
@@ -28,6 +27,7 @@ from tests.admin.record import chat
 from tests.agent.databases import in_place, inside, postgres  # noqa: F401 - a fixture
 from tests.agent.record.test_activity_processes import moving_in
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, arrival, arrivals, message
+from tools.live_rows import LiveKind
 from tools.models import ToolConfigChange
 from tools.registry.settings import SettingsCache
 
