@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from agent.record.record import Record
 from agent.record.settings.personas import load_longest_contexts
-from agent.record.sums import activity_history, spendings, tallies
-from agent.record.sums.activity_history import KeptDays
+from agent.record.sums import activity, spendings, tallies
 from agent.record.waiting import expiry
 from agent.record.waiting.expiry import EraseRequest, EraseResult
 from tools.error_boundary import log_errors
@@ -107,7 +106,7 @@ async def prune_counts(record: Record) -> int:
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
     while await record.submit(spendings.prune_spendings, oldest.isoformat()):
         pass
-    kept_sums = KeptDays(oldest.isoformat(), (today() - KEEP_HOURS_FOR).isoformat())
-    while await record.submit(activity_history.prune_activity, kept_sums):
+    kept_sums = activity.KeptDays(oldest.isoformat(), (today() - KEEP_HOURS_FOR).isoformat())
+    while await record.submit(activity.prune_activity, kept_sums):
         pass
     return count

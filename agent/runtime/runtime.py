@@ -39,7 +39,6 @@ from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
 from agent.run.persona_engines import PersonaEngines
 from agent.runtime import record_retention, serving, wiring
-from agent.runtime.activity_filling import fill_activity
 from agent.runtime.budget_ledger import BudgetLedger
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
@@ -148,7 +147,6 @@ class Runtime:
             run_copy_size_limit(self.record, self.files, settings.MEDIA_KEEP_BYTES),
             record_retention.run_record_expiry(self.record, self._kept),
             record_retention.run_count_pruning(self.record),
-            fill_activity(self.record),
         )
         self._retention = [loop.create_task(work, name="retention") for work in retained]
         self.memory.start()

@@ -9,9 +9,8 @@ from ipaddress import ip_address
 import pytest
 
 from tests.environment import PROJECT
-from tools.fetch import own_addresses
-from tools.fetch.allow_list import AllowList
-from tools.fetch.own_addresses import is_own_address
+from tools.fetch import allow_list
+from tools.fetch.allow_list import AllowList, is_own_address
 
 #: A usual VPS in a network of its own: a public address on an interface, with something that
 #: listens there.
@@ -98,9 +97,9 @@ def test_an_address_elsewhere_is_none_of_ours(address):
 
 
 def test_an_own_address_is_found_where_the_system_lets_any_be_bound(monkeypatch):
-    monkeypatch.setattr(own_addresses, "_can_be_bound", lambda _address: True)
+    monkeypatch.setattr(allow_list, "_can_be_bound", lambda _address: True)
     assert is_own_address(ip_address("127.0.0.1"))
-    monkeypatch.setattr(own_addresses, "_is_sent_from_itself", lambda _address: False)
+    monkeypatch.setattr(allow_list, "_is_sent_from_itself", lambda _address: False)
     assert not is_own_address(ip_address("93.184.216.34"))
 
 

@@ -1,24 +1,95 @@
 """From what a server sent back to the result of a call. Pure; large answers are for a thread."""
 
 import base64
+import html
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from charset_normalizer.utils import any_specified_encoding
 
 from tools.contract import ToolContentItem, ToolExecutionResult
 from tools.fetch.errors import RETRYABLE_STATUSES
 from tools.fetch.request import FetchResponse
-from tools.http_tools.charset import decode_text
 from tools.http_tools.jsonpath import JsonPathQuery, TooManyNodesError, compile_jsonpath
-from tools.http_tools.page_text import extract_text
 from tools.http_tools.settings import HttpToolSettings
 from tools.registry.outcomes import failed_result
 from tools.schemas.arguments import parse_strict_json
 from tools.schemas.coercion import is_deeper
 from tools.secrets.masked import SecretMask
+from tools.text.encodings import guessed_encoding, without_mark
+
+# The words of a page, without its tags. Pure, and linear in the length of the page, however it is
+# written.
+
+_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)")
+_UNSEEN = {
+    kind: re.compile(f"</{kind}", re.IGNORECASE | re.ASCII)
+    for kind in ("script", "style", "noscript", "template", "svg")
+}
+_INLINE = {
+    "a",
+    "abbr",
+    "b",
+    "code",
+    "em",
+    "font",
+    "i",
+    "mark",
+    "q",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "sup",
+    "u",
+}
+_SPACES = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r"\s*\n\s*")
+
+
+PAGE_CHARS = 512 * 1024
+"""Characters of a page that are read: many times the text that the model gets of them."""
+
+
+def extract_text(page: str) -> str:
+    """What a reader of ``page`` sees, more or less: one line for each block, nothing of scripts."""
+    words: list[str] = []
+    page = page[:PAGE_CHARS]
+    at = 0
+    while (tag := page.find("<", at)) >= 0:
+        words.append(page[at:tag])
+        name = _TAG.match(page, tag)
+        if name is None and not page.startswith(("<!", "<?"), tag):
+            words.append("<")
+            at = tag + 1
+            continue
+        kind = name[1].lower() if name else ""
+        words.append("" if kind in _INLINE else "\n")
+        at = _end(page, tag, kind)
+    words.append(page[at:])
+    return _LINES.sub("\n", _SPACES.sub(" ", html.unescape("".join(words)))).strip()
+
+
+def _end(page: str, tag: int, kind: str) -> int:
+    """Where the text continues after the tag, and after what it hides."""
+    if page.startswith("<!--", tag):
+        return _after(page, "-->", tag)
+    end = _after(page, ">", tag)
+    if kind in _UNSEEN and page[tag + 1] != "/" and page[end - 2 : end] != "/>":
+        closing = _UNSEEN[kind].search(page, end)
+        return _after(page, ">", closing.end()) if closing else len(page)
+    return end
+
+
+def _after(text: str, mark: str, start: int) -> int:
+    place = text.find(mark, start)
+    return len(text) if place < 0 else place + len(mark)
+
 
 EXCERPT = 1_000
 """Characters of a failure's answer that the model gets."""
@@ -190,3 +261,45 @@ def _texts(values: list[Any], limit: float) -> list[str]:
         if limit < 0:
             raise TooManyNodesError("the picked values are too long")
     return texts
+
+
+# Bytes of an answer as text, whatever they claim to be. Pure.
+
+_IN_PAGE = 2_048
+"""Bytes of a page that are searched for its charset (the HTML standard has 1,024)."""
+_MEANT = {
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "ascii": "utf-8",
+    "utf_7": "utf-8",
+    "latin_1": "cp1252",
+}
+"""What pages mean by what they claim (WHATWG Encoding, 4.2)."""
+
+
+def decode_text(body: bytes, content_type: str) -> str:
+    """``body`` as text: by its mark, by what it claims, or as whatever fits; what fits nothing is
+    ``�``. Never raises."""
+    unmarked, mark = without_mark(body)
+    if mark:
+        return unmarked.decode(mark, "replace")
+    for encoding in _encodings(body, content_type):
+        try:
+            return body.decode(encoding)
+        except (UnicodeError, LookupError):  # it also knows names of what is no charset
+            continue
+    return body.decode("utf-8", "replace")
+
+
+def _encodings(body: bytes, content_type: str) -> Iterator[str]:
+    """What ``body`` may be in, the likeliest first."""
+    page = body if "html" in content_type else b""
+    for claimed in (
+        any_specified_encoding(content_type.encode()),
+        any_specified_encoding(page, _IN_PAGE),
+    ):
+        if claimed:
+            yield _MEANT.get(claimed, claimed)
+    yield "utf-8"
+    if guessed := guessed_encoding(body):
+        yield guessed

@@ -6,7 +6,9 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
@@ -14,19 +16,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from tools.log_limit import LogLimit
-from tools.mcp.connection_state import (
-    END_SESSION,
-    STATUS_STATES,
-    Connected,
-    Connecting,
-    ConnectionState,
-    Ended,
-    Request,
-    Stopped,
-    Waiting,
-)
 from tools.mcp.connection_status import (
     ConnectionStatus,
+    State,
     breaker_message,
     describe_tools,
     state_message,
@@ -41,7 +33,14 @@ from tools.mcp.errors import (
     ServerRefusedError,
     ServerUnavailableError,
 )
-from tools.mcp.listing import Json, ProgressCallback, SessionCallbacks, SessionOpener, ToolListing
+from tools.mcp.listing import (
+    Json,
+    McpSession,
+    ProgressCallback,
+    SessionCallbacks,
+    SessionOpener,
+    ToolListing,
+)
 from tools.mcp.rate_limits import retry_delay, server_breaker
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ToolCatalogue, build_catalogue
@@ -49,6 +48,73 @@ from tools.processes.threads import run_in_thread
 from tools.text.untrusted import clean_line
 
 logger = logging.getLogger(__name__)
+
+
+# The states of a connection to an MCP server, with what belongs to each, and what may be requested
+# of the task that owns it.
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """A session is being opened. Calls wait for it if it replaces one that has just ended."""
+
+    is_replacement: bool = False
+
+
+@dataclass(slots=True)
+class Connected:
+    """A session is open; times of the loop's clock say when it last answered and was last read."""
+
+    session: McpSession
+    since: datetime
+    heartbeat_seconds: float
+    heard_at: float = 0.0
+    read_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A session has just ended; calls wait for the decision on what comes next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Several tries failed; the next one follows."""
+
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Closed, or unusable until the row is changed or a new connection is requested."""
+
+
+ConnectionState = Connecting | Connected | Ended | Waiting | Stopped
+STATUS_STATES = {
+    Connecting: State.CONNECTING.value,
+    Connected: State.CONNECTED.value,
+    Ended: State.CONNECTING.value,
+    Waiting: State.WAITING.value,
+    Stopped: State.STOPPED.value,
+}
+"""As the status of the server names them."""
+
+
+class Request(Enum):
+    """What other code requests of the task that owns the session."""
+
+    CLOSE = auto()
+    RECONNECT = auto()
+    REREAD = auto()
+    """Ask for the list of tools again."""
+    REBUILD = auto()
+    """Build the tools that are offered again, from the list as it was read."""
+
+
+END_SESSION = frozenset({Request.CLOSE, Request.RECONNECT})
+"""Requests for which an open session is ended."""
+
+
 LogLimit(logger, named=1)
 
 STABLE_SECONDS = 60

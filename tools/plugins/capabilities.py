@@ -8,32 +8,94 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from django.db.models import JSONField, Value
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from tools.contract import JsonSchema, ToolExecutionContext, ToolInvocation
 from tools.error_boundary import capture_error
 from tools.errors import ToolFailed
+from tools.models import PluginValue
 from tools.plugin_sdk.calls import RpcError, RpcErrorCode
-from tools.plugins.values import (
-    KEYS_LIMIT,
-    StorageEntry,
-    StorageKey,
-    delete_values,
-    get_values,
-    list_keys,
-    put_values,
-)
 from tools.registry.live_provider import DatabaseThread
 from tools.schemas.arguments import check_arguments
 from tools.text.storable import make_storable
 from tools.token_bucket import Quota, TokenBuckets
 
 logger = logging.getLogger(__name__)
+
+
+# What plugins store for themselves: rows under keys, one plugin's never another's. For the database
+# thread.
+
+#: Keys of one plugin.
+KEYS_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class StorageKey:
+    """A key of a plugin, or the beginning of keys."""
+
+    plugin_pk: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageEntry:
+    """A value to be kept under a key."""
+
+    plugin_pk: int
+    key: str
+    value: Any
+
+
+def get_values(places: Sequence[StorageKey]) -> list[Any]:
+    """The value at each place; None where there is none."""
+    return [_rows(place).values_list("value", flat=True).first() for place in places]
+
+
+def put_values(entries: Sequence[StorageEntry]) -> list[bool]:
+    """Keep each value in place of what was there; False where the plugin has :data:`KEYS_LIMIT`
+    other keys."""
+    return [_put(entry) for entry in entries]
+
+
+def delete_values(places: Sequence[StorageKey]) -> list[bool]:
+    """Drop what is there; whether anything was."""
+    return [_rows(place).delete()[0] > 0 for place in places]
+
+
+def list_keys(places: Sequence[StorageKey]) -> list[list[str]]:
+    """The plugin's keys that begin so, in order."""
+    return [_keys(place) for place in places]
+
+
+def _rows(place: StorageKey) -> Any:
+    return PluginValue.objects.filter(plugin_id=place.plugin_pk, key=place.key)
+
+
+def _put(entry: StorageEntry) -> bool:
+    mine = PluginValue.objects.filter(plugin_id=entry.plugin_pk)
+    row = mine.filter(key=entry.key).first()
+    if row is None and mine.count() >= KEYS_LIMIT:
+        return False
+    row = row or PluginValue(plugin_id=entry.plugin_pk, key=entry.key)
+    # None alone would be NULL.
+    row.value = Value(None, JSONField()) if entry.value is None else entry.value
+    row.save()
+    return True
+
+
+def _keys(place: StorageKey) -> list[str]:
+    """In Python and not in the query: SQLite knows no case in LIKE, and each database has an order
+    of its own."""
+    every = PluginValue.objects.filter(plugin_id=place.plugin_pk).values_list("key", flat=True)
+    return sorted(key for key in every if key.startswith(place.key))
+
 
 #: Characters of a message; of a request to the model.
 TEXT_LIMIT, PROMPT_LIMIT = 4_000, 16_000

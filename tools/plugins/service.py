@@ -6,28 +6,214 @@ All code of the plugin runs here: asynchronous tools on the event loop, synchron
 import asyncio
 import contextlib
 import contextvars
+import importlib
+import importlib.util
 import inspect
+import linecache
 import logging
+import math
 import os
 import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
+import tools.plugin_sdk
+import tools.plugin_sdk.types
 from tools.error_boundary import capture_error, contain
-from tools.errors import ToolError
+from tools.errors import InvalidDeclaration, ToolError
 from tools.plugin_sdk import SDK_VERSION, Plugin
 from tools.plugin_sdk.calls import CURRENT, Call, RpcError, RpcErrorCode
 from tools.plugin_sdk.context import LOGGER, ctx
-from tools.plugins.handlers import ToolHandler, to_jsonable
-from tools.plugins.loading import PACKAGE, PluginLoadError, describe_load_error, load_plugin
+from tools.plugin_sdk.declarations import declaration_of
+from tools.plugins.handlers import ToolHandler, build_handler, to_jsonable
 from tools.plugins.peer import RpcPeer, open_pipe_streams
-from tools.plugins.rlimits import CpuTimeLimit, apply_rlimits
+
+# What the kernel lets a plugin's process take. Where it has no such limits, only the server looks
+# after it.
+
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None  # type: ignore[assignment]
+
+
+def apply_rlimits(limits: Mapping[str, Any]) -> None:
+    """Set ``memory_bytes`` and ``open_files``, each if it is given, for this process and its
+    children, and disable core dumps.
+
+    The server counts processes itself: the kernel counts all processes of a user.
+    """
+    if resource is None:
+        return
+    _set(resource.RLIMIT_CORE, 0)
+    # Not RLIMIT_AS: libraries reserve far more addresses than they use memory.
+    _set(resource.RLIMIT_DATA, _whole(limits.get("memory_bytes")))
+    _set(resource.RLIMIT_NOFILE, _whole(limits.get("open_files")))
+
+
+class CpuTimeLimit:
+    """How many seconds of processor time the process may use until :meth:`renew` is called again;
+    0: any number.
+
+    A process that uses more is ended by SIGXCPU.
+    """
+
+    def __init__(self, limits: Mapping[str, Any]) -> None:
+        self._seconds = _whole(limits.get("cpu_seconds")) or 0
+        self.renew()
+
+    def renew(self) -> None:
+        if resource is None or not self._seconds:
+            return
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        soft = math.ceil(used.ru_utime + used.ru_stime) + self._seconds
+        if hard == resource.RLIM_INFINITY or soft <= hard:
+            resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
+def _set(kind: int, limit: int | None) -> None:
+    """As far down as ``limit``; a lower limit that was there before stays."""
+    if limit is None:
+        return
+    _, hard = resource.getrlimit(kind)
+    most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(kind, (most, most))
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+# A plugin's folder, loaded in the plugin's own process.
+
+PACKAGE = "loaded_plugin"
+"""The folder's name as a package: ``from .words import greet`` finds ``words.py`` next to
+``plugin.py``."""
+ENTRY = "plugin"
+OLD_NAMES = {"maibot_sdk": tools.plugin_sdk, "maibot_sdk.types": tools.plugin_sdk.types}
+"""What plugins for MaiBot import, where that is not installed."""
+
+
+class PluginLoadError(Exception):
+    """A plugin cannot be loaded; the text is the reason, first in one line, for its author and the
+    operator."""
+
+
+def load_plugin(folder: Path) -> tuple[Plugin, dict[str, ToolHandler]]:
+    """The plugin in ``folder`` and its tools, by name. All of it, or :class:`PluginLoadError`."""
+    with capture_error() as attempt:
+        plugin, functions = _found(_module(folder))
+        handlers = [build_handler(function, declaration_of(function)) for function in functions]  # type: ignore[arg-type]
+    if attempt.error is not None:
+        raise PluginLoadError(describe_load_error(attempt.error, folder)) from attempt.error
+    if not handlers:
+        raise PluginLoadError(
+            f"{ENTRY}.py declares no tool: put @Tool above a function or a method of the plugin"
+        )
+    names = [handler.name for handler in handlers]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise PluginLoadError(f"two tools have the name {', '.join(twice)}")
+    return plugin, dict(zip(names, handlers, strict=True))
+
+
+def describe_load_error(error: BaseException, folder: Path) -> str:
+    """What went wrong, in one line, and below it where: the traceback without our own part of
+    it."""
+    words = traceback.format_exception_only(error)[-1].strip()
+    linecache.checkcache()
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(folder)
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        words = f"{Path(error.filename).name}, line {error.lineno}: {words}"
+    elif frames:
+        words = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: {words}"
+    return "\n".join([words, *(line.rstrip() for line in traceback.format_list(frames))])
+
+
+def _module(folder: Path) -> ModuleType:
+    if importlib.util.find_spec("maibot_sdk") is None:
+        sys.modules.update(OLD_NAMES)
+    try:
+        _as_package(folder)
+        return importlib.import_module(f"{PACKAGE}.{ENTRY}")
+    except SystemExit as error:
+        raise ImportError(
+            f"it ended the process while it was imported: SystemExit {error}"
+        ) from error
+
+
+def _as_package(folder: Path) -> None:
+    """Make ``folder`` the package ``PACKAGE``, whatever its own name, and run its ``__init__.py``
+    if it has one."""
+    start = folder / "__init__.py"
+    spec = ModuleSpec(PACKAGE, None, is_package=True)
+    if start.is_file():
+        found = importlib.util.spec_from_file_location(
+            PACKAGE, start, submodule_search_locations=[str(folder)]
+        )
+        spec = found or spec
+    spec.submodule_search_locations = [str(folder)]
+    package = sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
+    if spec.loader is not None:
+        spec.loader.exec_module(package)
+
+
+def _found(module: ModuleType) -> tuple[Plugin, list[Any]]:
+    """The plugin that ``module`` makes, and every function in it that was declared a tool."""
+    plugin = _made(module)
+    functions = [
+        thing
+        for thing in vars(module).values()
+        if str(getattr(thing, "__module__", "")).startswith(PACKAGE)
+    ]
+    return plugin, [each for each in (*_methods(plugin), *functions) if declaration_of(each)]
+
+
+def _made(module: ModuleType) -> Plugin:
+    make = getattr(module, "create_plugin", None)
+    if callable(make):
+        if not isinstance(made := make(), Plugin):
+            raise InvalidDeclaration(
+                f"create_plugin() returns {type(made).__name__}; a Plugin is wanted"
+            )
+        return made
+    kinds = [thing for thing in vars(module).values() if _is_plugin(thing, module)]
+    if len(kinds) > 1:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise InvalidDeclaration(
+            f"{ENTRY}.py has several plugins: {names}; say which with create_plugin()"
+        )
+    return kinds[0]() if kinds else Plugin()
+
+
+def _is_plugin(thing: Any, module: ModuleType) -> bool:
+    return (
+        isinstance(thing, type)
+        and issubclass(thing, Plugin)
+        and thing.__module__ == module.__name__
+    )
+
+
+def _methods(plugin: Plugin) -> Iterator[Any]:
+    """The methods of ``plugin``, each once, those of its bases first, in source order."""
+    names = dict.fromkeys(name for kind in reversed(type(plugin).__mro__) for name in vars(kind))
+    for name in names:
+        if declaration_of(getattr(type(plugin), name, None)):
+            yield getattr(plugin, name)
+
 
 T = TypeVar("T")
 

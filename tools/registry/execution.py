@@ -2,10 +2,11 @@
 
 import inspect
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from time import monotonic
+from typing import Any, TypeVar
 
 from tools.contract import (
     JsonSchema,
@@ -20,7 +21,6 @@ from tools.errors import InvalidArguments, ToolFailed
 from tools.log_limit import LogLimit
 from tools.processes.threads import run_in_thread
 from tools.registry import outcomes
-from tools.registry.blocking_watch import BlockingWatch
 from tools.registry.hooks import AfterHook, BeforeHook, Hooks
 from tools.registry.result_validation import validate_result
 from tools.registry.settings import ToolSettings
@@ -30,6 +30,49 @@ from tools.schemas.coercion import check_size
 from tools.text.placeholders import render_mock
 
 logger = logging.getLogger(__name__)
+
+
+# Watches a coroutine for steps that block the event loop and thereby all other work.
+
+T = TypeVar("T")
+
+HELD_SECONDS = 0.5
+"""How long one step may take, between two points where the coroutine waits for something."""
+
+
+class BlockingWatch:
+    """``work`` as it is, but that each step over ``HELD_SECONDS`` is reported with its seconds. It
+    is not stopped: nothing can."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], report: Callable[[float], None]) -> None:
+        self._work = work
+        self._report = report
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _Steps(self._work, self._report)
+
+
+class _Steps(Generator[Any, Any, Any]):
+    def __init__(self, work: Coroutine[Any, Any, Any], report: Callable[[float], None]) -> None:
+        self._work = work
+        self._report = report
+
+    def send(self, value: Any) -> Any:
+        return self._timed(self._work.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._timed(self._work.throw, *error)
+
+    def _timed(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        began = monotonic()
+        try:
+            return step(*arguments)
+        finally:
+            took = monotonic() - began
+            if took > HELD_SECONDS:
+                self._report(took)
+
+
 LogLimit(logger, named=1)
 
 RESERVED_METADATA = {

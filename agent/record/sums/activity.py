@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from agent.domain.answer_triggers import TriggerDecision
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 State = Message.State
+#: Sums that are deleted in one transaction.
+FORGOTTEN = 5_000
 #: Incoming messages that nobody said, or the bot itself.
 UNCOUNTED = frozenset({Message.Reason.LATER_RESULT, Message.Reason.OWN_MESSAGE})
 TIME_COLUMNS = (*(f"within_{seconds}" for seconds in ANSWER_SECONDS), "later")
@@ -218,3 +220,20 @@ def _query(count: int) -> PreparedSelect:
     found = Message.objects.filter(pk__in=list(range(count))).order_by()
     columns = ("pk", "session_id", "session__account", "direction", "state", "reason")
     return PreparedSelect(found.values_list(*columns, "created_at"))
+
+
+class KeptDays(NamedTuple):
+    """The first day whose sums by day, and whose sums by hour, are kept."""
+
+    day: str
+    hour_day: str
+
+
+def prune_activity(kept: KeptDays) -> int:
+    """Delete some of the sums that are too old; how many, 0 once there are none."""
+    is_old = Q(day__lt=kept.day) | Q(day__lt=kept.hour_day, hour__gt=WHOLE_DAY)
+    count = 0
+    for rows in (ActivitySum.objects.filter(is_old), ToolUse.objects.filter(day__lt=kept.day)):
+        old = list(rows.order_by().values_list("pk", flat=True)[:FORGOTTEN])
+        count += rows.model._default_manager.filter(pk__in=old).delete()[0]
+    return count

@@ -29,7 +29,7 @@ from agent.record.runs.replies import (
 from agent.record.runs.runs import StartRun
 from agent.record.runs.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps
 from agent.record.sums import activity
-from agent.record.sums.activity_history import KeptDays, prune_activity
+from agent.record.sums.activity import KeptDays, prune_activity
 from agent.record.waiting import recovery
 from agent.record.waiting.stops import StopRequest, stop_runs
 from tests.agent.databases import inside, postgres

@@ -1,22 +1,19 @@
-"""Sums for the days before they were kept are made from rows, once."""
+"""Sums for the days before they were kept are made from rows, once, by a migration."""
 
+import importlib
 import random
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
-from agent.models import ActivitySum, ChatSession, Message, Run, ToolCall, ToolUse
-from agent.record.record import Record
-from agent.record.sums import activity_history as history
-from agent.runtime.activity_filling import fill_activity
+from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
 from tests.agent.databases import inside, postgres
 from tests.agent.record.test_activity import CHATS, play, sums
 from tests.agent.talk import accept, message
-from tools.registry.settings import SettingsCache
 
 __all__ = ["postgres"]
 
@@ -44,19 +41,11 @@ def move_back(days: int) -> None:
         ToolCall.objects.filter(pk=call.pk).update(created_at=call.created_at - back)
 
 
-def fill() -> list[str]:
-    """What the background does, without it; the days that were filled."""
-    today = timezone.localdate()
-    days = history.find_missing_days(today)
-    for day in days:
-        if day.day == today.isoformat():
-            history.recount(day)
-            continue
-        found = history.Activity()
-        for part in history.parts_of(day):
-            found.merge(history.count_rows(part))
-        history.put_down(day.day, found)
-    return [day.day for day in days]
+def fill() -> None:
+    """What the migration does."""
+    node = ("agent", "0018_sums_of_earlier_days")
+    before = MigrationLoader(None).project_state(node, at_end=False)
+    importlib.import_module(".".join(("agent", "migrations", node[1]))).fill_days(before.apps, None)
 
 
 def rows() -> list[tuple[Any, ...]]:
@@ -68,8 +57,7 @@ def test_a_day_that_is_counted_again_has_the_sums_that_were_kept(database):
     for _ in range(20):
         play(dice, dice.choice(CHATS))
     kept, uses = sums(), sorted(ToolUse.objects.values_list("tool", "calls", "failures"))
-    (pk,) = Message.objects.order_by("pk").values_list("pk", flat=True)[:1]
-    history.recount(history.PastDay(timezone.localdate().isoformat(), pk, pk))
+    fill()
     assert sums() == kept
     assert sorted(ToolUse.objects.values_list("tool", "calls", "failures")) == uses
 
@@ -84,27 +72,33 @@ def test_days_without_sums_are_filled_once(database):
     ToolUse.objects.all().delete()
     accept(message("of today", message_id="t"))
     ActivitySum.objects.filter(hour__gte=0).update(received=99)  # a part, and wrong
-    assert len(fill()) == 2
+    fill()
     past = (timezone.localdate() - timedelta(days=3)).isoformat()
     assert sums(day=past) == kept
     assert not ActivitySum.objects.filter(day=past, hour__gte=0).exists()
     assert sums(day=timezone.localdate().isoformat()) == {"received": 1, "addressed": 1}
     assert not ActivitySum.objects.filter(received=99).exists()
-    assert fill() == []
+    before = rows()
+    fill()
+    assert rows() == before
 
 
 def test_an_installation_that_is_new_has_nothing_to_fill(database):
     accept(message())
-    assert fill() == []
+    before = rows()
+    fill()
+    assert rows() == before
 
 
 def test_the_day_of_an_upgrade_is_counted_where_the_record_began_that_day(database):
     accept(message("of before", message_id="a"))
     ActivitySum.objects.all().delete()
     accept(message("of after", message_id="b"))
-    assert fill() == [timezone.localdate().isoformat()]
+    fill()
     assert sums(day=timezone.localdate().isoformat())["received"] == 2
-    assert fill() == []
+    before = rows()
+    fill()
+    assert rows() == before
 
 
 def test_days_without_messages_do_not_have_the_day_of_today_counted_again(database):
@@ -113,20 +107,6 @@ def test_days_without_messages_do_not_have_the_day_of_today_counted_again(databa
     fill()
     ActivitySum.objects.filter(day=timezone.localdate().isoformat()).delete()
     accept(message("of today"))
-    assert fill() == []
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_a_start_fills_them_in_the_background():
-    def prepare() -> None:
-        accept(message())
-        move_back(1)
-        ActivitySum.objects.all().delete()
-
-    await sync_to_async(prepare)()
-    record = Record("p", SettingsCache(), lambda: None)
-    await fill_activity(record)
-    await fill_activity(record)
-    await record.close()
-    assert await ActivitySum.objects.acount() == 1
-    assert await ChatSession.objects.acount() == 1
+    before = rows()
+    fill()
+    assert rows() == before

@@ -32,8 +32,7 @@ from tools.fetch.errors import (
     TookTooLong,
     UnreadableAnswer,
 )
-from tools.fetch.fetcher import Fetcher
-from tools.fetch.pinning import open_pinned_socket, pin_addresses
+from tools.fetch.fetcher import Fetcher, open_pinned_socket, pin_addresses
 from tools.fetch.request import FetchRequest
 
 HERE = AllowList.parse(["127.0.0.1"])

@@ -11,9 +11,8 @@ import pytest
 from tests import file_server as server
 from tests.file_server import FileServer
 from tools.fetch.allow_list import AllowList
-from tools.fetch.body import PIECE, BodyDecoder
 from tools.fetch.errors import ConnectionFailed, FetchError, TookTooLong, TooLarge, UnreadableAnswer
-from tools.fetch.fetcher import Fetcher
+from tools.fetch.fetcher import PIECE, BodyDecoder, Fetcher
 from tools.fetch.request import FetchRequest
 
 MIB = 2**20

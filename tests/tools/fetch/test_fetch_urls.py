@@ -12,7 +12,7 @@ from yarl import URL
 
 from tools.fetch.allow_list import AllowList
 from tools.fetch.errors import FetchError, RequestRefused
-from tools.fetch.redirects import WireRequest, follow_redirect
+from tools.fetch.fetcher import WireRequest, follow_redirect
 from tools.fetch.request import FetchRequest, check_headers
 from tools.fetch.urls import check_url, join_url, parse_url
 

@@ -6,8 +6,8 @@ import asyncio
 import pytest
 
 from tools.contract import ToolExecutionResult
-from tools.http_tools import cache
-from tools.http_tools.cache import AnswerCache, estimate_size
+from tools.http_tools import provider
+from tools.http_tools.provider import AnswerCache, estimate_size
 
 
 class Source:
@@ -46,7 +46,7 @@ async def test_a_failure_is_not_kept():
 
 
 async def test_the_longest_unused_goes_first(monkeypatch):
-    monkeypatch.setattr(cache, "ENTRIES", 2)
+    monkeypatch.setattr(provider, "ENTRIES", 2)
     kept, source = AnswerCache(), Source()
     for key in (b"a", b"b", b"a", b"c"):
         await kept.result(key, 10, source)
@@ -57,7 +57,7 @@ async def test_the_longest_unused_goes_first(monkeypatch):
 @pytest.mark.parametrize(("room", "asked"), [(2, 2), (1, 3), (0, 3)])
 async def test_bytes_are_bounded(monkeypatch, room, asked):
     one = estimate_size(ToolExecutionResult("t", True, "1"))
-    monkeypatch.setattr(cache, "BYTES", room * one)
+    monkeypatch.setattr(provider, "BYTES", room * one)
     kept, source = AnswerCache(), Source()
     for key in (b"a", b"b", b"a"):
         await kept.result(key, 10, source)

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from tests.tools.http_tools.rows import settings
 from tools.contract import ToolExecutionResult
 from tools.fetch.request import FetchResponse
-from tools.http_tools.answers import EXCERPT, NO_MATCH, NOTHING, answer_template, mask_answer_text
-from tools.http_tools.charset import decode_text
-from tools.http_tools.page_text import extract_text
+from tools.http_tools.answers import (
+    EXCERPT,
+    NO_MATCH,
+    NOTHING,
+    answer_template,
+    decode_text,
+    extract_text,
+    mask_answer_text,
+)
 from tools.registry.result_validation import validate_result
 from tools.secrets.masked import MASK, SecretMask
 

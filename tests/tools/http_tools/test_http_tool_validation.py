@@ -15,8 +15,7 @@ from tests.tools.http_tools.rows import enter_secrets, settings
 from tools.contract import ToolSpec
 from tools.errors import InvalidArguments
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.request_template import request_template
-from tools.http_tools.tool import build_ready_tool
+from tools.http_tools.tool import build_ready_tool, request_template
 from tools.http_tools.validation import ValidationContext, check_http_tool, tool_warnings
 from tools.models import HttpTool, ToolConfig
 from tools.registry.catalogue import ensure_tool_rows

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tools.contract import ToolExecutionResult
-from tools.mcp.results import MAX_TEXT, convert_mcp_result
+from tools.mcp.provider import MAX_TEXT, convert_mcp_result
 
 
 def made(*content: Any, **more: Any) -> ToolExecutionResult:

@@ -16,7 +16,7 @@ from agent.record.ground.commit import GroupCommit
 from tests.tools.plugins.processes import write_plugin
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus
-from tools.plugins import plugin_log
+from tools.plugins import host
 from tools.plugins.capabilities import CallInFlight, CapabilityService
 from tools.plugins.host import PluginHost
 from tools.plugins.process_limits import MIB, ProcessLimits
@@ -159,7 +159,7 @@ async def hosted(root: Path, limits: ProcessLimits = LIMITS, **pace: Any) -> Asy
     hosting = Hosting(root, limits, replace(PACE, **pace))
     hosting.host.start()
     try:
-        with patch.object(plugin_log, "GATHER_SECONDS", 0.02):  # rows are what the tests wait for
+        with patch.object(host, "GATHER_SECONDS", 0.02):  # rows are what the tests wait for
             yield hosting
     finally:
         async with asyncio.timeout(PATIENCE):

@@ -8,7 +8,7 @@ from tools.plugin_sdk import Action, ActivationType
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import declaration_of
 from tools.plugins.handlers import ToolHandler, build_handler
-from tools.plugins.results import convert_plugin_result
+from tools.plugins.provider import convert_plugin_result
 
 CALL = Call("c1", session_id="s1", stream_id="s1", user_id="42", reasoning="他想要")
 

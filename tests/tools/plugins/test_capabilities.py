@@ -14,7 +14,7 @@ from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.errors import ToolFailed
 from tools.models import Plugin, PluginValue
 from tools.plugin_sdk.calls import RpcError
-from tools.plugins import values
+from tools.plugins import capabilities as capabilities_module
 from tools.plugins.capabilities import (
     CAPABILITIES,
     CallInFlight,
@@ -345,7 +345,7 @@ async def test_plugins_have_values_of_their_own(capabilities, plugin):
 async def test_a_plugin_has_only_so_many_keys_and_may_still_change_them(
     capabilities, plugin, monkeypatch
 ):
-    monkeypatch.setattr(values, "KEYS_LIMIT", 2)
+    monkeypatch.setattr(capabilities_module, "KEYS_LIMIT", 2)
     for key in ("a", "b"):
         await capabilities.run_capability(plugin, None, "storage.set", {"key": key, "value": 1})
     third = capabilities.run_capability(plugin, None, "storage.set", {"key": "c", "value": 1})

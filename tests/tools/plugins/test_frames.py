@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.plugin_sdk.calls import RpcError
-from tools.plugins.frames import (
+from tools.plugins.peer import (
     HEAD,
     MOST_BYTES,
     RpcCancellation,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tools.plugins.hosting import PLUGINS, hosted, plugin, rewrite
 from tools.models import PluginLogLine, PluginStatus
-from tools.plugins.plugin_log import BURST
+from tools.plugins.host import BURST
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tests.tools.plugins.hosting import PLUGINS, Desk
 from tools.models import PluginCrash, PluginLogLine, PluginStatus
-from tools.plugins.plugin_log import BURST, LINES_PER_SECOND, PluginRecorder
+from tools.plugins.host import BURST, LINES_PER_SECOND, PluginRecorder
 from tools.plugins.process import LINE_CHARS, ProcessExit, describe_exit
 from tools.plugins.records import CRASHES_KEPT, PluginReport, write_crashes
 from tools.plugins.records import CrashEntry as CrashRecord

@@ -11,8 +11,14 @@ import pytest
 
 from tools.plugin_sdk.calls import RpcError
 from tools.plugins import peer as peers
-from tools.plugins.frames import MOST_BYTES, encode_request, encode_response
-from tools.plugins.peer import RequestHandler, RpcPeer, open_pipe_streams
+from tools.plugins.peer import (
+    MOST_BYTES,
+    RequestHandler,
+    RpcPeer,
+    encode_request,
+    encode_response,
+    open_pipe_streams,
+)
 
 
 async def echo(method: str, payload: Any) -> Any:

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.plugin_sdk.calls import RpcError
-from tools.plugins.results import convert_plugin_error, convert_plugin_result
+from tools.plugins.provider import convert_plugin_error, convert_plugin_result
 
 
 def of(value):

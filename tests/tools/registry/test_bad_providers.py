@@ -7,7 +7,7 @@ import pytest
 
 from tests.tools.fakes import Provider
 from tools.contract import ToolAvailabilityContext, ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.registry import blocking_watch, provider_set
+from tools.registry import execution, provider_set
 from tools.registry.registry import ToolRegistry
 
 
@@ -95,7 +95,7 @@ async def test_a_provider_that_hangs_is_given_up_and_left_in_peace_for_a_while(c
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds as the watch sees them, to be moved by the test."""
     now = [0.0]
-    monkeypatch.setattr(blocking_watch, "monotonic", lambda: now[0])
+    monkeypatch.setattr(execution, "monotonic", lambda: now[0])
     return now
 
 

@@ -111,7 +111,7 @@ async def test_what_could_not_be_put_down_is_tried_again(
 ):
     office.registry.register_provider(Provider("mine", "fly"))
     with monkeypatch.context() as patch:
-        patch.setattr("tools.registry.new_tools.ensure_tool_rows", lambda specs: 1 / 0)
+        patch.setattr("tools.registry.registry.ensure_tool_rows", lambda specs: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             await office.look()
     await office.look()
