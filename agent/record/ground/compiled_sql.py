@@ -34,11 +34,13 @@ class PreparedColumn:
     def __init__(self, field: Field) -> None:
         self.field = field
         stored = field.target_field if isinstance(field, models.ForeignKey) else field
-        self._plain = {PLAIN.get(type(stored)), type(None)}
+        self.plain = {PLAIN.get(type(stored)), type(None)}
+        """The types of values that the database takes as they are: most, which are not worth a
+        call."""
 
     def adapted(self, value: Any, database: Any) -> Any:
         """``value`` for the connection ``database``."""
-        return value if type(value) in self._plain else self.field.get_db_prep_save(value, database)
+        return value if type(value) in self.plain else self.field.get_db_prep_save(value, database)
 
 
 class PreparedInsert:
@@ -80,7 +82,11 @@ class PreparedInsert:
 
     def _values(self, row: Mapping[str, Any], database: Any) -> list[Any]:
         return [
-            column.adapted(row[name], database) if name in row else default
+            default
+            if name not in row
+            else value
+            if type(value := row[name]) in column.plain
+            else column.adapted(value, database)
             for name, column, default in self._columns
         ]
 
@@ -311,7 +317,10 @@ class PreparedSelect:
 
 def _adapted(columns: Sequence[PreparedColumn], row: tuple[Any, ...]) -> list[Any]:
     database = connections[DEFAULT_DB_ALIAS]
-    return [column.adapted(value, database) for column, value in zip(columns, row, strict=True)]
+    return [
+        value if type(value) in column.plain else column.adapted(value, database)
+        for column, value in zip(columns, row, strict=True)
+    ]
 
 
 def _default(field: Field) -> Any:
