@@ -17,14 +17,17 @@ from agent.llm.probing.probe_words import ProbeLine
 from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
 from agent.pages.endpoints.checks import (
-    EndpointTestAdmin,
+    ModelsUnknown,
     describe_report,
     list_alike,
+    load_models,
+    record_probe,
+    row_endpoint,
     run_probe,
+    throttle,
+    try_row,
 )
-from agent.pages.endpoints.models import ModelsUnknown, load_models, row_endpoint
-from agent.pages.endpoints.record import record_probe
-from agent.pages.endpoints.throttle import throttle
+from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import parse_row_number
 
 #: Models that are offered to choose from.
@@ -55,20 +58,20 @@ class ModelTry:
 def try_model(request: HttpRequest, site: AdminSite) -> ModelTry:
     """Test a new endpoint, or the stored one that ``row`` of the form names. Raises
     PermissionDenied and Http404."""
-    admin = cast("EndpointTestAdmin", site.get_model_admin(ModelEndpoint))
+    admin = cast("HistoryAdmin", site.get_model_admin(ModelEndpoint))
     return _try_stored(request, admin) if "row" in request.POST else _try_new(request, admin)
 
 
-def _try_stored(request: HttpRequest, admin: EndpointTestAdmin) -> ModelTry:
+def _try_stored(request: HttpRequest, admin: HistoryAdmin) -> ModelTry:
     row = get_object_or_404(ModelEndpoint, pk=parse_row_number(request.POST["row"]))
     if not admin.has_change_permission(request, row):
         raise PermissionDenied
-    found = admin.try_row(request, row)
+    found = try_row(admin, request, row)
     said = found.report.words if found.report else ""
     return ModelTry(found.lines, alike=found.alike, said=said)
 
 
-def _try_new(request: HttpRequest, admin: EndpointTestAdmin) -> ModelTry:
+def _try_new(request: HttpRequest, admin: HistoryAdmin) -> ModelTry:
     if not admin.has_add_permission(request):
         raise PermissionDenied
     entered = {name: request.POST.get(name, "").strip() for name in ("preset", "key", "base_url")}
@@ -87,7 +90,7 @@ def _try_new(request: HttpRequest, admin: EndpointTestAdmin) -> ModelTry:
         return ModelTry([ProbeLine("fail", line) for line in lines])
 
 
-def _try_row(request: HttpRequest, admin: EndpointTestAdmin, form: Any) -> ModelTry:
+def _try_row(request: HttpRequest, admin: HistoryAdmin, form: Any) -> ModelTry:
     """Ask the endpoint in ``form``, and keep it if it answers, or is to be kept anyway."""
     row, started_at = form.save(commit=False), timezone.now()
     report: ProbeReport | None = None

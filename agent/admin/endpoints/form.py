@@ -1,6 +1,11 @@
-"""The form of a model endpoint: what it takes, and a sentence at the field for all else."""
+"""The form of a model endpoint: what it takes, a sentence at the field for all else, and what the
+presets fill in."""
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 from django import forms
 from django.contrib.auth.models import User
@@ -9,19 +14,18 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.endpoints.fields import (
-    HeadersField,
-    KeysField,
-    normalize_base_url,
-    other_protocol,
-)
-from agent.llm.providers.presets import PRESETS
+from agent.domain.endpoint import ThinkingSwitch
+from agent.llm.client.api_keys import is_sendable
+from agent.llm.providers.preset_models import PresetModel, Thinks
+from agent.llm.providers.presets import PRESETS, Preset
+from agent.llm.providers.thinking import EFFORTS, thinking_parameters
 from agent.models import ModelEndpoint
-from agent.pages.endpoints.address import find_address_problem
-from agent.pages.endpoints.presets import fill_in, preset_choices
+from agent.pages.endpoints.checks import find_address_problem
 from tools.admin.json_field import IndentedJSONField
+from tools.admin.lines import LinesField, SecretLinesField
 from tools.secrets.encryption import DecryptionError
 from tools.secrets.hosts import parse_host
+from tools.secrets.masked import MASK
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[ModelEndpoint]
@@ -36,6 +40,300 @@ _OWN_FIELDS = {
     "model": _("the model, which has its own field"),
     "stream": _("“streamed”, which has its own field"),
 }
+
+
+MOST_KEYS = 100
+MOST_HEADERS = 50
+LONGEST_KEY = 4_000
+OLLAMA_PORT = 11434
+_ENDINGS = ("/chat/completions", "/completions", "/models", "/embeddings", "/audio/transcriptions")
+_QUOTES = "\"'`“”‘’„«»"
+_BEGIN = re.compile(r"[A-Za-z]{2,8}-")
+_STORED = re.compile(rf"{MASK}\s*(\d+)?")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_OWN_HEADERS = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection", "expect"}
+)
+_OTHER_PROTOCOLS = (
+    (re.compile(r"/messages\Z|/anthropic(/|\Z)"), "Anthropic"),
+    (re.compile(r":(streamG|g)enerateContent\Z"), "Gemini"),
+    (re.compile(r"/responses\Z"), "Responses"),
+)
+
+
+def normalize_base_url(text: str) -> str:
+    """The base address in what was entered: without ``/chat/completions`` and the like at its end.
+
+    A query stays. Raises ValidationError with a sentence that says what is wrong.
+    """
+    text = text.strip().strip(_QUOTES)
+    if re.search(r"\s", text) or not text.isprintable():
+        raise ValidationError(
+            gettext("The address holds a space or a line break: copy it once more, in one piece.")
+        )
+    if "://" not in text:
+        raise ValidationError(
+            gettext("The address begins with https:// or, in your own network, with http://.")
+        )
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname if parts.port is None or parts.port else None
+    except ValueError as error:
+        raise ValidationError(
+            gettext("This is no address: its host or port cannot be read.")
+        ) from error
+    if parts.scheme.lower() not in ("http", "https"):
+        raise ValidationError(
+            gettext("The address begins with https:// or http://, with nothing else.")
+        )
+    if parts.username is not None or parts.password is not None:
+        raise ValidationError(
+            gettext("The address must not hold a user or password: a key has its own field.")
+        )
+    if not host or not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", host):
+        raise ValidationError(gettext("The address names no host, such as api.example.com."))
+    path = parts.path.rstrip("/")
+    for ending in _ENDINGS:
+        path = path.removesuffix(ending).rstrip("/")
+    if parts.port == OLLAMA_PORT and re.fullmatch(r"(/api(/\w+)?)?", path):
+        path = "/v1"  # its own protocol is below /api
+    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, parts.query, ""))
+
+
+def other_protocol(url: str) -> str:
+    """What is to be said of an address that is known to speak another protocol; "" for others."""
+    parts = urlsplit(url)
+    place = f"{parts.netloc}{parts.path}"
+    name = next((name for sign, name in _OTHER_PROTOCOLS if sign.search(place)), "")
+    words = gettext(
+        "This is an address of the %s protocol. Enter the one of the OpenAI-compatible API (chat "
+        "completions); the provider's documentation names it."
+    )
+    return words % name if name else ""
+
+
+def clean_key(line: str) -> str:
+    """The key in a line that somebody pasted: without quotes, ``Bearer`` and the like before it.
+
+    Raises ValidationError; the key is not in its words.
+    """
+    key = line.strip().strip(_QUOTES).strip()
+    key = re.sub(r"(?i)\A(authorization\s*:\s*)?bearer\s+", "", key).strip().strip(_QUOTES)
+    key = re.sub(r"\A[A-Z][A-Z0-9_]*_KEY\s*=\s*", "", key).strip(_QUOTES)
+    if re.search(r"\s", key):
+        raise ValidationError(
+            gettext("A key holds no space and no line break inside: paste it in one piece.")
+        )
+    if not is_sendable(key):
+        raise ValidationError(
+            gettext(
+                "A key holds a character that no key has (Chinese, a full-width or an invisible "
+                "one): copy it once more from the provider's page."
+            )
+        )
+    if len(key) > LONGEST_KEY:
+        raise ValidationError(gettext("This is too long for a key."))
+    return key
+
+
+class KeysField(LinesField):
+    """Keys, one a line; ``•••• 2`` stands for the second one that is stored.
+
+    The form sets ``stored``; None where they cannot be read any more. Cleaned to a list, or None
+    where those that cannot be read stay.
+    """
+
+    stored: Sequence[str] | None = ()
+    kept: tuple[str, ...] = ()
+    """Once it is cleaned: what stands for stored keys that stay."""
+
+    def shown(self) -> str:
+        if self.stored is None:
+            return MASK
+        return "\n".join(f"{MASK} {number}" for number in range(1, len(self.stored) + 1))
+
+    def clean(self, value: Any) -> Any:
+        lines = [line.strip() for line in super().clean(value)]
+        self.kept = tuple(line for line in lines if line.startswith(MASK))
+        if self.stored is None and lines == [MASK]:
+            return None
+        if len(lines) > MOST_KEYS:
+            raise ValidationError(gettext("At most %d keys.") % MOST_KEYS)
+        keys = [key for line in lines if (key := self._read(line))]
+        new = [key for line, key in zip(lines, keys, strict=False) if MASK not in line]
+        begin = _BEGIN.match(new[0]) if new else None
+        if begin and not all(key.startswith(begin[0]) for key in new):
+            raise ValidationError(
+                gettext(
+                    "One line begins otherwise than the first. If one key was broken over two "
+                    "lines, join them; several keys stand one a line."
+                )
+            )
+        return list(dict.fromkeys(keys))
+
+    def _read(self, line: str) -> str:
+        if MASK not in line:
+            return clean_key(line)
+        found = _STORED.fullmatch(line)
+        place = int(found[1] or 1) - 1 if found else -1
+        if self.stored is None or not 0 <= place < len(self.stored):
+            raise ValidationError(
+                gettext("“%s” stands for no stored key: replace the whole line with a key.")
+                % line[:20]
+            )
+        return self.stored[place]
+
+
+class HeadersField(SecretLinesField):
+    """Headers, ``NAME: value`` one a line or as a JSON object; cleaned to a dict."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(":", **options)
+
+    def clean(self, value: Any) -> Any:
+        found = super().clean(_as_lines(value) if isinstance(value, str) else value)
+        if isinstance(found, Mapping):
+            if len(found) > MOST_HEADERS:
+                raise ValidationError(gettext("At most %d headers.") % MOST_HEADERS)
+            for name, entered in found.items():
+                _check_header(name, entered)
+        return found
+
+
+def _as_lines(text: str) -> str:
+    """``text``, or the lines of the JSON object that it is."""
+    if not text.strip().startswith("{"):
+        return text
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict) or not all(isinstance(one, str) for one in fields.values()):
+        raise ValidationError(
+            gettext('This is no JSON object of texts, such as {"X-Name": "value"}.'),
+        )
+    for name, entered in fields.items():
+        _check_header(name, entered)
+    return "\n".join(f"{name}: {entered}" for name, entered in fields.items())
+
+
+def _check_header(name: str, value: str) -> None:
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValidationError(
+            gettext("“%s” is no name of a header: letters, digits and dashes.") % name[:50]
+        )
+    if name.lower() in _OWN_HEADERS:
+        raise ValidationError(gettext("The header “%s” is set by the program itself.") % name)
+    if not (is_sendable(value) or value == MASK):
+        raise ValidationError(
+            gettext("The value of “%s” holds a line break or a sign that is no ASCII.") % name
+        )
+
+
+PRICES = ("price_input", "price_cached", "price_output")
+
+
+def preset_choices() -> list[tuple[str, str]]:
+    return [("", gettext("choose one")), *((one.id, str(one.title)) for one in PRESETS.values())]
+
+
+def model_facts(model: PresetModel, preset: Preset) -> dict[str, Any]:
+    """The values of the form's fields that are known of ``model``."""
+    price = model.price
+    return {
+        "can_chat": model.answers,
+        "can_tools": model.tools and model.answers,
+        "can_see": model.sees,
+        "can_think": model.thinks is not Thinks.NO,
+        "can_transcribe": model.transcribes,
+        "can_embed": model.embeds,
+        "window": model.window,
+        "streamed": preset.streamed and model.answers,
+        "thinking": _first_switch(preset) if model.answers else "",
+        "price_input": price and price.input,
+        "price_cached": price and price.cached,
+        "price_output": price and price.output,
+        "currency": price.currency if price else "",
+    }
+
+
+def _first_switch(preset: Preset) -> str:
+    if preset.starts_thinking is None:
+        return ThinkingSwitch.OWN
+    return ThinkingSwitch.ON if preset.starts_thinking else ThinkingSwitch.OFF
+
+
+def fill_in(values: dict[str, Any], preset: Preset, *, is_new: bool) -> None:
+    """Fill what is empty among ``values``, the cleaned fields of a form, with what ``preset`` knows
+    of the model; of a new row the marks too, which cannot be empty."""
+    known = preset.model(values.get("model") or "")
+    if known is None:
+        if is_new:
+            values["thinking"] = values.get("thinking") or _first_switch(preset)
+            values["streamed"] = values.get("streamed") or preset.streamed
+        return
+    facts = model_facts(known, preset)
+    has_prices = any(values.get(name) is not None for name in PRICES)
+    for name, value in facts.items():
+        is_mark = isinstance(value, bool) or name == "thinking"
+        if name in (*PRICES, "currency"):
+            if not has_prices and facts["price_input"] is not None:
+                values[name] = value
+        elif is_new if is_mark else values.get(name) is None:
+            values[name] = value
+
+
+def describe_presets() -> dict[str, Any]:
+    """The presets as JSON for the page's script."""
+    return {
+        one.id: {
+            "url": one.base_url,
+            "keyUrl": one.key_url,
+            "needsKey": one.needs_key,
+            "hint": str(one.hint),
+            "title": str(one.title),
+            "thinking": _first_switch(one),
+            "streamed": one.streamed,
+            "others": [
+                {"title": str(other.title), "url": other.base_url, "keyUrl": other.key_url}
+                for other in one.others
+            ],
+            "models": {model.name: _as_json(model_facts(model, one)) for model in one.models},
+        }
+        for one in PRESETS.values()
+    }
+
+
+def _as_json(facts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, bool | str | int) or value is None else str(value)
+        for name, value in facts.items()
+    }
+
+
+def effort_warning(preset_id: str, effort: str, model: str) -> str:
+    """What happens to an ``effort`` that the provider does not know; "" where it does, or where
+    none is wished."""
+    preset = PRESETS.get(preset_id)
+    if not effort or preset is None:
+        return ""
+    sent = thinking_parameters(preset.thinking, True, effort, model)
+    if effort in _texts(sent):
+        words = gettext("The effort “%s” is not known here. It is sent as it is.")
+        return "" if effort in EFFORTS else words % effort
+    others = [text for text in _texts(sent) if text not in ("enabled", "disabled")]
+    if others:
+        words = gettext(
+            "This model does not know the effort “%(effort)s”: “%(sent)s” is sent instead."
+        )
+        return words % {"effort": effort, "sent": others[0]}
+    return gettext("This provider takes no effort for this model: “%s” is not sent.") % effort
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for part in value.values() for text in _texts(part)]
+    return [value] if isinstance(value, str) else []
 
 
 def stored_secrets(row: ModelEndpoint, name: str) -> Any:

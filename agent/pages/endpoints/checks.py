@@ -1,39 +1,175 @@
-"""*Test*: an endpoint is asked what only a tool knows, and the page shows what came of it."""
+"""Trying a model endpoint by hand: who may ask at which address, how often, and what came of it.
 
+A model endpoint may stand in the own network, as Ollama does. But what is asked there comes from
+this machine, and what is answered is shown: so only superusers, and the settings, name addresses
+that are not public.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
-from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.conf import settings
+from django.http import (
+    HttpRequest,
+)
 from django.utils import timezone
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 
 from agent.domain.budgets import cost_words
 from agent.domain.endpoint import Endpoint
-from agent.llm.client.model_list import find_alike
+from agent.domain.errors import LLMError
+from agent.llm.client.model_list import ListedModel, fetch_models, find_alike
+from agent.llm.endpoints.environment_endpoints import environment_endpoints
+from agent.llm.errors.fault_words import explain_fault, name_fault
 from agent.llm.errors.refusals import RefusalKind
-from agent.llm.probing.probe import ProbeReport, probe_endpoint
+from agent.llm.probing.probe import TOOL_NAME, ProbedCall, ProbeReport, probe_endpoint
 from agent.llm.probing.probe_words import ProbeLine, describe_probe, question_words
 from agent.models import ModelEndpoint
-from agent.pages.endpoints.address import find_address_problem
-from agent.pages.endpoints.models import (
-    EndpointModelsAdmin,
-    ModelsUnknown,
-    load_models,
-    row_endpoint,
-)
-from agent.pages.endpoints.record import record_probe
 from agent.pages.endpoints.state import list_learnt
-from agent.pages.endpoints.throttle import throttle
+from agent.record.runs.steps import NewStep
+from agent.record.runs.test_runs import record_test_run
+from agent.record.settings.endpoints import (
+    LearntRefusal,
+    RefusedKey,
+    StatusChange,
+    save_learnt,
+    save_refused_key,
+    save_status,
+    save_window,
+    to_endpoint,
+)
 from agent.runtime import serving
+from tools.admin.changes import HistoryAdmin
+from tools.fetch.allow_list import AllowList
+from tools.fetch.destinations import DestinationResolver
+from tools.fetch.errors import DestinationRefused, FetchError
+from tools.secrets.encryption import DecryptionError
+from tools.secrets.hosts import parse_host
 from tools.text.error_words import explain_network_error
+from tools.token_bucket import RefillRate, TokenBucket
 
-MOST_TESTED = 5
-"""Endpoints that the action of the list tests."""
+LOOK_UP_SECONDS = 10.0
+
+
+def find_address_problem(user: Any, url: str) -> str:
+    """Why ``user`` may not have models asked at ``url``, as a translated sentence; "" where they
+    may. The name is looked up for those who are no superusers."""
+    if getattr(user, "is_superuser", False) or _is_in_environment(url):
+        return ""
+    try:
+        async_to_sync(_require_public)(urlsplit(url).hostname or "")
+    except DestinationRefused as error:
+        words = _(
+            "This address is not public: only a superuser may enter it, or FETCH_ALLOW in .env "
+            "lists it. (%s)"
+        )
+        return words % error
+    except (FetchError, TimeoutError) as error:
+        return _("The host of this address cannot be found: is it written right? (%s)") % (
+            error or type(error).__name__
+        )
+    return ""
+
+
+async def _require_public(host: str) -> None:
+    allow = AllowList.parse(settings.FETCH_ALLOW, "model")
+    async with asyncio.timeout(LOOK_UP_SECONDS):
+        await DestinationResolver(allow).require_all(host)
+
+
+def _is_in_environment(url: str) -> bool:
+    host = parse_host(url)
+    return host is not None and any(
+        parse_host(one.url) == host for one in environment_endpoints().values()
+    )
+
+
+#: Fifteen at once after a rest, and one more every four seconds.
+RATE = RefillRate(15, 4.0)
+#: Tests under way at once.
+MOST_TESTS = 4
+
+
+class HandThrottle:
+    """Of one process; for the threads of its pages."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._buckets: dict[str, TokenBucket] = {}
+        self._under_way: set[int] = set()
+
+    def refuse(self, what: str) -> str:
+        """Why ``what`` is not done now, as a translated sentence; "" where it is, which counts."""
+        with self._lock:
+            bucket = self._buckets.setdefault(what, TokenBucket(RATE))
+            is_let = bucket.take_available()
+        return "" if is_let else _("This was asked for too often: wait a few seconds.")
+
+    @contextlib.contextmanager
+    def testing(self, pk: int) -> Iterator[str]:
+        """Around a test of the endpoint ``pk``: why it may not begin, or ""."""
+        with self._lock:
+            is_free = pk not in self._under_way and len(self._under_way) < MOST_TESTS
+            if is_free:
+                self._under_way.add(pk)
+        words = "" if is_free else _("A test is under way already: wait for its end.")
+        try:
+            yield words or self.refuse("test")
+        finally:
+            if is_free:
+                with self._lock:
+                    self._under_way.discard(pk)
+
+    def forget(self) -> None:
+        """As after a rest."""
+        with self._lock:
+            self._buckets.clear()
+
+
+throttle = HandThrottle()
+
+
+class ModelsUnknown(Exception):  # noqa: N818 - it says what is wrong
+    """The list could not be had; by the field that is to blame, sentences for the person."""
+
+    def __init__(self, problems: dict[str, list[str]]) -> None:
+        super().__init__(str(problems))
+        self.problems = problems
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for lines in self.problems.values() for line in lines]
+
+
+def row_endpoint(row: ModelEndpoint) -> Endpoint:
+    """``row`` as the agent asks it. Raises :class:`ModelsUnknown` where its keys cannot be read."""
+    try:
+        return to_endpoint(row, environment_endpoints().get(row.environment))
+    except DecryptionError as error:
+        words = _("The keys or headers cannot be read any more: enter them again.")
+        raise ModelsUnknown({"keys": [words]}) from error
+
+
+def load_models(user: Any, endpoint: Endpoint) -> list[ListedModel]:
+    """The models of ``endpoint``, asked for by ``user``. Raises :class:`ModelsUnknown`."""
+    if words := find_address_problem(user, endpoint.url):
+        raise ModelsUnknown({"base_url": [words]})
+    if words := throttle.refuse("models"):
+        raise ModelsUnknown({"model": [words]})
+    try:
+        found = async_to_sync(fetch_models)(endpoint)
+    except LLMError as error:
+        told = explain_fault(name_fault(error))
+        raise ModelsUnknown({"model": [f"{told.text} {told.advice}", str(error)]}) from error
+    if not found:
+        raise ModelsUnknown({"model": [_("The list of models is empty: type the model's name.")]})
+    return found
 
 
 class TriedEndpoint(NamedTuple):
@@ -49,8 +185,8 @@ class TriedEndpoint(NamedTuple):
     @property
     def outcome(self) -> str:
         if self.report is None or self.report.fault:
-            return gettext("failed")
-        return gettext("works") if self.report.works else gettext("works in part")
+            return _("failed")
+        return _("works") if self.report.works else _("works in part")
 
     @property
     def badge(self) -> str:
@@ -80,81 +216,26 @@ def _cost(response: Any, currency: str) -> str:
     return cost_words(response.cost_nano, currency)
 
 
-class EndpointTestAdmin(EndpointModelsAdmin):
-    """The button *Test*, *Save and test*, and the action of the list."""
-
-    actions = ("test_selected",)
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.test_view)
-        own = [path("<path:object_id>/test/", view, name="agent_modelendpoint_test")]
-        return [*own, *super().get_urls()]
-
-    def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask the stored endpoint, and show what came of it."""
-        row = self.changeable(request, object_id)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        return self._results(request, [row])
-
-    @admin.action(description=_("Test the selected endpoints"), permissions=["change"])
-    def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelEndpoint]) -> Any:
-        rows = list(queryset[: MOST_TESTED + 1])
-        if len(rows) > MOST_TESTED:
-            words = gettext("At most %d endpoints are tested at once.") % MOST_TESTED
-            self.message_user(request, words, messages.WARNING)
-        return self._results(request, rows[:MOST_TESTED])
-
-    def _results(self, request: HttpRequest, rows: list[ModelEndpoint]) -> HttpResponse:
-        tried = [self.try_row(request, row) for row in rows]
-        page = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": gettext("Test"),
-            "original": rows[0] if len(rows) == 1 else None,
-            "subtitle": str(rows[0]) if len(rows) == 1 else None,
-            "tried": tried,
-        }
-        return TemplateResponse(request, "admin/agent/modelendpoint/test.html", page)
-
-    def try_row(self, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
-        """Ask the stored ``row``; what came of it is on record."""
-        started_at = timezone.now()
-        try:
-            endpoint = row_endpoint(row)
-            _permit(request.user, endpoint)
-            with throttle.testing(row.pk) as hindrance:
-                if hindrance:
-                    raise ModelsUnknown({"": [hindrance]})
-                report = run_probe(endpoint)
-        except ModelsUnknown as error:
-            words = [line for lines in error.problems.values() for line in lines]
-            return TriedEndpoint(row, None, [ProbeLine("fail", line) for line in words], [], [])
-        run_pk = record_probe(row, report, request.user.get_username(), started_at)
-        row.refresh_from_db()
-        alike = list_alike(request.user, report)
-        lines, learnt = describe_report(report), list(list_learnt(row))
-        found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
-        self.log_change(request, row, gettext("Tested: %(outcome)s") % {"outcome": found.outcome})
-        return found
-
-    # --- After saving -----------------------------------------------------------
-
-    def response_add(
-        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
-    ) -> HttpResponse:
-        return self._onward(request, obj) or super().response_add(request, obj, post_url_continue)
-
-    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        return self._onward(request, obj) or super().response_change(request, obj)
-
-    def _onward(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse | None:
-        """To the page that the pressed button names, by POST as what it does is no reading."""
-        for button, page in (("_test", "test"), ("_fetch", "models")):
-            if button in request.POST and self.has_change_permission(request, row):
-                address = reverse(f"admin:agent_modelendpoint_{page}", args=(row.pk,))
-                return HttpResponseRedirect(address, preserve_request=True)
-        return None
+def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
+    """Ask the stored ``row`` on behalf of ``page``; what came of it is on record."""
+    started_at = timezone.now()
+    try:
+        endpoint = row_endpoint(row)
+        if words := find_address_problem(request.user, endpoint.url):
+            raise ModelsUnknown({"base_url": [words]})
+        with throttle.testing(row.pk) as hindrance:
+            if hindrance:
+                raise ModelsUnknown({"": [hindrance]})
+            report = run_probe(endpoint)
+    except ModelsUnknown as error:
+        return TriedEndpoint(row, None, [ProbeLine("fail", line) for line in error.lines], [], [])
+    run_pk = record_probe(row, report, request.user.get_username(), started_at)
+    row.refresh_from_db()
+    alike = list_alike(request.user, report)
+    lines, learnt = describe_report(report), list(list_learnt(row))
+    found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
+    page.log_change(request, row, _("Tested: %(outcome)s") % {"outcome": found.outcome})
+    return found
 
 
 def describe_report(report: ProbeReport) -> list[ProbeLine]:
@@ -178,11 +259,6 @@ def run_probe(endpoint: Endpoint) -> ProbeReport:
     return async_to_sync(probe_endpoint)(endpoint)
 
 
-def _permit(user: Any, endpoint: Endpoint) -> None:
-    if words := find_address_problem(user, endpoint.url):
-        raise ModelsUnknown({"base_url": [words]})
-
-
 def list_alike(user: Any, report: ProbeReport) -> list[str]:
     """Models of the endpoint that may be meant by one that it does not know."""
     if report.fault != RefusalKind.UNKNOWN_MODEL:
@@ -191,3 +267,58 @@ def list_alike(user: Any, report: ProbeReport) -> list[str]:
         return find_alike(report.endpoint.model, load_models(user, report.endpoint))
     except ModelsUnknown:
         return []
+
+
+def record_probe(row: ModelEndpoint, report: ProbeReport, by: str, started_at: datetime) -> int:
+    """Put ``report`` of a test that the user ``by`` made on record; the key of its run, 0 where no
+    chat model was asked."""
+    _keep(row, report)
+    asked = [call for call in report.calls if call.messages]
+    if report.failed is not None and report.failed.messages:
+        asked.append(report.failed)
+    steps = [_step(number, call) for number, call in enumerate(asked, start=1)]
+    if not steps:
+        return 0
+    return record_test_run(steps, by=by, started_at=started_at, error=report.words)
+
+
+def _step(number: int, call: ProbedCall) -> NewStep:
+    tools = [TOOL_NAME] if call.has_tool else []
+    messages, latency_ms = list(call.messages), round(call.seconds * 1000)
+    if call.error is not None:
+        error, sent = str(call.error), call.error.sent
+        return NewStep(
+            0, number, messages, tools, None, error=error, latency_ms=latency_ms, sent=sent
+        )
+    answer = call.response
+    assert answer is not None  # noqa: S101 - what did not fail was answered
+    return NewStep(
+        0,
+        number,
+        messages,
+        tools,
+        answer.recorded_message,
+        finish_reason=answer.finish_reason,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        latency_ms=latency_ms,
+        sent=answer.sent,
+        cached_tokens=answer.cached_tokens,
+        reasoning_tokens=answer.reasoning_tokens,
+        cost_nano=answer.cost_nano,
+        rest=answer.rest,
+    )
+
+
+def _keep(row: ModelEndpoint, report: ProbeReport) -> None:
+    """Put on record what was learnt, and how the endpoint fares."""
+    for kind, words in report.learnt.items():
+        save_learnt(LearntRefusal(row.pk, kind, words))
+    if report.window:
+        save_window(row.pk, report.window)
+    for place, words in report.refused_keys.items():
+        save_refused_key(RefusedKey(row.pk, place, words))
+    if report.fault:
+        save_status(StatusChange(row.pk, error=report.words or report.fault))
+    elif report.answers:
+        save_status(StatusChange(row.pk, answered_at=timezone.now()))

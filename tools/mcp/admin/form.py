@@ -9,7 +9,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.mcp.admin.lines import LinesField, SecretLinesField
+from tools.admin.lines import LinesField, SecretLinesField
 from tools.mcp.validation import (
     CHECKED_FIELDS,
     ENCRYPTED_FIELDS,
