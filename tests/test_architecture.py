@@ -29,6 +29,7 @@ ROOMS = {
             "metrics",
             "tracing",
             "version",
+            "findings",
         ),
         ("text", "processes"),
         ("contract", "live_rows"),

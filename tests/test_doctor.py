@@ -18,7 +18,6 @@ from agent.models import ModelEndpoint
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.networks import Networks
 from frostproject.doctor import checks, diagnosis, exposure
-from frostproject.doctor.diagnosis import Finding, FindingLevel
 from frostproject.doctor.model_check import check_models, judge_report
 from onebot.connections.account_tokens import hash_token
 from onebot.models import Bot
@@ -27,6 +26,7 @@ from tests.environment import PROJECT, clean_environment
 from tests.live_server import LiveServer, free_port
 from tests.probed_model import reads_meter
 from tests.scripted_model import ScriptedModel, call, drops, fails, hangs, returns
+from tools.findings import Finding, FindingLevel
 
 KEY = "sk-a-key-that-nobody-may-see"
 

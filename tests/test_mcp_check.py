@@ -9,8 +9,8 @@ from django.db import connection
 from pytest_django import Settings
 
 from frostproject.doctor.checks import check_mcp_servers
-from frostproject.doctor.diagnosis import FindingLevel
 from tests.admin.mcp import address, program
+from tools.findings import FindingLevel
 
 KEY = "sk-a-key-that-nobody-may-see"
 

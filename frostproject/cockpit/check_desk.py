@@ -11,8 +11,8 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from frostproject.doctor.checks import Check
-from frostproject.doctor.diagnosis import Finding, FindingLevel
 from tools.error_boundary import capture_error
+from tools.findings import Finding, FindingLevel
 
 #: For which what was found is not looked for again, in seconds.
 FRESH_SECONDS = 10.0

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.probing.probe import ProbeReport
-from agent.llm.probing.probe_words import ProbeLine
 from agent.llm.providers.presets import PRESETS
 from agent.models import ModelEndpoint
 from agent.pages.endpoints.checks import (
@@ -29,6 +28,7 @@ from agent.pages.endpoints.checks import (
 )
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import parse_row_number
+from tools.findings import Finding, FindingLevel, fail_finding
 
 #: Models that are offered to choose from.
 MOST_OFFERED = 200
@@ -40,7 +40,7 @@ NOT_STORED = 0
 class ModelTry:
     """What came of it, for the template."""
 
-    lines: list[ProbeLine] = field(default_factory=list)
+    lines: list[Finding] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
     """To choose one of."""
     alike: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class ModelTry:
     @property
     def is_doubtful(self) -> bool:
         """Whether something did not work as it should."""
-        return any(line.level != "ok" for line in self.lines)
+        return any(line.level is not FindingLevel.OK for line in self.lines)
 
 
 def try_model(request: HttpRequest, site: AdminSite) -> ModelTry:
@@ -87,7 +87,7 @@ def _try_new(request: HttpRequest, admin: HistoryAdmin) -> ModelTry:
         return _try_row(request, admin, form)
     except ModelsUnknown as error:
         lines = [line for found in error.problems.values() for line in found]
-        return ModelTry([ProbeLine("fail", line) for line in lines])
+        return ModelTry([fail_finding(line) for line in lines])
 
 
 def _try_row(request: HttpRequest, admin: HistoryAdmin, form: Any) -> ModelTry:
@@ -97,7 +97,7 @@ def _try_row(request: HttpRequest, admin: HistoryAdmin, form: Any) -> ModelTry:
     if "anyway" not in request.POST:
         with throttle.testing(NOT_STORED) as hindrance:
             if hindrance:
-                return ModelTry([ProbeLine("fail", hindrance)])
+                return ModelTry([fail_finding(hindrance)])
             report = run_probe(row_endpoint(row))
         if report.fault:
             alike = list_alike(request.user, report)
@@ -128,9 +128,9 @@ def _list_models(request: HttpRequest, made: Any, entered: Mapping[str, str]) ->
     return [one.name for one in load_models(request.user, endpoint)][:MOST_OFFERED]
 
 
-def _problems(form: Any, apart_from: tuple[str, ...]) -> list[ProbeLine]:
+def _problems(form: Any, apart_from: tuple[str, ...]) -> list[Finding]:
     return [
-        ProbeLine("fail", str(line))
+        fail_finding(str(line))
         for name, lines in form.errors.items()
         if name not in apart_from
         for line in lines

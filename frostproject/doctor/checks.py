@@ -19,17 +19,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.runtime.database import DatabaseRefused, check_migrations
 from frostproject.doctor import diagnosis, exposure, model_check
-from frostproject.doctor.diagnosis import (
-    Finding,
-    fail_finding,
-    note_finding,
-    ok_finding,
-    warn_finding,
-)
 from onebot.connections.refusals import CHECK_AGENT
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.fetch.errors import DestinationRefused, NameUnknown
+from tools.findings import Finding, fail_finding, note_finding, ok_finding, warn_finding
 from tools.mcp.validation import check_server_row
 from tools.models import McpServer
 

@@ -1,15 +1,13 @@
 """What ``doctor`` finds out on this machine alone: settings, data folder, database, secrets,
 addresses.
 
-Each check yields :class:`Finding` objects and raises nothing for what is wrong with the
-installation. No finding ever holds a secret.
+Each check yields :class:`tools.findings.Finding` objects and raises nothing for what is wrong with
+the installation.
 """
 
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import redis
@@ -33,6 +31,7 @@ from agent.runtime.database import (
 from frostproject.configuration import private_files, tokens
 from frostproject.configuration.machine import own_hosts
 from onebot.gateway import bots
+from tools.findings import Finding, fail_finding, note_finding, ok_finding, warn_finding
 from tools.local_time import Clock
 
 LEAST_FREE_BYTES = 500 * 2**20
@@ -40,46 +39,6 @@ LEAST_FREE_BYTES = 500 * 2**20
 MAX_LISTED = 20
 REDIS_SECONDS = 3.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
-
-
-class FindingLevel(StrEnum):
-    OK = "OK"
-    NOTE = "NOTE"
-    WARN = "WARN"
-    FAIL = "FAIL"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked item: its state, and how to fix it; ``page`` is the address in the admin where
-    that is done, "" for none. ``said`` is what the other side said, as it said it."""
-
-    level: FindingLevel
-    text: str
-    advice: str = ""
-    page: str = ""
-    said: str = ""
-
-    @property
-    def line(self) -> str:
-        """The text with what was said."""
-        return f"{self.text} {self.said}".strip()
-
-
-def ok_finding(text: str) -> Finding:
-    return Finding(FindingLevel.OK, text)
-
-
-def note_finding(text: str, advice: str = "", page: str = "") -> Finding:
-    return Finding(FindingLevel.NOTE, text, advice, page)
-
-
-def warn_finding(text: str, advice: str, page: str = "") -> Finding:
-    return Finding(FindingLevel.WARN, text, advice, page)
-
-
-def fail_finding(text: str, advice: str) -> Finding:
-    return Finding(FindingLevel.FAIL, text, advice)
 
 
 def check_installation() -> Iterator[Finding]:

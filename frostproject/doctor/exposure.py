@@ -10,14 +10,8 @@ from django.utils.translation import gettext as _
 from frostproject.configuration import tokens
 from frostproject.configuration.machine import own_hosts
 from frostproject.configuration.networks import EVERYWHERE
-from frostproject.doctor.diagnosis import (
-    Finding,
-    fail_finding,
-    note_finding,
-    ok_finding,
-    warn_finding,
-)
 from frostproject.signin import plain_http
+from tools.findings import Finding, fail_finding, note_finding, ok_finding, warn_finding
 
 SHORTEST_TOKEN = 8
 #: Words that stand in other programs' example files, and are guessed first.

@@ -25,7 +25,7 @@ from agent.llm.errors.refusals import RefusalKind
 from agent.llm.probing.probe import ProbeReport, probe_endpoint
 from agent.llm.probing.probe_words import describe_probe
 from agent.record.settings.endpoints import load_endpoint_table
-from frostproject.doctor.diagnosis import (
+from tools.findings import (
     Finding,
     FindingLevel,
     fail_finding,
@@ -110,13 +110,13 @@ def judge_report(report: ProbeReport) -> Iterator[Finding]:
     if report.works and report.calls:
         words = _("The model %(model)s answered within %(seconds).1f s.")
         yield ok_finding(words % {"model": shown, "seconds": seconds})
-    for line in describe_probe(report):
-        text = f"{shown}: {line.text}"
-        if line.level == "fail":
-            said, advice = " ".join(report.words.split())[:EXCERPT], _advice(report, line.advice)
-            yield Finding(FindingLevel.FAIL, text, advice, page, said)
-        elif line.level == "warn":
-            yield warn_finding(text, line.advice, page)
+    for found in describe_probe(report):
+        told = replace(found, text=f"{shown}: {found.text}", page=page)
+        if found.level is FindingLevel.FAIL:
+            said = " ".join(report.words.split())[:EXCERPT]
+            yield replace(told, advice=_advice(report, found.advice), said=said)
+        elif found.level is FindingLevel.WARN:
+            yield told
 
 
 def name_endpoint(endpoint: Endpoint) -> str:

@@ -15,7 +15,6 @@ from agent.record.settings.manners import load_manners_table
 from frostproject.cockpit import start
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.doctor.checks import Check
-from frostproject.doctor.diagnosis import Finding, FindingLevel
 from onebot.connections.refusals import refused_clients
 from onebot.models import Bot
 from tests.admin.endpoints import KEY, row
@@ -23,6 +22,7 @@ from tests.admin.record import chat, page, said
 from tests.conftest import TOKEN
 from tests.probed_model import reads_meter
 from tests.scripted_model import ScriptedModel, fails
+from tools.findings import Finding, FindingLevel
 
 START = "/admin/start/"
 HTMX = {"HX-Request": "true"}

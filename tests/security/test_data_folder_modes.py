@@ -15,7 +15,6 @@ import pytest
 
 from frostproject.configuration import private_files
 from frostproject.doctor import diagnosis
-from frostproject.doctor.diagnosis import FindingLevel
 from tests.cast import fresh_id
 from tests.e2e.chat import client
 from tests.environment import PROJECT, clean_environment
@@ -23,6 +22,7 @@ from tests.file_server import FileServer, sends
 from tests.live_server import LiveServer, free_port
 from tests.pictures import picture
 from tests.test_doctor import doctor
+from tools.findings import FindingLevel
 
 Start = Callable[..., LiveServer]
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from agent.llm.endpoints.environment_endpoints import environment_endpoints
 from agent.llm.errors.fault_words import explain_fault, name_fault
 from agent.llm.errors.refusals import RefusalKind
 from agent.llm.probing.probe import TOOL_NAME, ProbedCall, ProbeReport, probe_endpoint
-from agent.llm.probing.probe_words import ProbeLine, describe_probe, question_words
+from agent.llm.probing.probe_words import describe_probe, question_words
 from agent.models import ModelEndpoint
 from agent.pages.endpoints.state import list_learnt
 from agent.record.runs.steps import NewStep
@@ -49,6 +50,7 @@ from tools.admin.changes import HistoryAdmin
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.fetch.errors import DestinationRefused, FetchError
+from tools.findings import Finding, FindingLevel, fail_finding
 from tools.secrets.encryption import DecryptionError
 from tools.secrets.hosts import parse_host
 from tools.text.error_words import explain_network_error
@@ -177,7 +179,7 @@ class TriedEndpoint(NamedTuple):
 
     row: ModelEndpoint
     report: ProbeReport | None
-    lines: list[ProbeLine]
+    lines: list[Finding]
     learnt: list[tuple[str, str, str]]
     alike: list[str]
     run_pk: int = 0
@@ -228,7 +230,7 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> Tri
                 raise ModelsUnknown({"": [hindrance]})
             report = run_probe(endpoint)
     except ModelsUnknown as error:
-        return TriedEndpoint(row, None, [ProbeLine("fail", line) for line in error.lines], [], [])
+        return TriedEndpoint(row, None, [fail_finding(line) for line in error.lines], [], [])
     run_pk = record_probe(row, report, request.user.get_username(), started_at)
     row.refresh_from_db()
     alike = list_alike(request.user, report)
@@ -238,7 +240,7 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> Tri
     return found
 
 
-def describe_report(report: ProbeReport) -> list[ProbeLine]:
+def describe_report(report: ProbeReport) -> list[Finding]:
     """What ``report`` shows; of a connection that failed, how it did, which the endpoint's own
     words tell."""
     lines = describe_probe(report)
@@ -246,7 +248,9 @@ def describe_report(report: ProbeReport) -> list[ProbeLine]:
     if told is None:
         return lines
     return [
-        line._replace(text=told.sentence, advice=told.advice) if line.level == "fail" else line
+        replace(line, text=told.sentence, advice=told.advice)
+        if line.level is FindingLevel.FAIL
+        else line
         for line in lines
     ]
 

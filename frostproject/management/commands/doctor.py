@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from frostproject.doctor import diagnosis
 from frostproject.doctor.checks import CHECKS, own_url
-from frostproject.doctor.diagnosis import Finding, FindingLevel
+from tools.findings import Finding, FindingLevel
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from frostproject.cockpit.check_desk import FRESH_SECONDS, CheckDesk
 from frostproject.doctor.checks import Check
-from frostproject.doctor.diagnosis import Finding, fail_finding, ok_finding
+from tools.findings import Finding, fail_finding, ok_finding
 
 
 def findings(*found: Finding) -> Iterator[Finding]:
