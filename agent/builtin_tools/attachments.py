@@ -62,7 +62,7 @@ class AttachmentFinder:
     async def count(self, sent: ChosenSticker) -> None:
         """Keep that a sticker was sent."""
         if self._record is not None:
-            await self._record.submit_batched(mark_stickers_sent, sent.sticker.pk)
+            await self._record.submit(mark_stickers_sent, sent.sticker.pk)
 
 
 def parse_picture_arguments(name: str, given: Sequence[str]) -> list[PictureName | dict[str, Any]]:

@@ -123,7 +123,7 @@ def build_sticker_tool(
         )
         result = delivery_result("send_emoji", delivery, f"已发送{chosen.words}")
         if result.success:
-            await record.submit_batched(store.mark_stickers_sent, chosen.sticker.pk)
+            await record.submit(store.mark_stickers_sent, chosen.sticker.pk)
         return result
 
     return send_emoji
@@ -131,7 +131,7 @@ def build_sticker_tool(
 
 async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str) -> ChosenSticker:
     """The sticker that fits best among those whose file is there. Raises :class:`ToolFailed`."""
-    every = await record.submit_batched(store.list_sticker_candidates, None)
+    every = await record.submit(store.list_sticker_candidates)
     if not every:
         raise ToolFailed(NO_STICKERS)
     fitting = await asyncio.to_thread(rank_stickers, wish, every)
@@ -149,5 +149,5 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
             if size:
                 return ChosenSticker(one, MessagePart("image", path=str(path)))
         logger.warning("The sticker %s is not on disk", one.path)
-        await record.submit_batched(store.mark_stickers_missing, one.pk)
+        await record.submit(store.mark_stickers_missing, one.pk)
     raise ToolFailed(NO_FILES)

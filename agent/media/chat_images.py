@@ -53,11 +53,11 @@ class ChatImages:
             kept = await self._of_result(chat, name)
         else:
             kept = await self._of_message(chat, name)
-        await self._record.submit_batched(touch_copies, kept.sha256)
+        await self._record.submit(touch_copies, kept.sha256)
         return kept
 
     async def _of_result(self, chat: ChatAddress, name: PictureName) -> StoredFile:
-        sha256 = await self._record.submit_batched(find_pictures, (chat, name.owner, name.place))
+        sha256 = await self._record.submit(find_pictures, chat, name.owner, name.place)
         if sha256 is None:
             raise ToolFailed(NO_RESULT.format(name=f"{name.kind}:{name.owner}:{name.place}"))
         kept = await asyncio.to_thread(self._files.find, sha256)

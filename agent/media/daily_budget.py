@@ -85,8 +85,8 @@ class DailyQuotas:
             return None
         person = (message.chat.platform, message.sender_id)
         if person not in self._known:
-            before = await self._record.submit_batched(
-                store.load_fetched_bytes, (*person, timezone.now() - DAY)
+            before = await self._record.submit(
+                store.load_fetched_bytes, *person, timezone.now() - DAY
             )
             self._known.setdefault(person, DailyQuota(self._most, before))
         self._known.move_to_end(person)

@@ -35,7 +35,7 @@ class DescriptionCache:
             asking.add_done_callback(lambda done: self._forget(question, done))
         text = await asyncio.shield(asking)
         if text:
-            await self._record.submit_batched(store.link_description, (message_pk, question))
+            await self._record.submit(store.link_description, message_pk, question)
         return text
 
     async def close(self) -> None:
@@ -59,5 +59,5 @@ class DescriptionCache:
             answer if isinstance(answer, NewDescription) else NewDescription(question, answer)
         )
         if described.text:
-            await self._record.submit_batched(store.add_descriptions, described)
+            await self._record.submit(store.add_descriptions, described)
         return described.text

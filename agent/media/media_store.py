@@ -117,15 +117,12 @@ def load_media(message_pks: Sequence[int]) -> list[list[MediaRow]]:
     return [found[pk] for pk in message_pks]
 
 
-def load_segments(wanted: Sequence[tuple[int, str]]) -> list[list[dict[str, Any]] | None]:
-    """The segments of the newest message with each (session, client's id); None for one that is not
+def load_segments(session_pk: int, message_id: str) -> list[dict[str, Any]] | None:
+    """The segments of the newest message of a session with a client's id; None for one that is not
     on record, none for one that was recalled."""
-    found: list[list[dict[str, Any]] | None] = []
-    for session_pk, message_id in wanted:
-        rows = Message.objects.filter(session_id=session_pk, message_id=message_id).order_by("-pk")
-        row = rows.values_list("segments", "recalled_at").first()
-        found.append(None if row is None else [] if row[1] else row[0])
-    return found
+    rows = Message.objects.filter(session_id=session_pk, message_id=message_id).order_by("-pk")
+    row = rows.values_list("segments", "recalled_at").first()
+    return None if row is None else [] if row[1] else row[0]
 
 
 def find_descriptions(questions: Sequence[DescriptionKey]) -> list[tuple[int, str] | None]:
@@ -141,35 +138,29 @@ def find_descriptions(questions: Sequence[DescriptionKey]) -> list[tuple[int, st
     return [known.get(question) for question in questions]
 
 
-def add_descriptions(items: Sequence[NewDescription]) -> list[int]:
-    """Keep descriptions, in the place of older ones of the same question; their keys."""
-    now = timezone.now()
-    pks = []
-    for item in items:
-        question = item.question
-        fields = {"text": item.text, "files": len(question.hashes), "created_at": now}
-        tokens = {"input_tokens": item.input_tokens, "output_tokens": item.output_tokens}
-        row, _ = Description.objects.update_or_create(
-            content=question.content,
-            prompt_kind=question.prompt_kind,
-            model=question.model[:200],
-            defaults={**fields, **tokens},
-        )
-        pks.append(row.pk)
-    return pks
+def add_descriptions(item: NewDescription) -> int:
+    """Keep a description, in the place of an older one of the same question; its key."""
+    question = item.question
+    fields = {"text": item.text, "files": len(question.hashes), "created_at": timezone.now()}
+    tokens = {"input_tokens": item.input_tokens, "output_tokens": item.output_tokens}
+    row, _ = Description.objects.update_or_create(
+        content=question.content,
+        prompt_kind=question.prompt_kind,
+        model=question.model[:200],
+        defaults={**fields, **tokens},
+    )
+    return row.pk
 
 
-def link_description(items: Sequence[tuple[int, DescriptionKey]]) -> list[None]:
+def link_description(message_pk: int, question: DescriptionKey) -> None:
     """Note that a message's copies of a question's content were given the answer on record."""
-    for message_pk, question in items:
-        answer = Description.objects.filter(
-            content=question.content, prompt_kind=question.prompt_kind, model=question.model
-        )
-        pk = answer.values_list("pk", flat=True).first()
-        MessageMedia.objects.filter(message_id=message_pk, kept__sha256__in=question.hashes).update(
-            description_id=pk
-        )
-    return [None] * len(items)
+    answer = Description.objects.filter(
+        content=question.content, prompt_kind=question.prompt_kind, model=question.model
+    )
+    pk = answer.values_list("pk", flat=True).first()
+    MessageMedia.objects.filter(message_id=message_pk, kept__sha256__in=question.hashes).update(
+        description_id=pk
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +177,17 @@ class HeardText:
     header: dict[str, Any] | None = None
 
 
-def save_heard_texts(items: Sequence[HeardText]) -> list[HeardText]:
-    """Keep with messages what was heard beside their words: later runs are shown it in their
+def save_heard_texts(heard: HeardText) -> HeardText:
+    """Keep with a message what was heard beside its words: later runs are shown it in their
     history. What is kept is returned: without what messages said that were recalled meanwhile."""
-    kept = [_without_recalled(heard) for heard in items]
-    for heard in kept:
-        told: dict[str, Any] = {
-            "media_text": heard.media_text,
-            "context_text": heard.context_text,
-            "header": heard.header,
-        }
-        new = {name: value for name, value in told.items() if value}
-        Message.objects.filter(pk=heard.message_pk).update(**new)
+    kept = _without_recalled(heard)
+    told: dict[str, Any] = {
+        "media_text": kept.media_text,
+        "context_text": kept.context_text,
+        "header": kept.header,
+    }
+    new = {name: value for name, value in told.items() if value}
+    Message.objects.filter(pk=kept.message_pk).update(**new)
     return kept
 
 
@@ -217,52 +207,32 @@ def _without_recalled(heard: HeardText) -> HeardText:
     return replace(heard, media_text=media, context_text=context)
 
 
-def forget_copies(before: Sequence[datetime]) -> list[list[str]]:
+def forget_copies(before: datetime) -> list[str]:
     """Forget copies that were used last before a moment, oldest first, :data:`PRUNE_BATCH` at most;
     their hashes."""
-    forgotten = []
-    for moment in before:
-        old = KeptFile.objects.filter(last_used_at__lt=moment).order_by("last_used_at")
-        rows = dict(old.values_list("pk", "sha256")[:PRUNE_BATCH])
-        KeptFile.objects.filter(pk__in=rows).delete()
-        forgotten.append(list(rows.values()))
-    return forgotten
+    old = KeptFile.objects.filter(last_used_at__lt=before).order_by("last_used_at")
+    rows = dict(old.values_list("pk", "sha256")[:PRUNE_BATCH])
+    KeptFile.objects.filter(pk__in=rows).delete()
+    return list(rows.values())
 
 
-def forget_hashes(wanted: Sequence[Sequence[str]]) -> list[None]:
+def forget_hashes(hashes: Sequence[str]) -> None:
     """Forget copies, whatever names them."""
-    KeptFile.objects.filter(sha256__in={one for some in wanted for one in some}).delete()
-    return [None] * len(wanted)
+    KeptFile.objects.filter(sha256__in=hashes).delete()
 
 
-def load_fetched_bytes(
-    wanted: Sequence[tuple[str, str, datetime]],
-) -> list[list[tuple[datetime, int]]]:
-    """For each (platform, person, moment) when something was fetched for the person since, and how
-    many bytes it has."""
-    found = []
-    for platform, person, since in wanted:
-        said = MessageMedia.objects.filter(
-            message__sender_id=person, message__direction=Message.Direction.IN
-        )
-        recent = said.filter(
-            message__session__platform=platform, message__created_at__gte=since, kept__isnull=False
-        )
-        found.append(
-            list(
-                recent.order_by("message__created_at").values_list(
-                    "message__created_at", "kept__size"
-                )
-            )
-        )
-    return found
-
-
-def unknown_copies(candidates: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Which of the hashes have no row: copies of a process that died before it could say so."""
-    known = set(
-        KeptFile.objects.filter(
-            sha256__in={one for some in candidates for one in some}
-        ).values_list("sha256", flat=True)
+def load_fetched_bytes(platform: str, person: str, since: datetime) -> list[tuple[datetime, int]]:
+    """When something was fetched for a person of a platform since, and how many bytes it has."""
+    said = MessageMedia.objects.filter(
+        message__sender_id=person, message__direction=Message.Direction.IN
     )
-    return [[one for one in some if one not in known] for some in candidates]
+    recent = said.filter(
+        message__session__platform=platform, message__created_at__gte=since, kept__isnull=False
+    ).order_by("message__created_at")
+    return list(recent.values_list("message__created_at", "kept__size"))
+
+
+def unknown_copies(hashes: Sequence[str]) -> list[str]:
+    """Which of the hashes have no row: copies of a process that died before it could say so."""
+    known = set(KeptFile.objects.filter(sha256__in=hashes).values_list("sha256", flat=True))
+    return [one for one in hashes if one not in known]

@@ -166,7 +166,7 @@ class MediaPipeline:
             heard = store.HeardText(
                 pending.pk, pending.session_pk, chat, text, context, quoted_id, header
             )
-            kept = await self._record.submit_batched(store.save_heard_texts, heard)
+            kept = await self._record.submit(store.save_heard_texts, heard)
             text, context = kept.media_text, kept.context_text
         return MediaText(
             text,
@@ -272,8 +272,8 @@ class MediaPipeline:
         message = pending.message
         if not message.quoted_id:
             return []
-        segments = await self._record.submit_batched(
-            store.load_segments, (pending.session_pk, message.quoted_id)
+        segments = await self._record.submit(
+            store.load_segments, pending.session_pk, message.quoted_id
         )
         if segments is None:
             with contextlib.suppress(TimeoutError):

@@ -1,6 +1,5 @@
 """Copies of the pictures in tools' results, by the names that later calls use."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -21,34 +20,24 @@ class NewPictures:
     pictures: tuple[tuple[int, StoredFile], ...]
 
 
-def add_pictures(items: Sequence[NewPictures]) -> list[None]:
+def add_pictures(item: NewPictures) -> None:
     """Put pictures on record. Those of a call without a chat cannot be asked for, and are left
     out."""
-    for item in items:
-        session_pk = (
-            ToolCall.objects.filter(pk=item.call_pk).values_list("run__session", flat=True).first()
-        )
-        if session_pk is not None:
-            _add(item, session_pk)
-    return [None] * len(items)
+    call = ToolCall.objects.filter(pk=item.call_pk)
+    if (session_pk := call.values_list("run__session", flat=True).first()) is not None:
+        _add(item, session_pk)
 
 
-def find_pictures(wanted: Sequence[tuple[ChatAddress, str, int]]) -> list[str | None]:
+def find_pictures(chat: ChatAddress, call_id: str, place: int) -> str | None:
     """The content hash of the picture at a place of the newest call with that id in a chat; None
     where there is none."""
-    found = []
-    for chat, call_id, place in wanted:
-        rows = ResultPicture.objects.filter(
-            session_id=find_session(chat), name=call_id, position=place
-        )
-        found.append(rows.order_by("-pk").values_list("kept__sha256", flat=True).first())
-    return found
+    rows = ResultPicture.objects.filter(session_id=find_session(chat), name=call_id, position=place)
+    return rows.order_by("-pk").values_list("kept__sha256", flat=True).first()
 
 
-def touch_copies(hashes: Sequence[str]) -> list[None]:
-    """Note that copies were used just now: what is not used is forgotten in time."""
-    KeptFile.objects.filter(sha256__in=hashes).update(last_used_at=timezone.now())
-    return [None] * len(hashes)
+def touch_copies(sha256: str) -> None:
+    """Note that a copy was used just now: what is not used is forgotten in time."""
+    KeptFile.objects.filter(sha256=sha256).update(last_used_at=timezone.now())
 
 
 def _add(item: NewPictures, session_pk: int) -> None:

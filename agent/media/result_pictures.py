@@ -51,7 +51,7 @@ class ResultPictureHook:
                 logger, "The pictures of a result of %s could not be kept", invocation.tool_name
             ):
                 kept = await asyncio.to_thread(lambda: tuple(self._put(pictures)))
-                await self._record.submit_batched(
+                await self._record.submit(
                     add_pictures, NewPictures(invocation.call_pk, invocation.call_id, kept)
                 )
         return None

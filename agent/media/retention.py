@@ -75,7 +75,7 @@ async def prune_copies_by_size(record: Record, files: FileStore, limit: int) -> 
         size -= one.size
     for start in range(0, len(going), store.PRUNE_BATCH):
         batch = going[start : start + store.PRUNE_BATCH]
-        await record.submit_batched(store.forget_hashes, batch)
+        await record.submit(store.forget_hashes, batch)
         await asyncio.to_thread(_remove, files, batch)
     if going:
         logger.info(
@@ -91,7 +91,7 @@ async def prune_copies_by_age(record: Record, files: FileStore, days: int) -> in
     After cancellation a copy may be left that has no row; a later call finds it.
     """
     moment, count = timezone.now() - timedelta(days=days), 0
-    while forgotten := await record.submit_batched(store.forget_copies, moment):
+    while forgotten := await record.submit(store.forget_copies, moment):
         await asyncio.to_thread(_remove, files, forgotten)
         count += len(forgotten)
     return count + await _forget_unknown(record, files, days)
@@ -101,9 +101,7 @@ async def _forget_unknown(record: Record, files: FileStore, days: int) -> int:
     """Delete copies that no row names: their process died before it could say so."""
     old, count = await asyncio.to_thread(lambda: sorted(set(files.older_than(days * DAY)))), 0
     for start in range(0, len(old), store.PRUNE_BATCH):
-        unknown = await record.submit_batched(
-            store.unknown_copies, old[start : start + store.PRUNE_BATCH]
-        )
+        unknown = await record.submit(store.unknown_copies, old[start : start + store.PRUNE_BATCH])
         await asyncio.to_thread(_remove, files, unknown)
         count += len(unknown)
     return count

@@ -31,7 +31,7 @@ async def run_note_embedding(record: Record, find_embedder: FindEmbedder) -> Non
         pause = AFTER_FAILURE
         with log_errors(logger, "The meaning of notes could not be had"):
             if (embedder := find_embedder()) is not None:
-                await record.submit_batched(vector_store.drop_incomparable_vectors, embedder.name)
+                await record.submit(vector_store.drop_incomparable_vectors, embedder.name)
                 while await record.has_tokens_left() and await embed_note_batch(record, embedder):
                     pass
             pause = EVERY_SECONDS
@@ -41,12 +41,12 @@ async def run_note_embedding(record: Record, find_embedder: FindEmbedder) -> Non
 async def embed_note_batch(record: Record, embedder: TextEmbedder) -> int:
     """Give at most ``BATCH`` notes their vectors; how many had none. Raises
     :class:`agent.domain.errors.LLMError`."""
-    notes = await record.submit_batched(vector_store.find_notes_without_vector, BATCH)
+    notes = await record.submit(vector_store.find_notes_without_vector, BATCH)
     if notes:
         vectors = await _vectors([text for _, _, text in notes], embedder)
         for (pk, fingerprint, _), vector in zip(notes, vectors, strict=True):
-            await record.submit_batched(
-                vector_store.save_note_vectors, (pk, fingerprint, TextVector(embedder.name, vector))
+            await record.submit(
+                vector_store.save_note_vectors, pk, fingerprint, TextVector(embedder.name, vector)
             )
     return len(notes)
 

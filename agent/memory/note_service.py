@@ -83,7 +83,5 @@ class NoteService:
         embedder = self._find_embedder()
         if embedder is None or not words.strip():
             return TextVector()
-        has_any = await self._record.submit_batched(
-            vector_store.has_visible_vectors, (viewer, embedder.name)
-        )
+        has_any = await self._record.submit(vector_store.has_visible_vectors, viewer, embedder.name)
         return await embed_message(words, embedder) if has_any else TextVector()

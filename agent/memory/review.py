@@ -71,7 +71,7 @@ async def _proposed(record: Record, model: LLMClient, cluster: NoteCluster) -> i
     answer = await model.complete(LLMRequest(build_merge_request(cluster)))
     found = parse_merges(answer.text, cluster)
     for merge in found:
-        await record.submit_batched(review_store.propose_merges, (model.name, merge))
+        await record.submit(review_store.propose_merges, model.name, merge)
     return len(found)
 
 

@@ -64,22 +64,17 @@ def _proposed() -> set[int]:
     return {pk for note_ids in waiting for pk in note_ids}
 
 
-def propose_merges(wishes: Sequence[tuple[str, NoteMerge]]) -> list[int]:
-    """Put each merge, with the model that thought of it, up for decision; the keys of the
-    proposals."""
-    now = timezone.now()
-    return [
-        NoteProposal.objects.create(
-            kind=Kind.MERGE,
-            model=model,
-            created_at=now,
-            note_ids=list(merge.pks),
-            tags=list(merge.tags),
-            text=merge.text,
-            before=_before(merge.pks),
-        ).pk
-        for model, merge in wishes
-    ]
+def propose_merges(model: str, merge: NoteMerge) -> int:
+    """Put a merge, with the model that thought of it, up for decision; the key of the proposal."""
+    return NoteProposal.objects.create(
+        kind=Kind.MERGE,
+        model=model,
+        created_at=timezone.now(),
+        note_ids=list(merge.pks),
+        tags=list(merge.tags),
+        text=merge.text,
+        before=_before(merge.pks),
+    ).pk
 
 
 def propose_retirements(now: datetime) -> int:

@@ -31,42 +31,31 @@ class TextVector:
 NO_VECTOR = TextVector()
 
 
-def find_notes_without_vector(limits: Sequence[int]) -> list[list[tuple[int, str, str]]]:
+def find_notes_without_vector(limit: int) -> list[tuple[int, str, str]]:
     """Key, fingerprint and text of notes that have no vector, the oldest first."""
-    notes = (
-        Note.objects.filter(embedding_model="")
-        .order_by("pk")
-        .values_list("pk", "fingerprint", "text")
-    )
-    return [list(notes[:limit]) for limit in limits]
+    notes = Note.objects.filter(embedding_model="").order_by("pk")
+    return list(notes.values_list("pk", "fingerprint", "text")[:limit])
 
 
-def save_note_vectors(wishes: Sequence[tuple[int, str, TextVector]]) -> list[None]:
-    """Store vectors, except for notes that say something else by now."""
-    for pk, fingerprint, meaning in wishes:
-        values = {
-            "embedding_model": meaning.model,
-            "embedding": meaning.vector,
-            "signs": sign_bits(meaning.vector),
-        }
-        Note.objects.filter(pk=pk, fingerprint=fingerprint).update(**values)
-    return [None] * len(wishes)
+def save_note_vectors(pk: int, fingerprint: str, meaning: TextVector) -> None:
+    """Store the vector of a note, unless it says something else by now."""
+    values = {
+        "embedding_model": meaning.model,
+        "embedding": meaning.vector,
+        "signs": sign_bits(meaning.vector),
+    }
+    Note.objects.filter(pk=pk, fingerprint=fingerprint).update(**values)
 
 
-def drop_incomparable_vectors(names: Sequence[str]) -> list[int]:
-    """Take the vectors of other models than each name away: they cannot be compared; how many there
-    were."""
-    stale = [Note.objects.exclude(embedding_model__in=("", name)) for name in names]
-    return [notes.update(embedding_model="", embedding=None, signs=b"") for notes in stale]
+def drop_incomparable_vectors(name: str) -> int:
+    """Take the vectors of other models away: they cannot be compared; how many there were."""
+    stale = Note.objects.exclude(embedding_model__in=("", name))
+    return stale.update(embedding_model="", embedding=None, signs=b"")
 
 
-def has_visible_vectors(wishes: Sequence[tuple[NoteViewer, str]]) -> list[bool]:
-    """Whether each viewer may see a note that has a vector of the named model."""
-    now = timezone.now()
-    return [
-        visible_notes(viewer, now).filter(embedding_model=model).exists()
-        for viewer, model in wishes
-    ]
+def has_visible_vectors(viewer: NoteViewer, model: str) -> bool:
+    """Whether a viewer may see a note that has a vector of the named model."""
+    return visible_notes(viewer, timezone.now()).filter(embedding_model=model).exists()
 
 
 def find_note_candidates(

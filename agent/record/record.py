@@ -121,7 +121,7 @@ class Record(GroupCommit):
 
     async def close(self) -> None:
         """Commit what is still asked for, and leave nothing in this process's name."""
-        leaving = self.submit_batched(recovery.remove_processes, self.process_id)
+        leaving = self.submit(recovery.remove_processes, self.process_id)
         await asyncio.wait([leaving, asyncio.ensure_future(super().close())])
         if not leaving.cancelled():
             leaving.exception()  # logged when it was given up

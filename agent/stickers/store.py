@@ -4,7 +4,7 @@ counted."""
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -100,32 +100,26 @@ def count_usable_stickers() -> int:
     return Sticker.objects.filter(enabled=True, is_missing=False).exclude(sha256="").count()
 
 
-def list_sticker_candidates(wishes: Sequence[None]) -> list[list[StickerCandidate]]:
+def list_sticker_candidates() -> list[StickerCandidate]:
     """The stickers that may be sent, those first that were not used for longest; at most
     :data:`CANDIDATES`."""
     rows = Sticker.objects.filter(enabled=True, is_missing=False).exclude(sha256="")
     rows = rows.order_by(F("last_used_at").asc(nulls_first=True), "pk")[:CANDIDATES]
-    found = [
+    return [
         StickerCandidate(*row)
         for row in rows.values_list("pk", "path", "words", "tags", "last_used_at")
     ]
-    return [found] * len(wishes)
 
 
-def mark_stickers_sent(pks: Sequence[int]) -> list[None]:
-    """Count stickers as sent just now."""
-    for pk in pks:
-        Sticker.objects.filter(pk=pk).update(
-            use_count=F("use_count") + 1, last_used_at=timezone.now()
-        )
-    return [None] * len(pks)
+def mark_stickers_sent(pk: int) -> None:
+    """Count a sticker as sent just now."""
+    Sticker.objects.filter(pk=pk).update(use_count=F("use_count") + 1, last_used_at=timezone.now())
 
 
-def mark_stickers_missing(pks: Sequence[int]) -> list[None]:
-    """Note that files could not be found when they were to be sent; the next look finds those that
-    come back."""
-    Sticker.objects.filter(pk__in=pks).update(is_missing=True)
-    return [None] * len(pks)
+def mark_stickers_missing(pk: int) -> None:
+    """Note that a file could not be found when it was to be sent; the next look finds it when it
+    comes back."""
+    Sticker.objects.filter(pk=pk).update(is_missing=True)
 
 
 def locate_sticker(path: str) -> Path | None:

@@ -61,7 +61,7 @@ class ReadinessEndpoint:
         record = self._gateway.runtime.record
         if outage := record.outage:
             return outage.plain_text
-        await record.submit_batched(touch_processes, record.process_id)
+        await record.submit(touch_processes, record.process_id)
         if self._is_in_place():
             return ""
         return "its file was moved or deleted while the server runs: stop it and put the file back"

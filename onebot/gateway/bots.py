@@ -148,10 +148,9 @@ def erase_client_events(wish: EraseRequest) -> EraseResult:
     return EraseResult(count, rows[-1][0] if len(going) == BATCH else None)
 
 
-def mark_all_offline(requests: Sequence[None]) -> list[None]:
+def mark_all_offline() -> None:
     """At the start of a single process: no account is connected yet, whatever the rows say."""
     Bot.objects.filter(online=True).update(**offline_values())
-    return [None] * len(requests)
 
 
 def load_accounts() -> tuple[dict[str, AccountSettings], frozenset[str]]:
@@ -199,8 +198,8 @@ def load_account_tokens() -> dict[str, str]:
     return dict(Bot.objects.exclude(token_hash="").values_list("self_id", "token_hash"))
 
 
-def load_account_channels(requests: Sequence[None]) -> list[dict[str, str]]:
-    """The channel of the process that holds each connected account, once per request.
+def load_account_channels() -> dict[str, str]:
+    """The channel of the process that holds each connected account.
 
     Accounts of a process that has died are connected no more; its lease is counted by the
     clock of the database.
@@ -208,5 +207,4 @@ def load_account_channels(requests: Sequence[None]) -> list[dict[str, str]]:
     alive = Now() - timedelta(seconds=recovery.LEASE_SECONDS)
     living = list(ServerProcess.objects.filter(last_seen_at__gt=alive).values_list("pk", flat=True))
     Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**offline_values())
-    found = dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
-    return [found] * len(requests)
+    return dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))

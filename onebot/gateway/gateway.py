@@ -146,7 +146,7 @@ class Gateway:
             self._loop = loop = asyncio.get_running_loop()
             self.runtime.ensure_started()
             if not self.runtime.shares_database:
-                self._keep(self.runtime.record.submit_batched(bots.mark_all_offline, None))
+                self._keep(self.runtime.record.submit(bots.mark_all_offline))
             self._start = loop.create_task(self._open_relay(), name="relay-open")
 
     async def attach(self, self_id: str, socket: Socket) -> None:
@@ -351,7 +351,7 @@ class Gateway:
         return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
     async def _load_channels(self) -> dict[str, str]:
-        return await self.runtime.record.submit_batched(bots.load_account_channels, None)
+        return await self.runtime.record.submit(bots.load_account_channels)
 
     def _save_introduction(self, self_id: str, nickname: str, client_name: str) -> None:
         process = self.runtime.process_id

@@ -17,8 +17,7 @@ PROPOSALS = "/admin/agent/noteproposal/"
 @pytest.fixture
 def proposal(db: None) -> int:
     pks = tuple(noted(ANN_IN_GROUP, text).pk for text in ("喜欢苹果", "爱吃苹果"))
-    (pk,) = propose_merges([("m", NoteMerge(pks, "喜欢吃苹果"))])
-    return pk
+    return propose_merges("m", NoteMerge(pks, "喜欢吃苹果"))
 
 
 def act(browser: Client, action: str, pk: int) -> Any:

@@ -184,7 +184,7 @@ def test_a_person_is_erased_after_a_question(browser: Client):
 
 def test_what_was_made_of_an_erased_persons_words_goes_with_them(browser: Client):
     pks = tuple(noted(ANN_IN_GROUP, text).pk for text in ("喜欢苹果", "爱吃苹果"))
-    propose_merges([("m", NoteMerge(pks, "喜欢吃苹果"))])
+    propose_merges("m", NoteMerge(pks, "喜欢吃苹果"))
     for kind, peer in (("private", "20001"), ("private", "20002")):
         fields: dict[str, Any] = {
             "kind": "summary",

@@ -1,7 +1,6 @@
 """The connection status of a server in this process: as a row for the admin, and as text for the
 model."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -64,37 +63,27 @@ def describe_tools(catalogue: ToolCatalogue, shadowed: frozenset[str]) -> list[d
     return offered + left_out + omitted
 
 
-def write_statuses(statuses: Sequence[ConnectionStatus]) -> list[None]:
-    """Write each status; the last one of a server and process counts. A server that was deleted
-    meanwhile is left out."""
-    last = {(status.server_id, status.process_id): status for status in statuses}
-    there = set(
-        McpServer.objects.filter(pk__in=[pk for pk, _id in last]).values_list("pk", flat=True)
-    )
-    for (server_id, process_id), status in last.items():
-        if server_id in there:
-            McpServerStatus.objects.update_or_create(
-                server_id=server_id,
-                process_id=process_id,
-                defaults=asdict(status) | {"seen_at": timezone.now()},
-            )
-    return [None] * len(statuses)
+def write_statuses(status: ConnectionStatus) -> None:
+    """Write a status, unless its server was deleted meanwhile."""
+    if McpServer.objects.filter(pk=status.server_id).exists():
+        McpServerStatus.objects.update_or_create(
+            server_id=status.server_id,
+            process_id=status.process_id,
+            defaults=asdict(status) | {"seen_at": timezone.now()},
+        )
 
 
-def renew_statuses(process_ids: Sequence[str]) -> list[None]:
-    """Report that these processes still run, and delete the rows of those that do not."""
+def renew_statuses(process_id: str) -> None:
+    """Report that a process still runs, and delete the rows of those that do not."""
     now = timezone.now()
-    McpServerStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
+    McpServerStatus.objects.filter(process_id=process_id).update(seen_at=now)
     McpServerStatus.objects.filter(seen_at__lt=now - timedelta(seconds=GONE_SECONDS)).delete()
-    return [None] * len(process_ids)
 
 
-def delete_statuses(wishes: Sequence[tuple[str, int | None]]) -> list[None]:
-    """Forget how each process stood with the server, or with all."""
-    for process_id, server_id in wishes:
-        rows = McpServerStatus.objects.filter(process_id=process_id)
-        (rows if server_id is None else rows.filter(server_id=server_id)).delete()
-    return [None] * len(wishes)
+def delete_statuses(process_id: str, server_id: int | None) -> None:
+    """Forget how a process stood with the server, or with all."""
+    rows = McpServerStatus.objects.filter(process_id=process_id)
+    (rows if server_id is None else rows.filter(server_id=server_id)).delete()
 
 
 def load_known_tool_names() -> frozenset[str]:

@@ -4,7 +4,7 @@ cached list."""
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -299,7 +299,7 @@ class McpToolProvider:
         )
         if self._loop is not None:
             with log_errors(logger, "The state of MCP servers could not be taken back"):
-                await self._desk.submit_batched(delete_statuses, (self._desk.process_id, None))
+                await self._desk.submit(delete_statuses, self._desk.process_id, None)
 
     # --- Links --------------------------------------------------------------------------
 
@@ -336,9 +336,7 @@ class McpToolProvider:
         await link.close(CLOSE_SECONDS)
         if link.settings.pk not in self._links:
             with log_errors(logger, "The state of an MCP server could not be taken back"):
-                await self._desk.submit_batched(
-                    delete_statuses, (self._desk.process_id, link.settings.pk)
-                )
+                await self._desk.submit(delete_statuses, self._desk.process_id, link.settings.pk)
 
     def _on_change(self, link: McpConnection) -> None:
         if self._links.get(link.settings.pk) is link:
@@ -386,7 +384,7 @@ class McpToolProvider:
             with log_errors(logger, "The state of MCP servers could not be put down"):
                 if loop.time() >= due:
                     due = loop.time() + RENEW_SECONDS
-                    await self._desk.submit_batched(renew_statuses, self._desk.process_id)
+                    await self._desk.submit(renew_statuses, self._desk.process_id)
                 await self._write()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
@@ -398,21 +396,17 @@ class McpToolProvider:
         offered = self._offer().specs
         changed = [spec for spec in offered if self._ensured.get(spec.name) is not spec]
         if changed:
-            await self._desk.submit_batched(_ensure_rows, changed)
+            await self._desk.submit(ensure_tool_rows, changed)
         self._ensured = {
             spec.name: spec for spec in offered
         }  # and none of those that are gone: a server can invent names without end
         for link in list(self._unwritten):
             status = link.status(self._desk.process_id)
             if self._links.get(status.server_id) is link and self._written.get(link) != status:
-                await self._desk.submit_batched(write_statuses, status)
+                await self._desk.submit(write_statuses, status)
                 self._written[link] = status
             if link.status(self._desk.process_id) == status:
                 self._unwritten.discard(link)
-
-
-def _ensure_rows(batches: Sequence[Sequence[ToolSpec]]) -> list[int]:
-    return [ensure_tool_rows(specs) for specs in batches]
 
 
 def _progress(context: ToolExecutionContext | None) -> ProgressCallback | None:

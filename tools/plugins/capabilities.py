@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -53,32 +53,23 @@ class StorageEntry:
     value: Any
 
 
-def get_values(places: Sequence[StorageKey]) -> list[Any]:
-    """The value at each place; None where there is none."""
-    return [_rows(place).values_list("value", flat=True).first() for place in places]
+def get_values(place: StorageKey) -> Any:
+    """The value at a place; None where there is none."""
+    return _rows(place).values_list("value", flat=True).first()
 
 
-def put_values(entries: Sequence[StorageEntry]) -> list[bool]:
-    """Keep each value in place of what was there; False where the plugin has :data:`KEYS_LIMIT`
-    other keys."""
-    return [_put(entry) for entry in entries]
-
-
-def delete_values(places: Sequence[StorageKey]) -> list[bool]:
+def delete_values(place: StorageKey) -> bool:
     """Drop what is there; whether anything was."""
-    return [_rows(place).delete()[0] > 0 for place in places]
-
-
-def list_keys(places: Sequence[StorageKey]) -> list[list[str]]:
-    """The plugin's keys that begin so, in order."""
-    return [_keys(place) for place in places]
+    return bool(_rows(place).delete()[0])
 
 
 def _rows(place: StorageKey) -> Any:
     return PluginValue.objects.filter(plugin_id=place.plugin_pk, key=place.key)
 
 
-def _put(entry: StorageEntry) -> bool:
+def put_values(entry: StorageEntry) -> bool:
+    """Keep a value in place of what was there; False where the plugin has :data:`KEYS_LIMIT` other
+    keys."""
     mine = PluginValue.objects.filter(plugin_id=entry.plugin_pk)
     row = mine.filter(key=entry.key).first()
     if row is None and mine.count() >= KEYS_LIMIT:
@@ -90,9 +81,9 @@ def _put(entry: StorageEntry) -> bool:
     return True
 
 
-def _keys(place: StorageKey) -> list[str]:
-    """In Python and not in the query: SQLite knows no case in LIKE, and each database has an order
-    of its own."""
+def list_keys(place: StorageKey) -> list[str]:
+    """The plugin's keys that begin so, in order."""
+    # not in the query: SQLite knows no case in LIKE, and each database has an order of its own
     every = PluginValue.objects.filter(plugin_id=place.plugin_pk).values_list("key", flat=True)
     return sorted(key for key in every if key.startswith(place.key))
 
@@ -323,19 +314,19 @@ class CapabilityService:
         key = StorageKey(plugin_pk, given.get("key", given.get("prefix", "")))
         match name:
             case "storage.get":
-                return await self._desk.submit_batched(get_values, key)
+                return await self._desk.submit(get_values, key)
             case "storage.set":
                 entry = StorageEntry(plugin_pk, key.key, _storable_value(given["value"]))
-                if not await self._desk.submit_batched(put_values, entry):
+                if not await self._desk.submit(put_values, entry):
                     raise RpcError(
                         RpcErrorCode.CAPABILITY_FAILED,
                         f"a plugin can store {KEYS_LIMIT} keys; delete some first",
                     )
                 return None
             case "storage.delete":
-                return await self._desk.submit_batched(delete_values, key)
+                return await self._desk.submit(delete_values, key)
             case "storage.keys":
-                return await self._desk.submit_batched(list_keys, key)
+                return await self._desk.submit(list_keys, key)
         if call is None:
             raise RpcError(
                 RpcErrorCode.CAPABILITY_DENIED,

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,13 +132,11 @@ class PluginRecorder:
         self._submit(write_crashes, crashes)
         self._submit(write_reports, list(reports.values()))
 
-    def _submit(
-        self, operation: Callable[[Sequence[Any]], Sequence[None]], items: Sequence[Any]
-    ) -> None:
+    def _submit(self, operation: Callable[[Sequence[Any]], None], items: Sequence[Any]) -> None:
         """All ``items`` as one wish: the database thread takes wishes by the hundred."""
         if not items:
             return
-        future = self._desk.submit_batched(partial(_all_of, operation), items)
+        future = self._desk.submit(operation, items)
         self._written.add(future)
         future.add_done_callback(self._done)
 
@@ -148,14 +145,6 @@ class PluginRecorder:
         if not future.cancelled() and (error := future.exception()):
             self._known.clear()  # what was reported may not be on record: say it again
             logger.error("What happened to plugins could not be put down: %s", error)
-
-
-def _all_of(
-    operation: Callable[[Sequence[Any]], Sequence[None]], wishes: Sequence[Sequence[Any]]
-) -> Sequence[None]:
-    for items in wishes:
-        operation(items)
-    return [None] * len(wishes)
 
 
 def _known(level: str) -> str:
@@ -319,15 +308,12 @@ class PluginHost:
         with log_errors(logger, "The folder of plugins %s could not be looked at", self.root):
             found = await asyncio.to_thread(scan_folder, self.root)
             self._stamps = {each.folder: each.stamp for each in found}
-            await self._desk.submit_batched(self._sync_rows, found)
+            await self._desk.submit(self._sync_rows, found)
 
-    def _sync_rows(self, looks: Sequence[Sequence[PluginFolder]]) -> Sequence[None]:
-        for found in looks:
-            sync_plugin_rows(found)
-        transaction.on_commit(
-            self.reload, robust=True
-        )  # not before: these rows may never come to be
-        return [None] * len(looks)
+    def _sync_rows(self, found: Sequence[PluginFolder]) -> None:
+        sync_plugin_rows(found)
+        # not before: these rows may never come to be
+        transaction.on_commit(self.reload, robust=True)
 
     def _apply_settings(self) -> None:
         """Apply the rows. A plugin whose row is gone is stopped like a disabled one."""
@@ -352,18 +338,12 @@ class PluginHost:
         specs = [offered.tool.spec for offered in self.tools.values() if offered.supervisor.serving]
         if specs and [id(spec) for spec in specs] != [id(spec) for spec in self._recorded]:
             self._recorded = specs
-            self._desk.submit_batched(_ensure_all, specs).add_done_callback(self._tools_recorded)
+            self._desk.submit(ensure_tool_rows, specs).add_done_callback(self._tools_recorded)
 
-    def _tools_recorded(self, future: "asyncio.Future[None]") -> None:
+    def _tools_recorded(self, future: "asyncio.Future[int]") -> None:
         if not future.cancelled() and (error := future.exception()):
             self._recorded = []
             logger.error("The rows of plugins' tools could not be made: %s", error)
-
-
-def _ensure_all(wishes: Sequence[Sequence[ToolSpec]]) -> Sequence[None]:
-    for specs in wishes:
-        ensure_tool_rows(specs)
-    return [None] * len(wishes)
 
 
 def _taken(tool: PluginTool, first: HostedTool) -> str:

@@ -51,7 +51,7 @@ class PluginReport:
     tools: tuple[str, ...] = field(default_factory=tuple)
 
 
-def write_log_entries(lines: Sequence[LogEntry]) -> Sequence[None]:
+def write_log_entries(lines: Sequence[LogEntry]) -> None:
     kept = _existing(line.plugin_pk for line in lines)
     PluginLogLine.objects.bulk_create(
         PluginLogLine(plugin_id=line.plugin_pk, at=line.at, level=line.level, text=line.text)
@@ -60,10 +60,9 @@ def write_log_entries(lines: Sequence[LogEntry]) -> Sequence[None]:
     )
     for pk in kept:
         _keep_newest(PluginLogLine, pk, LINES_KEPT)
-    return [None] * len(lines)
 
 
-def write_crashes(crashes: Sequence[CrashEntry]) -> Sequence[None]:
+def write_crashes(crashes: Sequence[CrashEntry]) -> None:
     kept = _existing(crash.plugin_pk for crash in crashes)
     PluginCrash.objects.bulk_create(
         PluginCrash(
@@ -77,30 +76,26 @@ def write_crashes(crashes: Sequence[CrashEntry]) -> Sequence[None]:
     )
     for pk in kept:
         _keep_newest(PluginCrash, pk, CRASHES_KEPT)
-    return [None] * len(crashes)
 
 
-def write_reports(reports: Sequence[PluginReport]) -> Sequence[None]:
+def write_reports(reports: Sequence[PluginReport]) -> None:
     kept, now = _existing(report.plugin_pk for report in reports), timezone.now()
     for report in reports:
         if report.plugin_pk in kept:
             _write_report(report, now)
-    return [None] * len(reports)
 
 
-def confirm_processes(process_ids: Sequence[str]) -> Sequence[None]:
+def confirm_processes(process_ids: Sequence[str]) -> None:
     """Store heartbeats of these processes, and delete the rows of processes without one for
     long."""
     now = timezone.now()
     PluginStatus.objects.filter(process_id__in=process_ids).update(seen_at=now)
     PluginStatus.objects.filter(seen_at__lt=now - STALE).delete()
-    return [None] * len(process_ids)
 
 
-def delete_process_reports(process_ids: Sequence[str]) -> Sequence[None]:
+def delete_process_reports(process_ids: Sequence[str]) -> None:
     """These processes have nothing to do with any plugin any more."""
     PluginStatus.objects.filter(process_id__in=process_ids).delete()
-    return [None] * len(process_ids)
 
 
 def _write_report(report: PluginReport, now: datetime) -> None:

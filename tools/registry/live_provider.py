@@ -2,13 +2,13 @@
 up while the bot runs."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import Protocol, TypeVar, TypeVarTuple
 
 from tools.contract import ToolProvider
 
-I = TypeVar("I")  # noqa: E741 - an item that is asked for
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 
 class DatabaseThread(Protocol):
@@ -16,11 +16,8 @@ class DatabaseThread(Protocol):
 
     process_id: str
 
-    def submit_batched(
-        self, operation: Callable[[Sequence[I]], Sequence[R]], item: I
-    ) -> "asyncio.Future[R]":
-        """Have ``operation`` run there, with a list of all items that were asked for since; done
-        when committed."""
+    def submit(self, function: Callable[[*Ts], R], *args: *Ts) -> "asyncio.Future[R]":
+        """Have ``function(*args)`` run there, inside a transaction; done when committed."""
         ...
 
 

@@ -86,15 +86,11 @@ class NewToolTracker:
                     )
                 )
         if specs:
-            await desk.submit_batched(_ensure, specs)
+            await desk.submit(ensure_tool_rows, specs)
         for name, pair in fresh.items():
             self._known[name] = pair[1]
             if self._fresh.get(name) is pair:
                 del self._fresh[name]
-
-
-def _ensure(wishes: Sequence[Sequence[ToolSpec]]) -> list[int]:
-    return [ensure_tool_rows(specs) for specs in wishes]
 
 
 SettingsByName = Mapping[str, ToolSettings]

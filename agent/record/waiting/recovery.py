@@ -3,7 +3,6 @@
 import logging
 import os
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -352,16 +351,14 @@ def give_up_messages(held: HeldMessage, error: str) -> None:
         runs.update(state=Run.State.FAILED, error=error, finished_at=now)
 
 
-def touch_processes(process_ids: Sequence[str]) -> list[None]:
+def touch_processes(process_id: str) -> None:
     """A write that changes nothing but the time: whether the database takes one."""
-    ServerProcess.objects.filter(pk__in=process_ids).update(last_seen_at=Now())
-    return [None] * len(process_ids)
+    ServerProcess.objects.filter(pk=process_id).update(last_seen_at=Now())
 
 
-def remove_processes(process_ids: Sequence[str]) -> list[None]:
+def remove_processes(process_id: str) -> None:
     """A process that ends cleanly keeps nothing."""
-    ServerProcess.objects.filter(pk__in=process_ids).delete()
-    return [None] * len(process_ids)
+    ServerProcess.objects.filter(pk=process_id).delete()
 
 
 def is_next_in_session(message_pk: int, session_pk: int) -> bool:

@@ -208,9 +208,9 @@ async def test_a_quote_of_nothing_but_media_is_no_words(record: Record):
 async def test_the_media_of_a_recalled_message_are_not_read(record: Record):
     pending = await put(record, message("x", GROUP, message_id="5", segments=[{"type": "image"}]))
     wanted = (pending.session_pk, "5")
-    assert await record.submit_batched(load_segments, wanted) == [{"type": "image"}]
+    assert await record.submit(load_segments, *wanted) == [{"type": "image"}]
     await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
-    assert await record.submit_batched(load_segments, wanted) == []
+    assert await record.submit(load_segments, *wanted) == []
 
 
 async def test_a_long_quote_is_cut(record: Record):
@@ -331,7 +331,7 @@ async def test_what_is_read_in_a_picture_that_is_recalled_meanwhile_is_not_kept(
     await record.submit_batched(record_media, (pending.pk, rows))
     await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
     read = HeardText(pending.pk, pending.session_pk, GROUP, "[a cat]", quoted_id="5")
-    assert (await record.submit_batched(save_heard_texts, read)).media_text == ""
+    assert (await record.submit(save_heard_texts, read)).media_text == ""
 
 
 async def test_a_message_without_quote_or_forward_begins_no_task(record: Record):

@@ -39,8 +39,7 @@ def idle(pk: int, days: int = IDLE_DAYS + 1) -> None:
 
 
 def proposed(*pks: int, text: str = "喜欢各种苹果") -> int:
-    (pk,) = propose_merges([("m", NoteMerge(pks, text, ("水果",)))])
-    return pk
+    return propose_merges("m", NoteMerge(pks, text, ("水果",)))
 
 
 # --- What is proposed -------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_a_process_is_on_record_while_it_lives_and_leaves_nothing_when_it_ends()
     first = ServerProcess.objects.get().last_seen_at
     record_heartbeats(ProcessHeartbeat("me", alone=False))
     assert ServerProcess.objects.get().last_seen_at > first
-    remove_processes(["me"])
+    remove_processes("me")
     assert not ServerProcess.objects.exists()
 
 

@@ -30,20 +30,20 @@ def hold(account: str, process_id: str) -> None:
 
 def test_accounts_are_where_the_process_that_holds_them_listens():
     hold("10001", "other")
-    assert load_account_channels([None]) == [{"10001": "mail"}]
+    assert load_account_channels() == {"10001": "mail"}
 
 
 def test_accounts_of_a_process_that_shows_no_sign_of_life_are_connected_no_more():
     hold("10001", "other")
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
-    assert load_account_channels([None]) == [{}]
+    assert load_account_channels() == {}
 
 
 def test_a_process_whose_clock_is_fast_takes_no_account_from_the_others(monkeypatch):
     hold("10001", "other")
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=1))
-    assert load_account_channels([None]) == [{"10001": "mail"}]
+    assert load_account_channels() == {"10001": "mail"}
 
 
 def test_a_group_is_on_one_list_alone_and_the_change_says_who_wanted_it():

@@ -148,7 +148,7 @@ class Office:
 
     def __init__(self, reserved: tuple[str, ...] = ()) -> None:
         self._commit = GroupCommit()
-        self.submit_batched = self._commit.submit_batched
+        self.submit = self._commit.submit
         self.provider = McpToolProvider(self._desk, LOCAL, reserved)
         self.registry = ToolRegistry()
         self.registry.register_provider(self.provider)
@@ -158,11 +158,7 @@ class Office:
         return self
 
     async def reload(self) -> None:
-        def read(items: Any) -> list[None]:
-            self.provider.reload()
-            return [None for _ in items]
-
-        await self._commit.submit_batched(read, None)
+        await self._commit.submit(self.provider.reload)
 
     async def offers(self, *names: str) -> None:
         """Wait until exactly these tools are there."""

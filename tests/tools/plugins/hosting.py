@@ -85,7 +85,7 @@ class Hosting:
         self.registry.register_provider(PluginToolProvider(self.host))
 
     async def read(self, query: Callable[[], T]) -> T:
-        return await self.desk.submit_batched(lambda items: [query() for _ in items], None)
+        return await self.desk.submit(query)
 
     async def change(self, folder: str, **values: Any) -> None:
         """Save the row of the plugin in ``folder``, and have it obeyed, as every process does

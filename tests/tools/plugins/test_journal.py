@@ -25,7 +25,7 @@ class Clock:
 
 
 async def read(desk: Desk, query: Any) -> Any:
-    return await desk.submit_batched(lambda items: [query() for _ in items], None)
+    return await desk.submit(query)
 
 
 async def test_lines_are_bounded_in_rate_and_the_rest_is_counted():

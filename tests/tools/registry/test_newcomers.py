@@ -1,13 +1,12 @@
 """Tools of whatever provider get a row when they are first seen, and cost nothing after that."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.record.ground.commit import GroupCommit
+from agent.record.ground.commit import GroupCommit, R, Ts
 from tests.tools.fakes import Broken, GroupOnly, Provider
 from tools.contract import ToolSpec
 from tools.models import ToolConfig
@@ -26,11 +25,9 @@ class Office:
         self.asked = 0
         self.registry = ToolRegistry()
 
-    def submit_batched(
-        self, operation: Callable[[Sequence[Any]], Sequence[Any]], item: Any
-    ) -> "asyncio.Future[Any]":
+    def submit(self, function: Callable[[*Ts], R], *args: *Ts) -> "asyncio.Future[R]":
         self.asked += 1
-        return self.commit.submit_batched(operation, item)
+        return self.commit.submit(function, *args)
 
     async def look(self, *but: Provider) -> None:
         await self.registry.list_tools()
