@@ -11,6 +11,10 @@ Measured are the Python files of ``PACKAGES``, migrations apart.
   its imports allow, once with each circle taken for one room, once without the arrows back.
 * A *helper with one caller* is a private function whose name is used once in its file. *Code lines*
   are without empty lines, comments and docstrings. Dunder methods do not count as names.
+
+Statements, arrows between the files and folders directly inside a room, and helpers with one caller
+are printed for each room as well; the loose files of a package stand under its name. A room may not
+grow past what ``.ci/shape.toml`` says of it (``tests/test_shape.py``): ``--write`` writes that file.
 """
 
 import argparse
@@ -28,12 +32,14 @@ from pathlib import Path
 from typing import TypeGuard
 
 PROJECT = Path(__file__).resolve().parent.parent
+BOUNDS = PROJECT / ".ci" / "shape.toml"
 PACKAGES = ("agent", "tools", "onebot", "frostproject")
 PRESCRIBED = {"Meta", "Command"}  # class names that Django asks for more than once
 WIDE, LONG_FUNCTION, SMALL_FILE = 100, 40, 40
 TRIES = 30  # orders to start from; a thousand did not find a better one
 
 Figures = dict[str, int | float]
+Rooms = dict[str, dict[str, int]]
 Graph = Mapping[str, set[str]]
 Arrow = tuple[str, str]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -115,6 +121,38 @@ def rooms(package: str, files: Graph) -> Figures:
         "rooms in circles": sum(map(len, knots)),
         "imports inside a room, %": percent(sum(imports[r, r] for r in graph), imports.total()),
     }
+
+
+def measure_rooms(tree: Path) -> Rooms:
+    """Statements, arrows inside and helpers with one caller of each room, by its path."""
+    sources = list(read(tree))
+    known = frozenset(source.name for source in sources)
+    paths = {source.name: tuple(source.name.split(".")) for source in sources}
+    folders = {path[:2] for path in paths.values() if len(path) > 2}
+    found: dict[tuple[str, ...], list[Source]] = {}
+    for source in sources:
+        path = paths[source.name][:2]
+        found.setdefault(path if path in folders else path[:1], []).append(source)
+    return {
+        "/".join(room): {
+            "statements": sum(isinstance(n, ast.stmt) for s in inside for n in s.nodes),
+            "arrows": len(set(arrows_inside(room, inside, known))),
+            "helpers": sum(len(single_caller_helpers(source)) for source in inside),
+        }
+        for room, inside in sorted(found.items())
+    }
+
+
+def arrows_inside(
+    room: tuple[str, ...], inside: Sequence[Source], known: frozenset[str]
+) -> Iterator[Arrow]:
+    """The pairs of what stands directly in a room of which the first imports the second."""
+    here, depth = {source.name for source in inside}, len(room)
+    for source in inside:
+        for target in imported(source, known & here):
+            parts = [name.split(".")[depth : depth + 1] for name in (source.name, target)]
+            if all(parts) and parts[0] != parts[1]:
+                yield parts[0][0], parts[1][0]
 
 
 def circles(graph: Graph) -> list[list[str]]:
@@ -284,15 +322,37 @@ def table(columns: Mapping[str, Figures]) -> str:
     return "\n".join(f"{label:{wide}}" + "".join(f"{c:>10}" for c in row) for label, *row in rows)
 
 
+def table_of_rooms(found: Rooms) -> str:
+    rows = [("room", *next(iter(found.values())))]
+    rows += [(room, *map(str, figures.values())) for room, figures in found.items()]
+    wide = max(len(room) for room, *_ in rows)
+    return "\n".join(f"{room:{wide}}" + "".join(f"{c:>12}" for c in row) for room, *row in rows)
+
+
+def write_bounds(found: Rooms) -> None:
+    lines = (
+        f'"{room}" = {{ {", ".join(f"{name} = {n}" for name, n in figures.items())} }}'
+        for room, figures in found.items()
+    )
+    head = "# Written by make shape ARGS=--write. A room that grows needs new figures in the same commit."
+    BOUNDS.write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Prints the shape of the code in figures.")
     parser.add_argument("tree", nargs="?", type=Path, default=PROJECT, help="a checkout; this one")
     parser.add_argument("--beside", type=Path, help="another checkout, to print the change from it")
     parser.add_argument("--json", action="store_true", help="print the figures as an object")
+    parser.add_argument("--write", action="store_true", help="write .ci/shape.toml")
     options = parser.parse_args()
+    if options.write:
+        write_bounds(measure_rooms(PROJECT))
     trees = (("beside", options.beside), ("here", options.tree))
     figures = {name: measure(tree) for name, tree in trees if tree}
-    print(json.dumps(figures, indent=1) if options.json else table(figures))
+    if options.json:
+        print(json.dumps(figures, indent=1))
+    else:
+        print(table(figures), table_of_rooms(measure_rooms(options.tree)), sep="\n\n")
 
 
 if __name__ == "__main__":

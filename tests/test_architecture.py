@@ -99,7 +99,7 @@ READS_ENVIRONMENT = {
 }  # the last hands on what it was given
 LATE_IMPORTS = {
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",
-    "tools.mcp.listing": "the MCP library costs half a second, for users of MCP servers alone",
+    "tools.mcp.session_opener": "the MCP library costs half a second, for users of its servers",
     "tools.plugins.runner": "a plugin's process finds this project only once it runs",
 }
 """Modules that import inside functions, and why. The start of an app and commands need no

@@ -1,14 +1,12 @@
 """What a server lists, and how a connection to one looks to who uses it; without the library that
-makes them, which is imported by :func:`load_session_opener`."""
+makes them."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tools.fetch.destinations import DestinationResolver
 from tools.mcp.settings import McpServerSettings
-from tools.processes.threads import run_in_thread
 
 Json = Mapping[str, Any]
 ENTRY_ERROR_KEY = "frostagent/fault"
@@ -76,20 +74,3 @@ The last argument is whether to begin in the old way, for servers that the quest
 newer ones ends. Raises a :class:`tools.mcp.errors.McpClientError`, or another exception when it
 breaks while it is used.
 """
-
-
-async def load_session_opener(destinations: DestinationResolver) -> SessionOpener:
-    """A function that connects to servers; ``destinations`` checks their addresses.
-
-    The library is imported at first use, in a thread: it takes half a second and 30 MiB, which most
-    installations save.
-    """
-
-    def load() -> SessionOpener:
-        from tools.mcp.connection import open_session
-
-        return lambda settings, callbacks, is_old: open_session(
-            settings, destinations, callbacks, is_old=is_old
-        )
-
-    return await run_in_thread(load)

@@ -12,7 +12,8 @@ from tools.error_boundary import capture_error
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.mcp.errors import McpClientError
-from tools.mcp.listing import SessionCallbacks, load_session_opener
+from tools.mcp.listing import SessionCallbacks
+from tools.mcp.session_opener import load_session_opener
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import OmittedTool, build_catalogue
 from tools.text.untrusted import clean_line

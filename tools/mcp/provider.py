@@ -30,7 +30,8 @@ from tools.mcp.connection_status import (
 )
 from tools.mcp.errors import McpClientError
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import ProgressCallback, load_session_opener
+from tools.mcp.listing import ProgressCallback
+from tools.mcp.session_opener import load_session_opener
 from tools.mcp.settings import McpServerSettings, load_server_settings
 from tools.mcp.specs import MCP, is_repeatable
 from tools.registry import outcomes

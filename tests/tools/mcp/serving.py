@@ -18,8 +18,9 @@ from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvoca
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import SessionOpener, load_session_opener
+from tools.mcp.listing import SessionOpener
 from tools.mcp.provider import McpToolProvider
+from tools.mcp.session_opener import load_session_opener
 from tools.mcp.settings import McpServerSettings
 from tools.models import McpServer
 from tools.registry.live_provider import DatabaseThread

@@ -13,7 +13,7 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
 from tools.mcp.connection_status import State
 from tools.mcp.errors import ServerRefusedError
-from tools.mcp.listing import load_session_opener
+from tools.mcp.session_opener import load_session_opener
 from tools.mcp.settings import McpServerSettings
 
 TOOLS = {"tools": [{"name": "fine", "inputSchema": {"type": "object"}}]}
