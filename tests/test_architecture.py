@@ -108,7 +108,7 @@ LONGEST_FUNCTION = 60
 LONGEST_FILE = 600
 LONG_FUNCTION = 40
 FEW = 0.01  # of all functions may be longer than that
-BROAD_HANDLERS = 9  # at boundaries alone; ARCHITECTURE.md names them
+BROAD_HANDLERS = 9  # at boundaries alone; docs/decisions/failures-and-packages.md names them
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

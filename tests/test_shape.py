@@ -4,13 +4,15 @@ import json
 import runpy
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 from tests.environment import PROJECT
 
 SCRIPT = PROJECT / ".ci" / "shape.py"
-measure = runpy.run_path(str(SCRIPT))["measure"]
+SHAPE = runpy.run_path(str(SCRIPT))
+measure, measure_rooms = SHAPE["measure"], SHAPE["measure_rooms"]
 TREE = {
     "agent/__init__.py": "from agent import engine\n",
     "agent/engine.py": '"""Doc."""\nfrom . import state\nfrom agent.store.rows import Row\n',
@@ -88,3 +90,22 @@ def test_a_folder_without_the_packages_is_refused(tmp_path):
     refused = shape(tmp_path)
     assert refused.returncode == 1
     assert "name a checkout" in refused.stderr
+
+
+def test_a_room_has_its_statements_arrows_and_helpers(tree):
+    assert measure_rooms(tree) == {
+        "agent": {"statements": 6, "arrows": 1, "helpers": 0},
+        "agent/store": {"statements": 7, "arrows": 1, "helpers": 0},
+        "tools": {"statements": 14, "arrows": 0, "helpers": 1},
+    }
+
+
+def test_no_room_grows_past_the_figures_that_are_written_of_it():
+    written = tomllib.loads((PROJECT / ".ci" / "shape.toml").read_text(encoding="utf-8"))
+    grown = {
+        f"{room}: {name}": (written.get(room, {}).get(name, 0), count)
+        for room, figures in measure_rooms(PROJECT).items()
+        for name, count in figures.items()
+        if count > written.get(room, {}).get(name, 0)
+    }
+    assert grown == {}, "make smaller what grew, or run: make shape ARGS=--write"
