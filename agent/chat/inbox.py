@@ -95,8 +95,8 @@ class Inbox:
         """Claim the waiting messages of ``account`` that no process has claimed. Returns at
         once."""
         self._claiming[account] += 1
-        manners = self.record.run_starter.manners
-        wish = ClaimMessages(account, self.record.process_id, manners)
+        read_manners = self.record.run_starter.read_manners
+        wish = ClaimMessages(account, self.record.process_id, read_manners)
         claimed = self.record.submit(claim_messages, wish)
         claimed.add_done_callback(lambda future: self._on_claimed(account, future))
 

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 from django.conf import settings
 
@@ -20,7 +19,6 @@ from agent.record.sums import spendings
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.spend_book import Posting, SpendBook, SpentAnswer
 from agent.record.waiting import recovery
-from tools.live_rows import LiveKind
 from tools.local_time import current_day
 from tools.registry.settings import SettingsCache
 
@@ -52,16 +50,15 @@ class Record(GroupCommit):
         self,
         process_id: str,
         cache: SettingsCache,
-        reload: Callable[[], None],
+        reload: Callable[[], None] | None = None,
         quotas: AnswerQuotas | None = None,
         accounts: AccountRows | None = None,
-        reload_kinds: Mapping[LiveKind, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
         super().__init__(self._forget_rows)
         tool_offers.forget()  # of another record, which may have been that of another database
         early_recalls.forget()
         self.process_id = process_id
-        self.run_starter = runs.RunStarter(process_id, cache, reload, accounts, reload_kinds)
+        self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
         self.spend_book = SpendBook()
         self._lease_ends: float | None = None

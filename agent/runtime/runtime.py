@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import logging
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -46,7 +46,9 @@ from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.error_boundary import log_errors
 from tools.live_rows import LiveKind
+from tools.mcp.provider import McpToolProvider
 from tools.registry.settings import SettingsCache
+from tools.secrets.store import load_secrets
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -81,8 +83,7 @@ class Runtime:
         self._outbox = outbox
         accounts = AccountRows(outbox)
         quotas = wiring.build_quotas(accounts)
-        kinds = self._reload_by_kind()
-        self.record = Record(self.process_id, cache, self._reload, quotas, accounts, kinds)
+        self.record = Record(self.process_id, cache, None, quotas, accounts)
         self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
         meter.set_receiver(self._budgets.spend)
         self.book = wiring.build_endpoint_book(self.record, self._budgets)
@@ -90,8 +91,7 @@ class Runtime:
         self._chat_tools = wiring.build_chat_tools(self.record, source, self.book)
         self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools, self.book)
         self._live = wiring.build_live_providers(self.record, self.book)
-        for provider in self._live:
-            self.registry.register_provider(provider)
+        self._follow_rows()
         self.files = wiring.build_file_store()
         """The copies of what messages hold; also those that came inside a frame."""
         planner, gate = self.book.model(ModelRole.CHAT), self.book.model(ModelRole.TIMING)
@@ -241,27 +241,27 @@ class Runtime:
         await self._chat_tools.close()
         await self.book.close()
 
-    def _reload(self) -> None:
-        """What the operator has changed. Runs in the database thread."""
-        self.book.reload()
-        self._budgets.reload()
-        self._outbox.reload()
+    def _follow_rows(self) -> None:
+        """Have what is kept of rows read again once they are changed, in the database thread."""
+        live, personas = self.record.run_starter.live, self.record.run_starter.personas
+        live.subscribe(self.book.reload, LiveKind.ENDPOINTS, LiveKind.LEARNT)
+        live.subscribe(
+            lambda: self.book.replace_defaults(personas.current.usual_endpoints), LiveKind.PERSONAS
+        )
+        live.subscribe(self._budgets.reload, LiveKind.BUDGETS)
+        live.subscribe(self._outbox.reload_pauses, LiveKind.PAUSES)
+        live.subscribe(self._chat_tools.reload_stickers, LiveKind.STICKERS)
         for provider in self._live:
-            provider.reload()
+            self.registry.register_provider(provider)
+            live.subscribe(provider.reload, provider.kind)
+            if isinstance(provider, McpToolProvider):
+                live.subscribe(provider.reload_names, LiveKind.TOOLS)
+        live.subscribe(self._reload_secrets, LiveKind.SECRETS)
 
-    def _reload_by_kind(self) -> dict[LiveKind, Callable[[], None]]:
-        """What is done when no setting but something else is new."""
-        return {
-            LiveKind.PAUSES: self._outbox.reload_pauses,
-            LiveKind.STICKERS: self._reload_stickers,
-            LiveKind.LEARNT: self._reload_endpoints,
-        }
-
-    def _reload_endpoints(self) -> None:
-        self.book.reload()
-
-    def _reload_stickers(self) -> None:
-        self._chat_tools.reload_stickers()
+    def _reload_secrets(self) -> None:
+        secrets = load_secrets()
+        for provider in self._live:
+            provider.reload_secrets(secrets)
 
     def _build_trials(self, cache: SettingsCache) -> Trials:
         return Trials(

@@ -25,6 +25,7 @@ from tools.fetch.request import FetchRequest
 from tools.http_tools.settings import FIELDS, PROVIDER, HttpToolSettings
 from tools.http_tools.tool import ReadyHttpTool, build_ready_tool, request_digest
 from tools.http_tools.validation import ValidationContext, check_http_tool
+from tools.live_rows import LiveKind
 from tools.log_limit import LogLimit
 from tools.models import HttpTool
 from tools.registry import outcomes
@@ -140,15 +141,21 @@ class HttpToolProvider:
 
     provider_name = PROVIDER
     provider_type = PROVIDER
+    kind = LiveKind.HTTP_TOOLS
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
+        self._settings: list[HttpToolSettings] = []
         self._rows = _Rows()
         self._is_started = False
 
     def reload(self) -> None:
         """Obey the rows as they are now. Database errors are the caller's, who tries again."""
-        before, rows = self._rows, _read(self._rows, load_http_tools(), load_secrets())
+        self._settings = load_http_tools()
+        self.reload_secrets(load_secrets())
+
+    def reload_secrets(self, secrets: SecretValues) -> None:
+        before, rows = self._rows, _read(self._rows, self._settings, secrets)
         if broken := rows.secrets.undecryptable - before.secrets.undecryptable:
             logger.error(
                 "Secrets that have to be entered anew, since SECRET_KEY has changed: %s",

@@ -20,6 +20,7 @@ from tools.contract import (
 from tools.error_boundary import log_errors
 from tools.fetch.allow_list import AllowList
 from tools.fetch.destinations import DestinationResolver
+from tools.live_rows import LiveKind
 from tools.mcp.connection_status import (
     ConnectionStatus,
     absence_message,
@@ -37,6 +38,8 @@ from tools.mcp.specs import MCP, is_repeatable
 from tools.registry import outcomes
 from tools.registry.catalogue import ensure_tool_rows
 from tools.registry.live_provider import DatabaseThread
+from tools.secrets.masked import SecretValues
+from tools.secrets.store import load_secrets
 from tools.text.untrusted import clean_line, clean_untrusted
 from tools.token_bucket import RefillRate, TokenBucket
 
@@ -196,6 +199,7 @@ class McpToolProvider:
 
     provider_name = MCP
     provider_type = MCP
+    kind = LiveKind.MCP_SERVERS
 
     def __init__(
         self, desk: DatabaseThread, allow: AllowList | None = None, reserved: Iterable[str] = ()
@@ -219,7 +223,14 @@ class McpToolProvider:
         self._dirty = asyncio.Event()
 
     def reload(self) -> None:
-        self._wanted, self._known = load_server_settings(), load_known_tool_names()
+        self.reload_secrets(load_secrets())
+
+    def reload_names(self) -> None:
+        """Read which tools there ever were. As :meth:`reload`, whenever a tool may be new."""
+        self._known = load_known_tool_names()
+
+    def reload_secrets(self, secrets: SecretValues) -> None:
+        self._wanted = load_server_settings(secrets)
         if self._loop is not None and not self._is_closed:
             self._loop.call_soon_threadsafe(self._follow)
 

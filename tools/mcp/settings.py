@@ -165,9 +165,8 @@ def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> 
     return replace(whole, secrets=tuple(known.values[name] for name in used))
 
 
-def load_server_settings() -> dict[int, McpServerSettings]:
+def load_server_settings(secrets: SecretValues) -> dict[int, McpServerSettings]:
     """All servers by their primary keys, in their order. For the database thread."""
-    secrets = load_secrets()
     return {row.pk: to_server_settings(row, secrets) for row in McpServer.objects.order_by("pk")}
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar, TypeVarTuple
 
 from tools.contract import ToolProvider
+from tools.live_rows import LiveKind
+from tools.secrets.masked import SecretValues
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -27,12 +29,19 @@ class LiveProvider(ToolProvider, Protocol):
     Both methods may come in any order; until both were called it offers nothing.
     """
 
+    kind: LiveKind
+    """Of the rows that it follows."""
+
     def reload(self) -> None:
         """Read the rows. Called in the database thread, inside a transaction, whenever one of them
         may have changed.
 
         What is switched off in them must not be listed or called any more from then on.
         """
+        ...
+
+    def reload_secrets(self, secrets: SecretValues) -> None:
+        """The same where nothing but the secrets may have changed."""
         ...
 
     def start(self) -> None:

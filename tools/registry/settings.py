@@ -84,10 +84,9 @@ class SettingsCache:
         """The mapping loaded last, empty before the first refresh. No I/O."""
         return self._current
 
-    def forget(self) -> None:
-        """Have the rows loaded again by the next :meth:`refresh`; until then those loaded last
-        count."""
-        self._version = None
+    def load(self) -> None:
+        """Load the rows, whether any was changed or not."""
+        self._current = MappingProxyType(load_tool_settings())
 
     def refresh(self) -> Mapping[str, ToolSettings]:
         """Load the rows if any was changed, by any process, since they were loaded last.

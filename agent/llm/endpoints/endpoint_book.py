@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.model_roles import ModelRole
@@ -56,7 +56,14 @@ class EndpointBook:
     def reload(self) -> None:
         """Read the rows again; the next model call obeys them. Runs in the database thread. Raises
         what the database raises, and then everything stays as it was."""
-        self._table = self._load()
+        self._replace(self._load())
+
+    def replace_defaults(self, defaults: Mapping[ModelRole, tuple[int, ...]]) -> None:
+        """Have the default persona ask ``defaults`` from now on. Runs in the database thread."""
+        self._replace(replace(self._table, defaults=defaults))
+
+    def _replace(self, table: EndpointTable) -> None:
+        self._table = table
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._obey)

@@ -37,7 +37,6 @@ from agent.record.sums.activity import Arrival, count_arrivals, count_messages, 
 from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.waiting.approvals import read_approval_reply, waiting_codes
 from agent.record.waiting.recovery import PendingMessage
-from tools.live_rows import LiveKind
 from tools.local_time import chosen_zone
 
 insert_messages = PreparedInsert(Message)
@@ -142,7 +141,9 @@ class ArrivalStore:
 
     def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         received = [(arrival.message, arrival.received_at) for arrival in arrivals]
-        self._obey_settings()
+        self._versions = read_versions()
+        # Also where a message has to wait: its media are fetched at once.
+        self._run_starter.refresh(self._versions)
         chats = self._sessions.find(received)
         judged = self._judge_messages(arrivals, chats)
         wanted = [
@@ -174,15 +175,6 @@ class ArrivalStore:
             )
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
         ]
-
-    def _obey_settings(self) -> None:
-        """Read what the operator has changed, before anything is judged by it."""
-        self._versions = versions = read_versions()
-        # Also where a message has to wait: its media are fetched at once.
-        self._run_starter.obey_from(versions)
-        self._run_starter.clock.refresh(versions[LiveKind.SETTINGS])
-        self._run_starter.accounts.refresh(versions[LiveKind.SETTINGS])
-        self._run_starter.manners.refresh(versions[LiveKind.SETTINGS])
 
     def _judge_messages(
         self, arrivals: Sequence[MessageArrival], chats: Sequence[TouchedSession]

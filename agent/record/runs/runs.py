@@ -3,11 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
@@ -31,10 +28,12 @@ from agent.record.runs import deferred_calls
 from agent.record.runs.deferred_calls import DeferredCall
 from agent.record.runs.recorded_answers import RecordedAnswer, find_recorded_answer
 from agent.record.settings.accounts import AccountRows
-from agent.record.settings.clock import ClockRow
-from agent.record.settings.manners import MannersRows
+from agent.record.settings.clock import load_clock
+from agent.record.settings.live import LiveSettings
+from agent.record.settings.manners import MannersRows, MannersTable
 from agent.record.settings.personas import PersonaRows
 from tools.live_rows import LiveKind
+from tools.local_time import Clock, set_clock
 from tools.registry.settings import SettingsCache
 
 Direction = Message.Direction
@@ -152,76 +151,51 @@ class ActiveRun:
 class RunStarter:
     """Begins runs for one server process, with the operator's settings as they are at that moment.
 
-    ``reload`` is called when any of them was changed since it was called last, for
-    what the layer above keeps of them. ``reload_kinds`` are the same for what else is kept of rows.
+    ``live`` knows which of them are new, and takes subscribers; ``reload`` is one, for any of them.
     """
 
     def __init__(
         self,
         process_id: str,
         settings: SettingsCache,
-        reload: Callable[[], None],
+        reload: Callable[[], None] | None = None,
         accounts: AccountRows | None = None,
-        reload_kinds: Mapping[LiveKind, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
-        self.clock = ClockRow()
+        set_clock(Clock())  # that of another record may have been that of another database
+        self.live = LiveSettings()
         self.accounts = accounts or AccountRows()
         self.personas = PersonaRows()
         self.manners = MannersRows()
         self._process_id = process_id
-        self._settings = settings
-        self._reload = reload
-        self._reloaded: int | None = None
-        self._reload_kinds = reload_kinds
-        self._known: dict[LiveKind, int] = {}
+        self.live.read_by(lambda: set_clock(load_clock()), LiveKind.CLOCK)
+        self.live.read_by(self.accounts.load, LiveKind.ACCOUNTS)
+        self.live.read_by(self.personas.load, LiveKind.PERSONAS)
+        self.live.read_by(self.personas.load_places, LiveKind.PERSONA_PLACES)
+        self.live.read_by(self.manners.load, LiveKind.MANNERS)
+        self.live.subscribe(settings.load, LiveKind.TOOLS)
+        if reload is not None:
+            self.live.subscribe(reload, LiveKind.SETTINGS)
 
     def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
-        """Apply the operator's changes since the last check, once the current transaction is
-        committed."""
-        self.obey_from(read_versions())
+        """Apply the operator's changes since the last check; others know of them once the current
+        transaction is committed."""
+        self.refresh(read_versions())
         return asked
+
+    def read_manners(self) -> MannersTable:
+        """The manners as they are now, for the current transaction."""
+        self.refresh(read_versions())
+        return self.manners.current
 
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
-        self._settings.forget()
-        self.clock.forget()
-        self.accounts.forget()
-        self.personas.forget()
-        self.manners.forget()
-        self._reloaded = None
-        self._known.clear()
-
-    def obey_from(self, versions: Mapping[int, int]) -> None:
-        """Apply the changes as of ``versions``, once the current transaction is committed."""
-        if not self._settings.version == self._reloaded == versions[LiveKind.SETTINGS]:
-            transaction.on_commit(self._obey, robust=True)
-        for kind in self._reload_kinds:
-            if (number := versions[kind]) != self._known.get(kind):
-                transaction.on_commit(partial(self._obey_kind, kind, number), robust=True)
-
-    def _obey(self) -> None:
-        """After a commit, so that nothing is learnt of rows that never come to be."""
-        self._settings.refresh()
-        if self._settings.version is not None:
-            self.clock.refresh(self._settings.version)
-            self.personas.refresh(self._settings.version)
-            self.manners.refresh(self._settings.version)
-        if self._settings.version != self._reloaded:
-            self._reload()
-            self._reloaded = self._settings.version
-
-    def _obey_kind(self, kind: LiveKind, number: int) -> None:
-        self._reload_kinds[kind]()
-        self._known[kind] = number
+        self.live.forget()
+        self.accounts.forget_users()
 
     def refresh(self, versions: Mapping[int, int]) -> None:
         """See the rows of operators as of ``versions``, for the current transaction."""
-        self.obey_from(versions)
-        version = versions[LiveKind.SETTINGS]
-        self.clock.refresh(version)
-        self.accounts.refresh(version)
-        self.personas.refresh(version)
-        self.manners.refresh(version)
+        self.accounts.forget_users()
+        self.live.see(versions)
 
     def begin_runs(
         self, wishes: Sequence[StartRun], versions: Mapping[int, int] | None = None

@@ -6,30 +6,23 @@ from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, Outbox
 
 
 class AccountRows:
-    """The settings of accounts, as new as the last :meth:`refresh`. Used by the database thread
-    only.
+    """The settings of accounts, as new as the last :meth:`load`. Used by the database thread only.
 
     Without an ``outbox``, which knows the rows, every account has the settings of the first start.
     """
 
     def __init__(self, outbox: Outbox | None = None) -> None:
         self._outbox = outbox
-        self._version: int | None = None
         self._players: dict[str, bool] = {}
         """Of playgrounds met since then: whether their users may change tools."""
 
-    def refresh(self, version: int) -> None:
-        """Read the rows again, unless they were read at ``version`` of the settings already; what
-        users may do, whatever the version."""
-        self._players.clear()
-        if version != self._version:
-            if self._outbox is not None:
-                self._outbox.reload()
-            self._version = version
+    def load(self) -> None:
+        """Read the rows again."""
+        if self._outbox is not None:
+            self._outbox.reload()
 
-    def forget(self) -> None:
-        """Trust nothing remembered: a transaction was not committed."""
-        self._version = None
+    def forget_users(self) -> None:
+        """Ask again what users of playgrounds may do, which is no setting."""
         self._players.clear()
 
     def find(self, account: str) -> AccountSettings:

@@ -45,23 +45,16 @@ class MannersTable:
 
 
 class MannersRows:
-    """The table as new as the last :meth:`refresh`. Only the database thread calls the methods;
-    ``current`` may be read anywhere."""
+    """The table as new as the last :meth:`load`, which only the database thread calls; ``current``
+    may be read anywhere."""
 
     def __init__(self, base: Callable[[], Manners] = environment_manners) -> None:
-        self._version: int | None = None
         self._base = base
         self.current = MannersTable(base=base)
 
-    def refresh(self, version: int) -> None:
-        """Read the rows again, unless they were read at ``version`` of the settings already."""
-        if version != self._version:
-            self.current = load_manners_table(self._base)
-            self._version = version
-
-    def forget(self) -> None:
-        """Trust nothing remembered: a transaction was not committed."""
-        self._version = None
+    def load(self) -> None:
+        """Read the rows again."""
+        self.current = load_manners_table(self._base)
 
 
 def load_manners_table(base: Callable[[], Manners] = environment_manners) -> MannersTable:

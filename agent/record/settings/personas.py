@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from agent.domain.model_roles import ModelRole
 from agent.domain.persona import Example, Persona, PersonaKind, environment_persona
@@ -29,6 +29,8 @@ class PersonaTable:
     places: Mapping[Place, int] = field(default_factory=dict)
     """By account, kind of chat, peer and person; "" for any."""
     agents: tuple[Persona, ...] = ()
+    usual_endpoints: Mapping[ModelRole, tuple[int, ...]] = field(default_factory=dict)
+    """Those of the default persona, which all others ask too."""
 
     def find(self, chat: ChatAddress | None, sender_id: str) -> Persona:
         """Who answers ``sender_id`` in ``chat``."""
@@ -49,40 +51,48 @@ def list_places(chat: ChatAddress, sender_id: str) -> Iterator[Place]:
 
 
 class PersonaRows:
-    """The table as new as the last :meth:`refresh`. Only the database thread calls the methods;
+    """The table as new as the last time it was loaded. Only the database thread calls the methods;
     ``current`` may be read anywhere."""
 
     def __init__(self) -> None:
-        self._version: int | None = None
         self.current = PersonaTable()
 
-    def refresh(self, version: int) -> None:
-        """Read the rows again, unless they were read at ``version`` of the settings already."""
-        if version != self._version:
-            self.current = load_persona_table()
-            self._version = version
+    def load(self) -> None:
+        """Read the personas again, and which endpoints they ask."""
+        self.current = replace(_load_personas(), places=self.current.places)
 
-    def forget(self) -> None:
-        """Trust nothing remembered: a transaction was not committed."""
-        self._version = None
+    def load_places(self) -> None:
+        """Read again where they answer."""
+        self.current = replace(self.current, places=_load_places())
 
 
 def load_persona_table() -> PersonaTable:
     """Every persona that is switched on, in three queries."""
+    return replace(_load_personas(), places=_load_places())
+
+
+def _load_personas() -> PersonaTable:
     endpoints = _load_choices()
     default, by_pk, agents = None, {}, []
-    for row in PersonaRow.objects.filter(enabled=True).order_by("pk"):
+    usual: Mapping[ModelRole, tuple[int, ...]] = {}
+    for row in PersonaRow.objects.filter(Q(enabled=True) | Q(is_default=True)).order_by("pk"):
+        if row.is_default:
+            usual = endpoints.get(row.pk, {})
+        if not row.enabled:
+            continue
         if row.kind == PersonaKind.AGENT:
             agents.append(build_persona(row, endpoints.get(row.pk, {})))
         elif not row.is_default:
             by_pk[row.pk] = build_persona(row, endpoints.get(row.pk, {}))
         elif (built := build_persona(row, {})) != _bare(built):
             default = built
-    places = PersonaChoice.objects.values_list(
-        "account", "chat_kind", "peer_id", "user_id", "persona_id"
-    )
-    where = {(account, kind, peer, user): pk for account, kind, peer, user, pk in places}
-    return PersonaTable(default, by_pk, where, tuple(agents))
+    return PersonaTable(default, by_pk, {}, tuple(agents), usual)
+
+
+def _load_places() -> dict[Place, int]:
+    columns = ("account", "chat_kind", "peer_id", "user_id", "persona_id")
+    rows = PersonaChoice.objects.values_list(*columns)
+    return {(account, kind, peer, user): pk for account, kind, peer, user, pk in rows}
 
 
 def load_persona(row: PersonaRow) -> Persona:

@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -28,11 +29,10 @@ from agent.llm.requests.messages import SpokenMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
-from agent.record.ground.versions import settings_version
 from agent.record.runs import deferred_calls
 from agent.record.runs.merged import HeldMessage
 from agent.record.runs.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
-from agent.record.settings.manners import MannersRows, MannersTable, load_manners_table
+from agent.record.settings.manners import MannersTable, load_manners_table
 from agent.record.sums.activity import count_failed_calls, count_messages, count_runs
 from agent.record.waiting import approvals
 from agent.record.waiting.pauses import is_paused
@@ -188,7 +188,7 @@ class ClaimMessages:
 
     account: str
     process_id: str
-    manners: MannersRows = field(default_factory=MannersRows)
+    read_manners: Callable[[], MannersTable] = load_manners_table
 
 
 def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
@@ -198,9 +198,8 @@ def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
     waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
     rows = list(waiting.select_related("session").order_by("pk")[:TAKE_LIMIT])
-    if rows:
-        wish.manners.refresh(settings_version())
-    return [left for row in rows if (left := _taken(row, wish.process_id, wish.manners.current))]
+    manners = wish.read_manners() if rows else MannersTable()
+    return [left for row in rows if (left := _taken(row, wish.process_id, manners))]
 
 
 def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessage | None:

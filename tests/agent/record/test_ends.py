@@ -59,8 +59,8 @@ def test_a_mute_makes_another_process_read_the_pauses_and_nothing_else(
         PROCESS,
         SettingsCache(),
         lambda: settings.append(1),
-        reload_kinds={LiveKind.PAUSES: lambda: pauses.append(len(load_pauses()))},
     )
+    starter.live.subscribe(lambda: pauses.append(len(load_pauses())), LiveKind.PAUSES)
 
     def obey() -> None:
         with django_capture_on_commit_callbacks(execute=True):

@@ -48,10 +48,11 @@ def test_what_is_empty_is_as_in_the_environment(settings):
 def test_a_deleted_persona_answers_no_more_and_its_snapshot_stays():
     row = made("brief", {"chat_kind": "group"})
     rows = PersonaRows()
-    rows.refresh(1)
+    rows.load()
+    rows.load_places()
     kept: Persona = rows.current.find(GROUP, "1")
     row.delete()
-    rows.refresh(2)
+    rows.load()
     assert (kept.name, rows.current.find(GROUP, "1").name) == ("brief", "default")
 
 
