@@ -179,12 +179,13 @@ async def play(day: Day, messages: int) -> None:
         "name": "五百人的群", "account": str(BOT), "chats": f"group:{GROUP}",
         "wake_names": BOT_NAME, "merge_seconds": "0.5", "ambient_messages": "10",
         "markdown": "plain", "part_chars": "500", "quote": "true", "says_beside_calls": "true",
+        "person_per_minute": "3",
     }  # fmt: skip
     await asyncio.to_thread(day.admin.save, f"{MANNERS}add/", first)
     await asyncio.to_thread(
         day.admin.save,
         "/admin/onebot/bot/1/change/",
-        {"owners": str(OWNER), "person_per_minute": "3"},
+        {"owners": str(OWNER)},
     )
     await day.talk("morning: woken by mention, name, quote; three answers a minute", messages)
     now = datetime.now()

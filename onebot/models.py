@@ -22,25 +22,6 @@ class AudienceChoice(models.TextChoices):
     OWNERS = "owners", _("the owners'")
 
 
-class AnsweredChoice(models.TextChoices):
-    """Who is answered: the words of :data:`agent.domain.answer_policy.AnswerAudience`."""
-
-    EVERYBODY = "everybody", _("everybody")
-    FRIENDS = "friends", _("friends and those who are listed")
-    LISTED = "listed", _("only those who are listed")
-
-
-def _limit(name: Any, help_text: Any) -> "models.PositiveIntegerField[Any, Any]":
-    most = [MaxValueValidator(MOST_ANSWERS)]
-    return models.PositiveIntegerField(
-        name, null=True, blank=True, validators=most, help_text=help_text
-    )
-
-
-def _ids(name: Any, help_text: Any) -> "models.TextField[Any, Any]":
-    return models.TextField(name, blank=True, default="", db_default="", help_text=help_text)
-
-
 class Bot(models.Model):
     """One account (``self_id``) and what is known of its connection.
 
@@ -142,54 +123,12 @@ class Bot(models.Model):
             "They may use every tool."
         ),
     )
-    answered = models.CharField(
-        _("who is answered"),
-        max_length=16,
-        choices=AnsweredChoice.choices,
-        blank=True,
-        default=AnsweredChoice.EVERYBODY,
-        db_default=AnsweredChoice.EVERYBODY,
-        help_text=_(
-            "In groups nobody can tell who is a friend: there, “friends” means those who are "
-            "listed."
-            " Owners are always answered, except in a group that is never answered."
-        ),
-    )
-    listed_people = _ids(
-        _("listed people"),
-        _("Ids of people, one a line: answered whoever else is. Limits count for them."),
-    )
-    listed_groups = _ids(
-        _("listed groups"),
-        _("Ids of groups, one a line: everybody in them is answered. Limits count there."),
-    )
-    blocked_people = _ids(
-        _("people never answered"),
-        _("Ids of people, one a line. What they say is kept, and not answered."),
-    )
-    blocked_groups = _ids(
-        _("groups never answered"),
-        _("Ids of groups, one a line. What is said there is kept, and not answered."),
-    )
-    person_per_minute = _limit(
-        _("answers to one person a minute"),
-        _("0: no limit. Empty: PERSON_ANSWERS_PER_MINUTE. Owners are exempt."),
-    )
-    person_per_day = _limit(
-        _("answers to one person a day"),
-        _("0: no limit. Empty: PERSON_ANSWERS_PER_DAY. The day begins at midnight."),
-    )
-    chat_per_minute = _limit(
-        _("answers in one chat a minute"),
-        _("0: no limit. Empty: CHAT_ANSWERS_PER_MINUTE. A chat's page may say otherwise."),
-    )
-    chat_per_day = _limit(
-        _("answers in one chat a day"),
-        _("0: no limit. Empty: CHAT_ANSWERS_PER_DAY. A chat's page may say otherwise."),
-    )
-    sends_per_minute = _limit(
+    sends_per_minute = models.PositiveIntegerField(
         _("messages sent a minute"),
-        _(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_ANSWERS)],
+        help_text=_(
             "Of this account, in all chats; more wait for their turn. 0: no limit. Empty: three "
             "times as many as answers in one chat."
         ),
@@ -197,9 +136,7 @@ class Bot(models.Model):
 
     tracked = Tracked(
         fields=(
-            *("owners", "hear_voice", "read_files", "timing_gate", "media_by_url", "answered"),
-            *("listed_people", "listed_groups", "blocked_people", "blocked_groups"),
-            *("person_per_minute", "person_per_day", "chat_per_minute", "chat_per_day"),
+            *("owners", "hear_voice", "read_files", "timing_gate", "media_by_url"),
             "sends_per_minute",
         ),
         masked={"token_hash": (_("access token"), mask_value)},
@@ -220,9 +157,8 @@ class Bot(models.Model):
             ConfigVersion.bump(LiveKind.ACCOUNTS)
 
     def clean(self) -> None:
-        lists = ("owners", "listed_people", "listed_groups", "blocked_people", "blocked_groups")
-        if errors := {name: found for name in lists if (found := check_ids(getattr(self, name)))}:
-            raise ValidationError(errors)
+        if wrong := check_ids(self.owners):
+            raise ValidationError({"owners": wrong})
 
     @property
     def owner_ids(self) -> frozenset[str]:

@@ -11,6 +11,8 @@ from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall
 from agent.commands.usage import join_words, tell_usage
+from agent.domain.manners import Audience, Manners
+from agent.domain.types import ChatAddress
 from agent.record.chats.chat_messages import find_sender
 from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
 from agent.record.settings.timed_silences import end_silence, silence_chat
@@ -61,21 +63,23 @@ def allow_people(call: CommandCall) -> str:
     """Take people off the chat's list of those not answered; where only listed people are
     answered, list them."""
     if group := _group(call):
-        return _list_group(call, group, is_answered=True)
+        change_chat_manners(group, call.author, answered=Audience.EVERYBODY)
+        return gettext("Group %(group)s is answered.") % {"group": group.peer_id}
     people = _people(call)
     if not people:
         return tell_usage(call.command.name, call.manners.command_prefix)
     _list_people(call, people)
     manners = call.load_manners()
-    if still := [one for one in people if one in manners.denied_people]:
-        return gettext("Still not answered, by “%(row)s”: %(people)s.") % {
-            "row": manners.said_by.get("denied_people", ""),
-            "people": join_words(still),
-        }
-    if still := [one for one in people if _is_kept_out(call, one)]:
-        return gettext("Still not answered, by what the page of this bot says: %(people)s.") % {
-            "people": join_words(still)
-        }
+    still = {
+        "denied_people": [one for one in people if one in manners.denied_people],
+        "answered": [one for one in people if _is_left_out(call, manners, one)],
+    }
+    for field, kept_out in still.items():
+        if kept_out:
+            return gettext("Still not answered, by “%(row)s”: %(people)s.") % {
+                "row": manners.said_by.get(field, ""),
+                "people": join_words(kept_out),
+            }
     return gettext("Answered here: %(people)s.") % {"people": join_words(people)}
 
 
@@ -92,19 +96,18 @@ def _list_people(call: CommandCall, people: Sequence[str]) -> None:
         change_chat_manners(call.chat, call.author, **fields)
 
 
-def _is_kept_out(call: CommandCall, person: str) -> bool:
-    """Whether the account itself does not answer this person here; whether he is a friend is not
-    known."""
-    group = call.chat.peer_id if call.chat.kind == "group" else ""
-    is_owner = person in call.account.owners
-    answers = call.account.answers
-    return answers.refusal(person, group, is_friend=not group, is_owner=is_owner) is not None
+def _is_left_out(call: CommandCall, manners: Manners, person: str) -> bool:
+    """Whether somebody else is answered here alone; whether the person is a friend is not known."""
+    if person in call.account.owners and manners.answered != Audience.NOBODY:
+        return False
+    return manners.leaves_out(person, is_friend=call.chat.kind == "private")
 
 
 def deny_people(call: CommandCall) -> str:
     """Put people on the chat's list of those not answered."""
     if group := _group(call):
-        return _list_group(call, group, is_answered=False)
+        change_chat_manners(group, call.author, answered=Audience.NOBODY)
+        return gettext("Group %(group)s is not answered any more.") % {"group": group.peer_id}
     people = _people(call)
     if not people:
         return tell_usage(call.command.name, call.manners.command_prefix)
@@ -127,15 +130,9 @@ def _people(call: CommandCall) -> list[str]:
     return known if is_fine and len(known) <= MOST_PEOPLE else []
 
 
-def _group(call: CommandCall) -> str:
+def _group(call: CommandCall) -> ChatAddress | None:
     """The group that is meant; owners can say that in their private chats alone."""
     found = _GROUP.fullmatch(call.arguments)
-    return found[1] if found and call.chat.kind == "private" else ""
-
-
-def _list_group(call: CommandCall, group: str, *, is_answered: bool) -> str:
-    if not call.services.list_group(call.chat.account, group, is_answered, call.author):
-        return gettext("This account has no page in the admin yet.")
-    if is_answered:
-        return gettext("Group %(group)s is answered.") % {"group": group}
-    return gettext("Group %(group)s is not answered any more.") % {"group": group}
+    if found is None or call.chat.kind != "private":
+        return None
+    return ChatAddress(call.chat.account, "group", found[1], call.chat.platform)

@@ -11,15 +11,6 @@ from agent.record.settings.manners import load_manners_table
 from agent.record.sums.quotas import AnswerQuotas
 from tools.registry.policy import GROUP_ADMIN_ROLES
 
-ListGroup = Callable[[str, str, bool, str], bool]
-"""Has an account answer in a group, or never: account, group, whether, and who says so. False for
-an account without a row. Runs in the database thread."""
-
-
-def list_nowhere(account: str, group: str, is_answered: bool, author: str) -> bool:
-    """The :data:`ListGroup` of a program without accounts."""
-    return False
-
 
 @dataclass(frozen=True, slots=True)
 class CommandServices:
@@ -29,7 +20,6 @@ class CommandServices:
     outbox: Outbox
     name_model: Callable[[Persona], str]
     """The model that a persona is answered by first."""
-    list_group: ListGroup = list_nowhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ Deciding is pure. What is counted are the answers that are promised, in the comm
 takes the message in (:mod:`agent.record.sums.quotas`), so that a burst is no way around them.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agent.domain import notices
-from agent.domain.answer_policy import AnswerLimits
+from agent.domain.manners import Manners
 from agent.domain.states import MessageReason
 
 #: Seconds in which answers count for the limits of a minute.
@@ -18,6 +20,9 @@ MINUTE = 60
 LOOP_EXCHANGES, LOOP_SECONDS, LOOP_SILENCE = 10, 30, 300
 #: So many of them have to be replies to an answer: a person who sends ten lines at once is no loop.
 LOOP_REPLIES = LOOP_EXCHANGES // 2
+
+#: The notices that are sent once a day; the others once a minute.
+OF_A_DAY = frozenset({notices.PERSON_DAY, notices.CHAT_DAY, notices.TOKENS})
 
 Reason = MessageReason
 
@@ -62,9 +67,10 @@ class AnswerCount:
 
 @dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """A sender who is no owner and would be answered: the limits, and the answers so far."""
+    """A sender who is no owner and would be answered: what counts in the chat, and the answers so
+    far."""
 
-    limits: AnswerLimits
+    limits: Manners
     person: AnswerCount
     chat: AnswerCount
     exchanges: AnswerCount
@@ -88,37 +94,18 @@ class AnswerRefusal:
 
 def check_limits(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
     """Why the next message is not answered; None where it is. Pure."""
-    refused = _find_refusal(case, now)
-    if refused is not None and refused.is_told and not case.is_addressed:
-        return replace(refused, is_told=False)
-    return refused
+    found = next((one for one in JUDGES if one.finds(case, now)), None)
+    if found is None:
+        return None
+    told = _find_told(case, found.reason)
+    is_due = told.told_on != now.day if found.notice in OF_A_DAY else _is_due(told, now)
+    is_told = bool(found.notice) and is_due and case.is_addressed
+    return AnswerRefusal(found.reason, found.notice, is_told)
 
 
-def _find_refusal(case: LimitCheck, now: MessageTime) -> AnswerRefusal | None:
-    limits = case.limits
-    if limits.person_per_minute and is_silence_active(case.exchanges.silent_until, now.seconds):
-        return AnswerRefusal(Reason.LOOP)
-    if not case.has_tokens:
-        return AnswerRefusal(
-            Reason.TOKEN_LIMIT, notices.TOKENS, is_told=case.chat.told_on != now.day
-        )
-    if _is_reached(limits.chat_per_minute, case.chat.answers_within(MINUTE, now.seconds)):
-        return AnswerRefusal(
-            Reason.CHAT_LIMIT, notices.CHAT_MINUTE, is_told=_is_due(case.chat, now)
-        )
-    if _is_reached(limits.chat_per_day, case.chat.answers_on_day(now.day)):
-        return AnswerRefusal(
-            Reason.CHAT_LIMIT, notices.CHAT_DAY, is_told=case.chat.told_on != now.day
-        )
-    if _is_reached(limits.person_per_day, case.person.answers_on_day(now.day)):
-        return AnswerRefusal(
-            Reason.PERSON_LIMIT, notices.PERSON_DAY, is_told=case.person.told_on != now.day
-        )
-    if _is_reached(limits.person_per_minute, case.person.answers_within(MINUTE, now.seconds)):
-        return AnswerRefusal(
-            Reason.PERSON_LIMIT, notices.PERSON_MINUTE, is_told=_is_due(case.person, now)
-        )
-    return None
+def _find_told(case: LimitCheck, reason: MessageReason) -> AnswerCount:
+    """The count that remembers when the notice was sent."""
+    return case.person if reason == Reason.PERSON_LIMIT else case.chat
 
 
 def may_loop(case: LimitCheck, now: MessageTime) -> bool:
@@ -155,8 +142,8 @@ def count_answer(case: LimitCheck, refused: AnswerRefusal | None, now: MessageTi
         case.exchanges.silent_until = now.seconds + LOOP_SILENCE
         case.exchanges.is_changed = True
     if refused.is_told and refused.reason != Reason.LOOP:
-        told = case.person if refused.reason == Reason.PERSON_LIMIT else case.chat
-        if refused.detail in (notices.PERSON_DAY, notices.CHAT_DAY, notices.TOKENS):
+        told = _find_told(case, refused.reason)
+        if refused.detail in OF_A_DAY:
             told.told_on = now.day
         else:
             told.told_at = now.seconds
@@ -169,3 +156,51 @@ def _is_reached(limit: int, count: int) -> bool:
 
 def _is_due(count: AnswerCount, now: MessageTime) -> bool:
     return abs(now.seconds - count.told_at) > MINUTE
+
+
+# --- The judges, the first of which counts ---------------------------------------------
+
+
+class Judge(NamedTuple):
+    """One limit: the reason, the notice for the chat, "" for none, and whether it is reached."""
+
+    reason: MessageReason
+    notice: str
+    finds: Callable[[LimitCheck, MessageTime], bool]
+
+
+def _is_looping(case: LimitCheck, now: MessageTime) -> bool:
+    is_silent = is_silence_active(case.exchanges.silent_until, now.seconds)
+    return bool(case.limits.person_per_minute) and is_silent
+
+
+JUDGES = (
+    Judge(Reason.LOOP, "", _is_looping),
+    Judge(Reason.TOKEN_LIMIT, notices.TOKENS, lambda case, now: not case.has_tokens),
+    Judge(
+        Reason.CHAT_LIMIT,
+        notices.CHAT_MINUTE,
+        lambda case, now: _is_reached(
+            case.limits.chat_per_minute, case.chat.answers_within(MINUTE, now.seconds)
+        ),
+    ),
+    Judge(
+        Reason.CHAT_LIMIT,
+        notices.CHAT_DAY,
+        lambda case, now: _is_reached(case.limits.chat_per_day, case.chat.answers_on_day(now.day)),
+    ),
+    Judge(
+        Reason.PERSON_LIMIT,
+        notices.PERSON_DAY,
+        lambda case, now: _is_reached(
+            case.limits.person_per_day, case.person.answers_on_day(now.day)
+        ),
+    ),
+    Judge(
+        Reason.PERSON_LIMIT,
+        notices.PERSON_MINUTE,
+        lambda case, now: _is_reached(
+            case.limits.person_per_minute, case.person.answers_within(MINUTE, now.seconds)
+        ),
+    ),
+)

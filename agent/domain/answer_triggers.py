@@ -183,12 +183,10 @@ def _is_nobody_answered(case: Case) -> bool:
     return case.manners.answered == Audience.NOBODY and not is_own_chat
 
 
-def _is_unlisted(case: Case) -> bool:
-    message, manners = case.message, case.manners
-    if manners.answered == Audience.EVERYBODY or message.sender_id in manners.listed_people:
-        return False
+def _is_left_out(case: Case) -> bool:
+    message = case.message
     is_friend = case.is_private and message.is_friend
-    return not (manners.answered == Audience.FRIENDS and is_friend)
+    return case.manners.leaves_out(message.sender_id, is_friend=is_friend)
 
 
 @lru_cache(maxsize=1_000)
@@ -265,7 +263,7 @@ SILENCES = (
         counts_for_orders=True,
         is_heard_by_hand=True,
     ),
-    Silence(Reason.NOT_LISTED, _is_unlisted, "answered", is_heard_by_hand=True),
+    Silence(Reason.NOT_LISTED, _is_left_out, "answered", is_heard_by_hand=True),
 )
 #: Reasons whose detail is the name of the row of manners that keeps the bot silent.
 OF_ROWS = frozenset({Reason.GROUPS_OFF, *(one.reason for one in SILENCES)})

@@ -125,6 +125,20 @@ class Manners:
     said_by: Mapping[str, str] = field(default_factory=dict)
     """The name of the row that says a field, by the field's name."""
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether there is a limit of answers."""
+        of_person = self.person_per_minute or self.person_per_day
+        return bool(of_person or self.chat_per_minute or self.chat_per_day)
+
+    def leaves_out(self, person: str, *, is_friend: bool) -> bool:
+        """Whether ``person``, who is no owner, is not among those whom ``answered`` means."""
+        if self.answered == Audience.NOBODY:
+            return True
+        if self.answered == Audience.EVERYBODY or person in self.listed_people:
+            return False
+        return not (is_friend and self.answered == Audience.FRIENDS)
+
     def find_silence(self, now: datetime) -> str:
         """The name of a row that silences the chat at ``now``; "" for none."""
         is_over = self.silenced_until is not None and self.silenced_until <= now

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
-from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.manners import Manners
 from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.states import MessageState, PauseReason
@@ -112,7 +111,6 @@ class AccountSettings:
     owners: frozenset[str] = frozenset()
     """Ids of the people that it belongs to."""
     media: MediaPolicy = field(default_factory=MediaPolicy)
-    answers: AnswerPolicy = field(default_factory=AnswerPolicy)
     sends_per_minute: int | None = None
     """Messages sent a minute in all chats, 0 without a limit; None: as CHAT_ANSWERS_PER_MINUTE
     says."""

@@ -10,7 +10,7 @@ from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.states import MessageReason, PauseReason
 from agent.models import Message
 
-#: Those that the lists of the account's own page give too.
+#: Those that lists on the account's own page gave too, before manners had them.
 OF_ACCOUNTS = frozenset({MessageReason.BLOCKED, MessageReason.NOT_LISTED})
 
 

@@ -19,7 +19,7 @@ from agent.api.queries import StatelessQueries
 from agent.chat.conversation import ConversationHandler
 from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
-from agent.commands.call import CommandServices, ListGroup, list_nowhere
+from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
 from agent.domain.model_roles import ModelRole
 from agent.domain.states import MessageReason
@@ -34,6 +34,7 @@ from agent.record.settings.accounts import AccountRows
 from agent.record.settings.endpoints import mirror_environment
 from agent.record.settings.timed_silences import end_silences
 from agent.record.sums.budgets import BudgetAlarms
+from agent.record.sums.quotas import AnswerQuotas
 from agent.record.waiting.take_overs import end_take_overs
 from agent.run.engine import Engine
 from agent.run.jobs import BackgroundCalls
@@ -74,15 +75,13 @@ class Runtime:
         outbox: Outbox,
         source: MediaSource | None = None,
         kept: Sequence[RetentionRule] = (),
-        list_group: ListGroup = list_nowhere,
     ) -> None:
-        """``kept`` is what the layer above has on record for some days, ``list_group`` its way to
-        change which groups an account answers in."""
+        """``kept`` is what the layer above has on record for some days."""
         self.process_id = uuid.uuid4().hex
         cache = SettingsCache()
         self._outbox = outbox
         accounts = AccountRows(outbox)
-        quotas = wiring.build_quotas(accounts)
+        quotas = AnswerQuotas(accounts, settings.TOKENS_PER_DAY)
         self.record = Record(self.process_id, cache, None, quotas, accounts)
         self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
         meter.set_receiver(self._budgets.spend)
@@ -103,7 +102,7 @@ class Runtime:
             wiring.build_media_pipeline(self.record, source, self.book) if source else None
         )
         self.memory = wiring.build_memory(self.record, self.book)
-        services = CommandServices(quotas, outbox, self.engines.name_model, list_group)
+        services = CommandServices(quotas, outbox, self.engines.name_model)
         conversations = ConversationHandler(
             self.record,
             self.engines,

@@ -19,7 +19,6 @@ from agent.builtin_tools import (
 )
 from agent.builtin_tools.chat_tools import ChatTools
 from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.domain import answer_policy
 from agent.domain.endpoint import Endpoint
 from agent.domain.model_roles import ModelRole
 from agent.domain.types import MediaSource
@@ -43,10 +42,8 @@ from agent.memory.service import MemoryService, MemorySettings
 from agent.memory.summary_store import HistoryWindow
 from agent.record.endpoint_reports import EndpointReports
 from agent.record.record import Record
-from agent.record.settings.accounts import AccountRows
 from agent.record.settings.endpoints import load_endpoint_table
 from agent.record.settings.personas import PersonaTable
-from agent.record.sums.quotas import AnswerQuotas
 from agent.runtime.plugin_services import PluginServices
 from agent.stickers.choosing import StickerChooser
 from agent.subagents.provider import SubagentTool, SubagentToolProvider
@@ -231,17 +228,6 @@ def build_live_providers(record: Record, book: EndpointBook) -> list[LiveProvide
         McpToolProvider(record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved),
         HttpToolProvider(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))),
     ]
-
-
-def build_quotas(accounts: AccountRows) -> AnswerQuotas:
-    """Who is answered, and how often, by the rows of their ``accounts``."""
-    answers = (
-        settings.PERSON_ANSWERS_PER_MINUTE,
-        settings.PERSON_ANSWERS_PER_DAY,
-        settings.CHAT_ANSWERS_PER_MINUTE,
-        settings.CHAT_ANSWERS_PER_DAY,
-    )
-    return AnswerQuotas(accounts, answer_policy.AnswerLimits(*answers), settings.TOKENS_PER_DAY)
 
 
 def declared_tools() -> list[ToolSpec]:

@@ -13,17 +13,21 @@ from django.db.models import Model, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access import NOTHING
 from agent.domain.playground import is_playground
 from agent.models import Manners, Message
+from agent.models.manners import LIMITS, LISTS
 from agent.pages.answering import EVERY_ACCOUNT, choose_url
+from agent.pages.manners import list_said, place_words
 from agent.pages.own_chats import OwnPlacesAdmin
+from agent.record.settings.chat_manners import find_account_manners
+from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
 from onebot.admin.names import client_words, nickname_of
 from onebot.connections import account_tokens
@@ -46,8 +50,6 @@ if TYPE_CHECKING:
     ModelForm = forms.ModelForm[Bot]
 else:
     ModelForm = forms.ModelForm
-from django.utils.html import format_html_join
-from django.utils.translation import pgettext_lazy
 
 # What kinds of events and roles of connections are called. Kinds that no standard names keep the
 # client's word.
@@ -162,13 +164,7 @@ class BotForm(ModelForm):
     class Meta:
         model = Bot
         exclude = ()  # the page names its fields
-        widgets: ClassVar = {
-            name: forms.Textarea(attrs={"rows": 2, "cols": 40})
-            for name in (
-                *("owners", "listed_people", "listed_groups"),
-                *("blocked_people", "blocked_groups"),
-            )
-        }
+        widgets: ClassVar = {"owners": forms.Textarea(attrs={"rows": 2, "cols": 40})}
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
@@ -207,8 +203,8 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "nickname", "client_name", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
-    #: What the program writes; the rest is the operator's.
-    readonly_fields = (
+    #: What the program writes.
+    connection_fields = (
         "self_id",
         "called",
         "online",
@@ -223,36 +219,16 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
         "token_state",
         "chats",
         "personas",
-        "manners",
     )
     fieldsets = (
         (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
         (
-            _("Who is answered"),
-            {
-                "fields": (
-                    "answered",
-                    "listed_people",
-                    "listed_groups",
-                    "blocked_people",
-                    "blocked_groups",
-                )
-            },
+            _("Who is answered, and how often"),
+            {"fields": ("sends_per_minute", "answers", "manners")},
         ),
-        (
-            _("How often at most"),
-            {
-                "fields": (
-                    "person_per_minute",
-                    "person_per_day",
-                    "chat_per_minute",
-                    "chat_per_day",
-                    "sends_per_minute",
-                )
-            },
-        ),
-        (_("Connection"), {"fields": readonly_fields}),
+        (_("Connection"), {"fields": connection_fields}),
     )
+    readonly_fields = (*connection_fields, "answers", "manners")
     token_fields = ("token_change", "token_typed")
     change_form_template = "admin/onebot/bot/change_form.html"
 
@@ -407,14 +383,28 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
             return "-"
         address = reverse("admin:agent_manners_changelist")
         own, common = (Manners.objects.filter(account=one).count() for one in (bot.self_id, ""))
+        row = find_account_manners(bot.self_id)
+        place = urlencode({"account": bot.self_id, "name": bot.self_id})
         return format_html(
-            '<a href="{}?{}">{} ({})</a> <a href="{}?{}">{} ({})</a> <a href="{}?{}">{}</a>',
+            '<a href="{}">{}</a> <a href="{}?{}">{} ({})</a> <a href="{}?{}">{} ({})</a>',
+            *(reverse("admin:agent_manners_change", args=[row.pk]), _("change"))
+            if row
+            else (f"{reverse('admin:agent_manners_add')}?{place}", _("add")),
             *(address, urlencode({"account": bot.self_id}), _("of this account"), own),
             *(address, urlencode({"account": EVERY_ACCOUNT}), _("of every account"), common),
-            reverse("admin:agent_manners_add"),
-            urlencode({"account": bot.self_id}),
-            _("add"),
         )
+
+    @admin.display(description=_("who is answered"))
+    def answers(self, bot: Bot) -> str:
+        """What manners of this account alone say of it, also for those who may not open them."""
+        rows = sorted(Manners.objects.filter(enabled=True, account=bot.self_id), key=rank_row)
+        lines = [
+            (place_words(row), said.label, said.words)
+            for row in rows
+            for said in list_said(row)
+            if said.field in (*("answered", *LISTS), *LIMITS)
+        ]
+        return format_html_join("", "<div>{}: {}: {}</div>", lines) or "-"
 
 
 def find_nickname(account: str) -> str:

@@ -8,15 +8,12 @@ from typing import Any, cast
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agent.domain.answer_policy import AnswerAudience, AnswerPolicy
 from agent.domain.types import AccountSettings, MediaAudience, MediaPolicy
 from agent.models import ServerProcess
 from agent.record.waiting import recovery
 from agent.record.waiting.expiry import BATCH, EraseRequest, EraseResult
 from onebot.models import Bot, ClientEvent
 from onebot.protocol.events import OtherEvent
-from tools.admin.row_history import record_changes
-from tools.models.row_validation import parse_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +35,6 @@ def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
         if not rows.update(**one.values) and one.only_process is None:
             Bot.objects.update_or_create(self_id=one.self_id, defaults=one.values)
     return [None] * len(changes)
-
-
-def list_group(account: str, group: str, is_answered: bool, author: str) -> bool:
-    """Have ``account`` answer in ``group``, or never; False where it has no row. On record as a
-    change by ``author``."""
-    row = Bot.objects.select_for_update().filter(self_id=account).first()
-    if row is None:
-        return False
-    listed, blocked = parse_ids(row.listed_groups), parse_ids(row.blocked_groups)
-    wanted, other = (listed, blocked) if is_answered else (blocked, listed)
-    other[:] = [one for one in other if one != group]
-    if group not in wanted:
-        wanted.append(group)
-    with record_changes(author, row):
-        row.listed_groups, row.blocked_groups = "\n".join(listed), "\n".join(blocked)
-        row.save(update_fields=["listed_groups", "blocked_groups"])
-    return True
 
 
 def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
@@ -164,33 +144,11 @@ def load_accounts() -> tuple[dict[str, AccountSettings], frozenset[str]]:
                 cast("MediaAudience", bot.read_files),
                 bot.timing_gate,
             ),
-            _answer_policy(bot),
             bot.sends_per_minute,
         )
         for bot in bots
     }
     return accounts, frozenset(bot.self_id for bot in bots if bot.media_by_url)
-
-
-def _answer_policy(bot: Bot) -> AnswerPolicy:
-    return AnswerPolicy(
-        cast("AnswerAudience", bot.answered or "everybody"),
-        people=_ids(bot.listed_people),
-        groups=_ids(bot.listed_groups),
-        blocked_people=_ids(bot.blocked_people),
-        blocked_groups=_ids(bot.blocked_groups),
-        limits=(
-            bot.person_per_minute,
-            bot.person_per_day,
-            bot.chat_per_minute,
-            bot.chat_per_day,
-        ),
-    )
-
-
-def _ids(text: str) -> frozenset[str]:
-    """``platform:id`` and the like may be written for an id, as elsewhere."""
-    return frozenset(one.rpartition(":")[2] for one in parse_ids(text))
 
 
 def load_account_tokens() -> dict[str, str]:

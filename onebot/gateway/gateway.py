@@ -123,7 +123,7 @@ class Gateway:
         )
         events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
         self._media = OneBotMedia(self._client)
-        self.runtime = Runtime(self._delivery, self._media, [events], bots.list_group)
+        self.runtime = Runtime(self._delivery, self._media, [events])
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._introductions = Introductions(self._client, self._save_introduction)
         self._names = GroupNames(self._client, self.runtime.record)

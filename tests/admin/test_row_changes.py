@@ -214,9 +214,9 @@ def test_a_viewer_takes_nothing_back(group: str, browser: Client):
 
 
 def test_an_owners_change_in_a_chat_is_on_the_page_with_his_words_and_taken_back(browser: Client):
-    bot = Bot.objects.create(self_id="10001", blocked_groups="")
+    bot = Bot.objects.create(self_id="10001", owners="")
     with record_changes("owner 20002 in group:30003", bot):
-        bot.blocked_groups = "30004"
+        bot.owners = "30004"
         bot.save()
     address = f"/admin/onebot/bot/{bot.pk}/change/"
     assert "owner 20002 in group:30003" in page(browser, address)
@@ -224,4 +224,4 @@ def test_an_owners_change_in_a_chat_is_on_the_page_with_his_words_and_taken_back
     assert "owner 20002 in group:30003" in listed
     assert "$author" not in listed
     assert "Taken back" in revert(browser, bot)
-    assert bot.blocked_groups == ""
+    assert bot.owners == ""

@@ -20,6 +20,7 @@ DEFAULTS = dict.fromkeys(
     ),
     "",
 )
+MANNERS = "/admin/agent/manners/"
 Rows = list[dict[str, Any]]
 
 SAID = (
@@ -61,10 +62,16 @@ async def heard(bot: FakeOneBot) -> list[str]:
         return words
 
 
-async def override(server: LiveServer, bot: FakeOneBot, **changes: Any) -> None:
-    """Save the bot's page with ``changes``."""
-    row = await server.row("SELECT id FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
-    await fill(server, f"/admin/onebot/bot/{row['id']}/change/", **changes)
+async def override(server: LiveServer, bot: FakeOneBot, owners: str = "", **changes: Any) -> None:
+    """Save the bot's page with ``owners``, and the row of manners for it with ``changes``."""
+    account = str(bot.self_id)
+    if owners:
+        row = await server.row("SELECT id FROM onebot_bot WHERE self_id = ?", account)
+        await fill(server, f"/admin/onebot/bot/{row['id']}/change/", owners=owners)
+    if changes:
+        rows = server.rows("SELECT id FROM agent_manners WHERE name = ?", account)
+        place = f"{rows[0]['id']}/change/" if rows else "add/"
+        await fill(server, f"{MANNERS}{place}", name=account, account=account, **changes)
 
 
 async def fill(server: LiveServer, path: str, **changes: Any) -> None:

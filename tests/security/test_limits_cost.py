@@ -8,7 +8,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agent.chat.conversation import ConversationHandler
-from agent.domain.answer_policy import AnswerLimits
 from agent.domain.endpoint import Endpoint
 from agent.llm.client.client import OpenAIClient
 from agent.llm.requests.base import LLMRequest
@@ -30,13 +29,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-async def limited() -> AsyncIterator[Record]:
+async def limited(settings: Any) -> AsyncIterator[Record]:
     """A record under limits that nobody reaches here."""
+    settings.PERSON_ANSWERS_PER_MINUTE = settings.PERSON_ANSWERS_PER_DAY = 100
+    settings.CHAT_ANSWERS_PER_MINUTE = 100
     record = Record(
         PROCESS,
         SettingsCache(),
         lambda: None,
-        AnswerQuotas(AccountRows(), AnswerLimits(100, 100, 100), 1_000_000),
+        AnswerQuotas(AccountRows(), 1_000_000),
     )
     yield record
     await record.close()

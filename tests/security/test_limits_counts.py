@@ -21,11 +21,13 @@ from agent.domain.answer_limits import (
     count_answer,
     may_loop,
 )
-from agent.domain.answer_policy import AnswerLimits
+from agent.domain.manners import Manners
 from agent.domain.types import ChatAddress
+from agent.models import Manners as Row
 from agent.models import SpendSum, Tally
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows
+from agent.record.settings.manners import load_manners_table
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.tallies import find_silences
 from agent.runtime import record_retention
@@ -34,7 +36,7 @@ from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LIMITS = AnswerLimits(person_per_minute=3, person_per_day=5, chat_per_minute=4)
+LIMITS = Manners(person_per_minute=3, person_per_day=5, chat_per_minute=4)
 
 
 class Slip(Exception):  # noqa: N818 - it stands for any
@@ -46,9 +48,12 @@ def slip(_items: Sequence[Any]) -> NoReturn:
 
 
 @pytest.fixture
-async def limited() -> AsyncIterator[Record]:
+async def limited(settings: Any) -> AsyncIterator[Record]:
     """A record under :data:`LIMITS`."""
-    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(AccountRows(), LIMITS, 0))
+    settings.PERSON_ANSWERS_PER_MINUTE = LIMITS.person_per_minute
+    settings.PERSON_ANSWERS_PER_DAY = LIMITS.person_per_day
+    settings.CHAT_ANSWERS_PER_MINUTE = LIMITS.chat_per_minute
+    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(AccountRows(), 0))
     yield record
     await record.close()
 
@@ -175,7 +180,7 @@ def test_a_clock_that_was_put_back_locks_nobody_out():
 
 
 def test_a_silence_begins_after_ten_exchanges_and_ends_after_five_minutes():
-    one = case(limits=AnswerLimits(person_per_minute=100))
+    one = case(limits=Manners(person_per_minute=100))
     now = 1_800_000_000
     for number in range(LOOP_EXCHANGES):
         moment = MessageTime(now + number, "2027-01-15")
@@ -202,13 +207,13 @@ def test_a_clock_that_was_put_back_ends_a_silence():
 
 
 def test_a_limit_of_nothing_ends_a_silence():
-    one = case(limits=AnswerLimits())
+    one = case(limits=Manners())
     one.exchanges.silent_until = 1_800_000_100
     assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
 
 
 def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
-    one = case(limits=AnswerLimits(person_per_minute=100))
+    one = case(limits=Manners(person_per_minute=100))
     for number in range(40):
         moment = MessageTime(1_800_000_000 + 4 * number, "2027-01-15")
         assert check_limits(one, moment) is None
@@ -217,7 +222,7 @@ def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
 
 
 def test_a_limit_of_nothing_refuses_nobody():
-    one = case(limits=AnswerLimits())
+    one = case(limits=Manners())
     for _ in range(1_000):
         assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
         assert not may_loop(one, MessageTime(1_800_000_000, "2027-01-15"))
@@ -225,7 +230,7 @@ def test_a_limit_of_nothing_refuses_nobody():
 
 
 def test_a_chat_has_its_answers_of_a_day_and_is_told_once():
-    one = case(limits=AnswerLimits(chat_per_day=2))
+    one = case(limits=Manners(chat_per_day=2))
     moments = [MessageTime(1_800_000_000 + 100 * number, "2027-01-15") for number in range(4)]
     for moment in moments[:2]:
         assert check_limits(one, moment) is None
@@ -242,5 +247,8 @@ def test_a_chat_has_its_answers_of_a_day_and_is_told_once():
 
 
 def test_a_chats_own_limits_outdo_the_accounts():
-    limits = AnswerLimits().overridden((None, None, None, 5)).overridden((None, None, None, 0))
-    assert limits.are_none
+    Row.objects.create(name="account", account=GROUP.account, chat_per_day=5)
+    Row.objects.create(name="chat", account=GROUP.account, chats=GROUP.key, chat_per_day=0)
+    found = load_manners_table()
+    assert found.find(PRIVATE).chat_per_day == 5
+    assert not found.find(GROUP).has_limits

@@ -12,7 +12,7 @@ from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, at, text
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
-from tests.security.limits import DEFAULTS, heard, override, page, settled
+from tests.security.limits import DEFAULTS, MANNERS, fill, heard, override, page, settled
 
 OWNER, LISTED, BLOCKED, STRANGER = "7100001", "7100002", "7100003", "7100004"
 OPEN, CLOSED, ELSE = 8_100_001, 8_100_002, 8_100_003
@@ -30,12 +30,11 @@ def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
 async def bot(server: LiveServer, model: ScriptedModel) -> AsyncIterator[FakeOneBot]:
     model.answer_with(lambda request: "fine")
     async with client(server) as connected:
-        lists = {
-            "listed_people": f"{LISTED}\n{BLOCKED}",
-            "listed_groups": str(OPEN),
-            "blocked_groups": str(CLOSED),
-        }
-        await override(server, connected, owners=OWNER, blocked_people=f"，{BLOCKED} ；12", **lists)
+        lists = {"listed_people": f"{LISTED}\n{BLOCKED}", "denied_people": f"，{BLOCKED} ；12"}
+        await override(server, connected, owners=OWNER, **lists)
+        for group, said in ((OPEN, "everybody"), (CLOSED, "nobody")):
+            rule = {"account": str(connected.self_id), "chats": f"group:{group}", "answered": said}
+            await fill(server, f"{MANNERS}add/", name=f"{group} {fresh_id()}", **rule)
         yield connected
 
 
@@ -108,21 +107,13 @@ async def test_what_is_not_answered_is_kept_and_can_be_filtered(server, bot):
 
 @pytest.mark.may_block("the page is asked here")
 async def test_what_is_no_id_is_refused_at_its_field(server, bot):
-    row = await server.row("SELECT id FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
-    cockpit = Cockpit(server)
-    with pytest.raises(AssertionError, match="not saved"):
-        cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", blocked_people="张三 <script>")
-    with pytest.raises(AssertionError, match="not saved"):
-        cockpit.fill(f"/admin/onebot/bot/{row['id']}/change/", person_per_minute="-1")
-    with pytest.raises(AssertionError, match="not saved"):
-        cockpit.fill(
-            f"/admin/onebot/bot/{row['id']}/change/", person_per_day="99999999999999999999"
-        )
-    cockpit.set_bot(
-        bot.self_id, owners=OWNER
-    )  # a form that leaves the new fields out changes none of them
+    row = await server.row("SELECT id FROM agent_manners WHERE name = ?", str(bot.self_id))
+    place, cockpit = f"{MANNERS}{row['id']}/change/", Cockpit(server)
+    for wrong in (
+        {"denied_people": "张三 <script>"},
+        {"person_per_minute": "-1"},
+        {"person_per_day": "99999999999999999999"},
+    ):
+        with pytest.raises(AssertionError, match="not saved"):
+            cockpit.fill(place, **wrong)
     cockpit.close()
-    kept = server.rows(
-        "SELECT blocked_groups, answered FROM onebot_bot WHERE self_id = ?", str(bot.self_id)
-    )
-    assert kept == [{"blocked_groups": str(CLOSED), "answered": "everybody"}]

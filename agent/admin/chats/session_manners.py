@@ -8,9 +8,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from agent.admin.manners.words import Statement, list_counting
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
+from agent.pages.manners import Statement, list_counting
 from agent.record.settings.chat_manners import is_row_of_chat
 from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
 

@@ -80,7 +80,11 @@ class MannersForm(_Form):
             ),
             "denied_people": _(
                 "Ids, one a line. What they say is kept, and not answered. Those of all rows for a "
-                "chat add up. The whole account has lists of its own on the bot’s page."
+                "chat add up."
+            ),
+            "listed_people": _(
+                "Ids of people, one a line: answered whoever else is. Those of all rows for a chat "
+                "add up. Limits count for them."
             ),
             "ambient_chars": _("The newest of them that fit. 0: none are shown."),
             "ambient_minutes": _("Older ones are left out. 0: none are shown."),

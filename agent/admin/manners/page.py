@@ -17,10 +17,10 @@ from agent.access import find_access
 from agent.admin.chats.session_list import known_accounts
 from agent.admin.manners.conflicts import find_contradictions
 from agent.admin.manners.form import MannersForm
-from agent.admin.manners.words import list_said, place_words, silenced_words
 from agent.models import Manners
 from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
 from agent.pages.answering import EVERY_ACCOUNT
+from agent.pages.manners import list_said, place_words, silenced_words
 from agent.record.settings.chat_manners import (
     end_silence_everywhere,
     find_everywhere,

@@ -49,6 +49,13 @@ def change_chat_manners(
         return change_row(row, author, **fields)
 
 
+def find_account_manners(account: str) -> Manners | None:
+    """The row that is switched on and for every chat of ``account``; of several the one that counts
+    first."""
+    rows = Manners.objects.filter(enabled=True, account=account, chat_kind="")
+    return min((row for row in rows if not row.chat_keys), key=rank_row, default=None)
+
+
 def find_everywhere() -> list[Manners]:
     """The rows that are switched on and for every chat of every account, the first to count
     first."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from django.utils import timezone
 
 from agent.domain.answer_limits import MINUTE
-from agent.domain.answer_policy import AnswerLimits
 from agent.domain.budgets import SpendKind
+from agent.domain.manners import Manners
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
@@ -51,8 +51,9 @@ def load_status(
     row, now = ChatSession.objects.get(pk=session_pk), timezone.now()
     pause, until = row.pause_reason, row.paused_until
     is_over = until is not None and until <= now
-    limits = quotas.find_limits(chat, sender_id, load_manners_table().find(chat))
-    person, everybody = _load_given(limits, chat, sender_id, now) if limits else (None, None)
+    manners = load_manners_table().find(chat)
+    is_counted = quotas.is_limited(manners, chat.account, sender_id)
+    person, everybody = _load_given(manners, chat, sender_id, now) if is_counted else (None, None)
     wanted = SumRange(SpendKind.PERSON, person_subject(chat, sender_id), current_day())
     return ChatStatus(
         person,
@@ -77,7 +78,7 @@ def _load_stops(chat: ChatAddress, sender_id: str) -> tuple[BudgetUse, ...]:
 
 
 def _load_given(
-    limits: AnswerLimits, chat: ChatAddress, sender_id: str, now: datetime
+    limits: Manners, chat: ChatAddress, sender_id: str, now: datetime
 ) -> tuple[AnswersGiven, AnswersGiven]:
     subjects = person_subject(chat, sender_id), chat_subject(chat, sender_id)
     counts = load_counts(set(subjects))

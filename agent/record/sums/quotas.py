@@ -1,4 +1,4 @@
-"""Who is answered, and how often: decided and counted in the transaction that takes messages in."""
+"""How often is answered: decided and counted in the transaction that takes messages in."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -12,13 +12,11 @@ from django.db.models import Min
 
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
-from agent.domain.answer_policy import AnswerLimits
 from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
 from agent.domain.manners import Manners
 from agent.domain.notices import tokens_note
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession, Message
-from agent.models.manners import LIMITS
 from agent.record.settings.accounts import AccountRows
 from agent.record.sums import spendings, tallies
 from tools.local_time import counted_day, first_of_day
@@ -39,30 +37,24 @@ class AnswerCandidate:
 
 
 class AnswerQuotas:
-    """The limits of one server process: ``first`` where no row says otherwise. Used by the database
-    thread only.
+    """The limits of answers in one server process. Used by the database thread only.
 
     The counts are in the database alone. So they agree with the messages on record, in all
     processes, also after a failed transaction or a crash.
     """
 
-    def __init__(self, accounts: AccountRows, first: AnswerLimits, tokens_per_day: int) -> None:
+    def __init__(self, accounts: AccountRows, tokens_per_day: int) -> None:
         self.accounts = accounts
-        self._first = first
         self._tokens_per_day = tokens_per_day
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
         """The decision on each of ``candidates``, in order; those that are answered are counted."""
-        decisions, limited = [], []
-        for place, one in enumerate(candidates):
-            refusal = self._policy_refusal(one)
-            said = one.message
-            limits = self.find_limits(said.chat, said.sender_id, one.manners)
-            if refusal is None and limits is not None:
-                limited.append((place, one, limits))
-            decisions.append(
-                one.decision if refusal is None else TriggerDecision(State.SILENT, refusal)
-            )
+        decisions = [one.decision for one in candidates]
+        limited = [
+            (place, one)
+            for place, one in enumerate(candidates)
+            if self.is_limited(one.manners, one.message.chat.account, one.message.sender_id)
+        ]
         if limited:
             for place, refused in self._check_limits(limited):
                 # A notice is sent by a run of its own, which calls no model: the message waits for
@@ -77,24 +69,26 @@ class AnswerQuotas:
         return decisions
 
     def _check_limits(
-        self, limited: "Sequence[tuple[int, AnswerCandidate, AnswerLimits]]"
+        self, limited: "Sequence[tuple[int, AnswerCandidate]]"
     ) -> "list[tuple[int, AnswerRefusal]]":
         """Count each answer, or why there is none; the refusals with their places."""
         counts = tallies.load_counts(
-            {subject for _, one, _ in limited for subject in _subjects(one.message)}
+            {subject for _, one in limited for subject in _subjects(one.message)}
         )
         now, day = 0, first_of_day(counted_day(limited[-1][1].received_at))
         has_tokens = (
             not self._tokens_per_day or spendings.load_spent_tokens(day) < self._tokens_per_day
         )
         refusals = []
-        for place, one, limits in limited:
+        for place, one in limited:
             now = int(one.received_at.timestamp())
             moment = MessageTime(now, day)
             person, chat, exchanges = (counts[subject] for subject in _subjects(one.message))
             is_private = one.message.chat.kind == "private"
             is_addressed = one.decision.reason not in UNADDRESSED
-            case = LimitCheck(limits, person, chat, exchanges, has_tokens, is_private, is_addressed)
+            case = LimitCheck(
+                one.manners, person, chat, exchanges, has_tokens, is_private, is_addressed
+            )
             refused = answer_limits.check_limits(case, moment)
             if (
                 refused is None
@@ -108,7 +102,7 @@ class AnswerQuotas:
                 refusals.append((place, refused))
         tallies.save_counts(counts, now)
         if not has_tokens:
-            accounts = {tallies.account_subject(one.message.chat): one for _, one, _ in limited}
+            accounts = {tallies.account_subject(one.message.chat): one for _, one in limited}
             for one in accounts.values():
                 self._tell_owners(one, MessageTime(now, day))
         return refusals
@@ -138,25 +132,10 @@ class AnswerQuotas:
             robust=True,
         )
 
-    def _policy_refusal(self, one: AnswerCandidate) -> Message.Reason | None:
-        chat, account = one.message.chat, self.accounts.find(one.message.chat.account)
-        return account.answers.refusal(
-            one.message.sender_id,
-            chat.peer_id if chat.kind == "group" else "",
-            is_friend=one.message.is_friend,
-            is_owner=one.message.sender_id in account.owners,
-        )
-
-    def find_limits(
-        self, chat: ChatAddress, sender_id: str, manners: Manners
-    ) -> AnswerLimits | None:
-        """The limits that count for the sender in a chat with these manners; None where there are
-        none."""
-        account = self.accounts.find(chat.account)
-        said = {name: getattr(manners, name) for name in LIMITS if name in manners.said_by}
-        limits = replace(self._first.overridden(account.answers.limits), **said)
-        is_free = limits.are_none and not self._tokens_per_day
-        return None if is_free or sender_id in account.owners else limits
+    def is_limited(self, manners: Manners, account: str, sender_id: str) -> bool:
+        """Whether answers to the sender are counted, in a chat with these ``manners``."""
+        has_limits = manners.has_limits or self._tokens_per_day
+        return bool(has_limits) and sender_id not in self.accounts.find(account).owners
 
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:

@@ -9,7 +9,6 @@ from asgiref.sync import sync_to_async
 from agent.chat.conversation import ConversationHandler
 from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
-from agent.domain.answer_policy import AnswerLimits, AnswerPolicy
 from agent.domain.types import AccountSettings, ChatAddress
 from agent.models import Manners, Message
 from agent.record.record import Record
@@ -26,12 +25,10 @@ OWNER, MEMBER = "20009", "20001"
 
 
 class Owned(Mailbox):
-    """The way out of an account that belongs to somebody; whom it answers is for a test to say."""
-
-    answers = AnswerPolicy()
+    """The way out of an account that belongs to somebody."""
 
     def account_settings(self, account: str) -> AccountSettings:
-        return AccountSettings(owners=frozenset({OWNER}), answers=self.answers)
+        return AccountSettings(owners=frozenset({OWNER}))
 
 
 class Room:
@@ -39,12 +36,11 @@ class Room:
 
     def __init__(self, record: Record, quotas: AnswerQuotas, mailbox: Owned) -> None:
         self.record, self.mailbox, self.model = record, mailbox, Script()
-        self.groups: list[tuple[str, str, bool, str]] = []
         self.stopped = False
         self.askers: list[str | None] = []
         """On whose answers each "stop" was, None for anybody's."""
         engines = PersonaEngines(Engine(self.model, ToolRegistry()))
-        services = CommandServices(quotas, self.mailbox, engines.name_model, self._list_group)
+        services = CommandServices(quotas, self.mailbox, engines.name_model)
         self.conversations = ConversationHandler(
             record,
             engines,
@@ -76,10 +72,6 @@ class Room:
         self.askers.append(asker)
         return self.stopped
 
-    def _list_group(self, account: str, group: str, is_answered: bool, author: str) -> bool:
-        self.groups.append((account, group, is_answered, author))
-        return True
-
 
 @sync_to_async
 def newest(**where: Any) -> Any:
@@ -90,9 +82,10 @@ def newest(**where: Any) -> Any:
 @pytest.fixture
 async def room(transactional_db: None, settings: Any) -> AsyncIterator[Room]:
     settings.LANGUAGE_CODE = "en"
+    settings.PERSON_ANSWERS_PER_MINUTE, settings.PERSON_ANSWERS_PER_DAY = 10, 50
     await Manners.objects.acreate(name="ours", command_prefix="/")
     mailbox = Owned()
-    quotas = AnswerQuotas(AccountRows(mailbox), AnswerLimits(10, 50, 0, 0), 0)
+    quotas = AnswerQuotas(AccountRows(mailbox), 0)
     record = Record(PROCESS, SettingsCache(), lambda: None, quotas, AccountRows(mailbox))
     yield Room(record, quotas, mailbox)
     await record.close()

@@ -4,7 +4,6 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.domain.answer_policy import AnswerPolicy
 from agent.domain.model_roles import ModelRole
 from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
 from agent.record.settings.manners import load_manners_table
@@ -103,9 +102,15 @@ async def test_allow_lists_people_only_where_a_list_counts(room):
 async def test_a_group_is_allowed_or_denied_in_the_owners_private_chat_alone(room):
     private = {"chat": PRIVATE}
     assert "is not answered" in await room.order("/deny group:30007", **private)
-    assert room.groups == [("10001", "30007", False, f"owner {OWNER} in private:20001")]
+    row = await Manners.objects.aget(chats="group:30007")
+    assert (row.account, row.answered) == ("10001", "nobody")
+    assert "is answered" in await room.order("/allow group:30007", **private)
+    await row.arefresh_from_db()
+    assert row.answered == "everybody"
+    made = [change.made_by async for change in ToolConfigChange.objects.all()]
+    assert made == [f"owner {OWNER} in private:20001"] * 2
     assert "written like this" in await room.order("/deny group:30007")
-    assert len(room.groups) == 1
+    assert await ToolConfigChange.objects.acount() == 2
 
 
 async def test_a_persona_is_chosen_for_the_chat_and_taken_back(room):
@@ -164,7 +169,12 @@ async def test_others_change_nothing_and_a_group_is_not_told_so(room):
     assert not await ToolConfigChange.objects.aexists()
 
 
-async def test_allow_says_that_the_account_itself_does_not_answer_somebody(room):
-    room.mailbox.answers = AnswerPolicy(blocked_people=frozenset({"20002"}))
-    assert "page of this bot" in await room.order("/allow 20002")
+@pytest.mark.parametrize(
+    "said", [{"denied_people": "20002"}, {"answered": "listed", "listed_people": "20003"}]
+)
+async def test_allow_names_the_row_of_the_account_that_keeps_somebody_out(room, said):
+    await Manners.objects.acreate(name="the whole account", account=GROUP.account, **said)
+    found = await room.order("/allow 20002")
+    assert "Still not answered, by “the whole account”: 20002" in found
     assert "Answered here: 20003" in await room.order("/allow 20003")
+    assert f"Answered here: {OWNER}" in await room.order(f"/allow {OWNER}")

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.domain.answer_policy import AnswerLimits
 from agent.domain.pauses import Pause
 from agent.domain.states import PauseReason, RunOrigin
 from agent.models import ChatSession, Message
@@ -54,7 +53,7 @@ def test_a_timed_mute_ends_by_itself():
 
 def test_every_process_obeys_at_once():
     starter = beginnings()
-    store = ArrivalStore("p", starter, AnswerQuotas(AccountRows(), AnswerLimits(), 0))
+    store = ArrivalStore("p", starter, AnswerQuotas(AccountRows(), 0))
     store.accept_messages([arrival(spoken_to())])
     pause()
     (accepted,) = store.accept_messages([arrival(spoken_to())])

@@ -10,12 +10,9 @@ from agent.record.waiting.recovery import LEASE_SECONDS, ProcessHeartbeat, recor
 from onebot.gateway.bots import (
     ProcessMailbox,
     connected_change,
-    list_group,
     load_account_channels,
     save_bot_changes,
 )
-from onebot.models import Bot
-from tools.models import ToolConfigChange
 
 pytestmark = pytest.mark.django_db
 
@@ -44,14 +41,3 @@ def test_a_process_whose_clock_is_fast_takes_no_account_from_the_others(monkeypa
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=1))
     assert load_account_channels() == {"10001": "mail"}
-
-
-def test_a_group_is_on_one_list_alone_and_the_change_says_who_wanted_it():
-    bot = Bot.objects.create(self_id="10001", listed_groups="30001 30002")
-    assert list_group("10001", "30001", False, "owner 2 in private:2")
-    assert list_group("10001", "30003", True, "owner 2 in private:2")
-    bot.refresh_from_db()
-    assert (bot.listed_groups.split(), bot.blocked_groups) == (["30002", "30003"], "30001")
-    made = [change.made_by for change in ToolConfigChange.objects.all()]
-    assert made == ["owner 2 in private:2"] * 2
-    assert not list_group("10009", "30001", True, "owner 2 in private:2")
