@@ -404,7 +404,9 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
             for said in list_said(row)
             if said.field in (*("answered", *LISTS), *LIMITS)
         ]
-        return format_html_join("", "<div>{}: {}: {}</div>", lines) or "-"
+        return format_html_join("", "<div>{}: {}: {}</div>", lines) or gettext(
+            "as said for every account"
+        )
 
 
 def find_nickname(account: str) -> str:
