@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, cast
 
-from django.db import models, transaction
+from django.db import connections, models, transaction
 from django.db.models import F, ForeignObjectRel
 from django.utils.translation import gettext_lazy as _
+
+#: Where PostgreSQL tells of changes, once they are committed.
+CHANGES_CHANNEL = "frostagent_changes"
 
 
 class LiveKind(IntEnum):
@@ -46,7 +49,8 @@ class ConfigVersion(models.Model):
     that an operator edits.
 
     Every process compares them before each message, so that a change made in one process is obeyed
-    by all of them without a message bus, and nothing but what was changed is read again.
+    by all of them without a message bus, and nothing but what was changed is read again. What has
+    to be there before a message comes is told by PostgreSQL with the commit.
     """
 
     number = models.BigIntegerField(default=0)
@@ -72,6 +76,10 @@ class ConfigVersion(models.Model):
                 _, is_new = cls.objects.get_or_create(pk=kind, defaults={"number": 1})
                 if not is_new:  # another process was faster
                     counted.update(number=F("number") + 1)
+        database = connections[cls.objects.db]
+        if database.vendor == "postgresql":
+            with database.cursor() as cursor:
+                cursor.execute(f"NOTIFY {CHANGES_CHANNEL}")
 
     @classmethod
     def current(cls, kind: LiveKind = LiveKind.SETTINGS) -> int:

@@ -43,6 +43,7 @@ from agent.runtime import record_retention, serving, wiring
 from agent.runtime.budget_ledger import BudgetLedger
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
+from agent.runtime.settings_watch import SettingsWatch
 from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.error_boundary import log_errors
@@ -124,7 +125,8 @@ class Runtime:
         self._presence: asyncio.Task[None] | None = None
         self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
-        self._watch: asyncio.Task[None] | None = None
+        self._news = SettingsWatch()
+        self._watches: list[asyncio.Task[None]] = []
         self._lock: IO[str] | None = None
 
     def ensure_started(self) -> None:
@@ -151,7 +153,8 @@ class Runtime:
         self.memory.start()
         for provider in self._live:
             provider.start()
-        self._watch = loop.create_task(self._watch_settings(), name="settings")
+        watches = self._watch_settings(), self._news.listen()
+        self._watches = [loop.create_task(watch, name="settings") for watch in watches]
         serving.begin_serving(
             ServingRegistry(
                 self.registry, loop, lambda: self.record.outage, self.trials, self._steering
@@ -228,7 +231,7 @@ class Runtime:
 
     async def _close_parts(self) -> None:
         serving.end_serving(self.registry)
-        for task in filter(None, [self._presence, *self._retention, self._watch]):
+        for task in filter(None, [self._presence, *self._retention, *self._watches]):
             task.cancel()
             await asyncio.wait([task])
         if self._media is not None:
@@ -317,7 +320,7 @@ class Runtime:
                 await self.record.submit_batched(self.record.run_starter.reload_settings, None)
             with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
-            await asyncio.sleep(WATCH_SECONDS)
+            await self._news.wait(WATCH_SECONDS)
 
     def _is_alone(self) -> bool:
         """Whether this process has the embedded database to itself.
