@@ -7,8 +7,6 @@ It leans on ``connections`` and ``kill_all_applications`` of daphne 4.2.
 """
 
 import asyncio
-import contextlib
-import ctypes
 import gc
 import logging
 import os
@@ -25,6 +23,7 @@ from twisted.internet import defer, reactor
 from frostproject.metrics.traces import TraceExport
 from frostproject.server.http_channel import BODY_KEY, BoundedFactory, with_streamed_body
 from frostproject.server.http_connections import HttpConnections
+from frostproject.server.process_memory import hide_process_memory
 from frostproject.web.logs import redact_secrets
 from frostproject.web.mcp import McpEndpoint
 from onebot.gateway.consumer import LARGE_FRAME_BYTES
@@ -327,18 +326,3 @@ def http_connection_limit() -> int:
         if soft == resource.RLIM_INFINITY
         else max(LEAST, min(MOST, (soft - RESERVED_DESCRIPTORS) // 2))
     )
-
-
-# This process's memory and environment, which hold keys.
-
-_PR_SET_DUMPABLE = 4
-
-
-def hide_process_memory() -> None:
-    """On Linux, keep what runs as the same user, such as plugins, from looking into this process.
-
-    Core dumps, debuggers and profilers then need root. A program that is started from here is as
-    open as any.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
