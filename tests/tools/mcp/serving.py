@@ -160,6 +160,7 @@ class Office:
 
     async def reload(self) -> None:
         await self._commit.submit(self.provider.reload)
+        await self._commit.submit(self.provider.reload_names)
 
     async def offers(self, *names: str) -> None:
         """Wait until exactly these tools are there."""
