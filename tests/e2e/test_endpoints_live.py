@@ -37,7 +37,7 @@ def add_row(
     places = ", ".join("?" * len(columns))
     with closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as database:
         database.execute(f"INSERT INTO agent_modelendpoint ({names}) VALUES ({places})", values)
-        database.execute("UPDATE tools_configversion SET number = number + 1")
+        database.execute("UPDATE tools_configversion SET number = number + 1 WHERE id = 1")
         database.commit()
 
 
@@ -124,7 +124,7 @@ async def test_a_row_of_a_transaction_that_fails_is_never_asked(start_server: An
         assert await ask(bot, user) == "before"
         with closing(database):
             database.execute("UPDATE agent_modelendpoint SET enabled = 0, position = 900")
-            database.execute("UPDATE tools_configversion SET number = number + 1")
+            database.execute("UPDATE tools_configversion SET number = number + 1 WHERE id = 1")
             await bot.say_private(user, "hi")  # it waits: the database is locked
             database.rollback()
         assert spoken(await bot.next_action()) == "after"

@@ -22,7 +22,7 @@ def change(server: LiveServer, sql: str, *values: Any) -> None:
     with closing(sqlite3.connect(path, timeout=10)) as database:
         database.execute("PRAGMA foreign_keys = ON")
         database.execute(sql, values)
-        database.execute("UPDATE tools_configversion SET number = number + 1")
+        database.execute("UPDATE tools_configversion SET number = number + 1 WHERE id = 1")
         database.commit()
 
 

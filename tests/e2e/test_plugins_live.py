@@ -42,7 +42,7 @@ def switch(server: LiveServer, *, enabled: bool) -> None:
     """What saving the row in the admin does."""
     with sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10) as database:
         database.execute("UPDATE tools_plugin SET enabled = ?", (enabled,))
-        database.execute("UPDATE tools_configversion SET number = number + 1")
+        database.execute("UPDATE tools_configversion SET number = number + 1 WHERE id = 1")
 
 
 async def switched_on(server: LiveServer) -> int:

@@ -125,7 +125,7 @@ async def test_a_row_of_before_with_such_a_pattern_is_not_offered_and_its_page_s
             "UPDATE tools_httptool SET parameters_schema = ? WHERE name = ?",
             (json.dumps(schema("^(?=a)")), name),
         )
-        database.execute("UPDATE tools_configversion SET number = number + 1")
+        database.execute("UPDATE tools_configversion SET number = number + 1 WHERE id = 1")
     assert "设置有误" in await told(server, model, name, "aaa")
     assert name not in model.requests[-1].tool_names
     (row,) = server.rows("SELECT id FROM tools_httptool WHERE name = ?", name)
