@@ -1,6 +1,7 @@
 """The list and the page of bots: names, clients, and owners that are missing."""
 
 import pytest
+from django.utils import translation
 
 from agent.domain.playground import playground_account
 from onebot.admin.names import client_words
@@ -26,7 +27,8 @@ BOTS = "/admin/onebot/bot/"
     ],
 )
 def test_a_client_is_named_as_people_call_it(said: str, dialled: str, words: str):
-    assert client_words(Bot(client_name=said, implementation=dialled)) == words
+    with translation.override("en"):
+        assert client_words(Bot(client_name=said, implementation=dialled)) == words
 
 
 def test_account_and_client_are_called_the_same_on_every_page(db: None):
