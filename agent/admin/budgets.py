@@ -1,36 +1,27 @@
-"""Budgets, with what is spent of them now, and the sums that they bound."""
+"""Budgets, with what is spent of them now."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.budgets import TOKENS, BudgetAction, SpendKind, cost_words
-from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
+from agent.domain.budgets import TOKENS, BudgetAction, SpendKind
+from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint
 from agent.record.chats.subject_names import name_subjects
 from agent.record.sums.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
-from tools.admin.changes import HistoryAdmin
-from tools.admin.record_pages import RecordAdmin, RecordChangeList, clamp_text, render_badge
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Budget]
-else:
-    _Form = forms.ModelForm
+from tools.admin.record_pages import render_badge
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
 
 #: Fields that say what is bounded: with others, owners are told anew.
 BOUNDS = frozenset({"kind", "subject", "period", "limit", "unit"})
 
 
-class BudgetForm(_Form):
+class BudgetForm(SettingsForm):
     """A budget, with what is wrong at its field."""
 
     class Meta:
@@ -85,20 +76,25 @@ def has_prices(currency: str) -> bool:
 
 
 @admin.register(Budget)
-class BudgetAdmin(HistoryAdmin):
+class BudgetAdmin(SettingsAdmin):
     form = BudgetForm
     list_display = ("named", "enabled", "bounded", "most", "spent_now", "at_limit")
     list_select_related = ("cheaper",)
     readonly_fields = ("spent_now",)
     search_fields = ("name", "subject")
-    show_facets = admin.ShowFacets.NEVER
-    show_full_result_count = False
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("What it bounds"), {"fields": ("kind", "subject", "period", "limit", "unit")}),
         (_("When too little is left"), {"fields": ("at_limit", "cheaper")}),
         (_("Now"), {"fields": ("spent_now",)}),
     )
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """What the environment says is changed there."""
+        return super().has_change_permission(request, obj) and not _is_of_environment(obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and not _is_of_environment(obj)
 
     def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -148,6 +144,10 @@ class BudgetAdmin(HistoryAdmin):
         )
 
 
+def _is_of_environment(budget: Model | None) -> bool:
+    return isinstance(budget, Budget) and bool(budget.environment)
+
+
 def _most_used(budget: Budget) -> BudgetUse:
     """The use of those first who are turned away, then of who spent most; for a row that is not
     enabled nobody is turned away. Asked for once for each row of a page."""
@@ -161,66 +161,3 @@ def _most_used(budget: Budget) -> BudgetUse:
 
 def _mark(use: BudgetUse) -> str:
     return render_badge("failed", use.stop_words) if use.stop_words else ""
-
-
-class SpendList(RecordChangeList):
-    """Sums with the names of those they are of, asked for once a page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.result_list = rows = list(self.result_list)
-        for kind in {row.kind for row in rows}:
-            own = [row for row in rows if row.kind == kind and row.subject]
-            names = name_subjects(kind, {row.subject for row in own})
-            for row in own:
-                row.subject_name = names[row.subject]
-
-
-@admin.register(SpendSum)
-class SpendSumAdmin(RecordAdmin):
-    list_display = ("day", "what", "whom", "calls", "tokens", "cost")
-    list_filter = ("kind",)
-    free_lookups = RecordAdmin.free_lookups | {"day", "subject"}
-    search_help_text: ClassVar = _(
-        "A day such as 2026-01-31, or a subject as the list shows it, exactly."
-    )
-
-    fields = ("day", "what", "whom", "calls", "tokens", "cost")
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return SpendList
-
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(day=term)
-        yield Q(kind__in=SpendKind.values, subject=term)
-
-    @admin.display(description=_("kind"))
-    def what(self, row: SpendSum) -> str:
-        return str(row.get_kind_display())
-
-    @admin.display(description=_("subject"))
-    def whom(self, row: SpendSum) -> str:
-        if not row.subject:
-            return "-"
-        page = reverse("admin:agent_spendsum_changelist")
-        name = getattr(row, "subject_name", row.subject)
-        written = format_html('<div class="quiet">{}</div>', row.subject)
-        return format_html(
-            '<a href="{}?{}">{}</a> {}',
-            *(page, urlencode({"q": row.subject}), clamp_text(name)),
-            written if name != row.subject else "",
-        )
-
-    @admin.display(description=_("tokens"))
-    def tokens(self, row: SpendSum) -> str:
-        return format_html(
-            '{} + {} <div class="quiet">{}</div>',
-            f"{row.input_tokens:,}",
-            f"{row.output_tokens:,}",
-            gettext("%(cached)s cached, %(thoughts)s reasoning")
-            % {"cached": f"{row.cached_tokens:,}", "thoughts": f"{row.reasoning_tokens:,}"},
-        )
-
-    @admin.display(description=_("cost"))
-    def cost(self, row: SpendSum) -> str:
-        return cost_words(row.cost_nano, row.currency) if row.currency else "-"

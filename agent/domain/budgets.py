@@ -116,6 +116,9 @@ class BudgetTerms(NamedTuple):
     action: BudgetAction
     cheaper: int | None = None
     """The key of the endpoint that answers then."""
+    environment: str = ""
+    """The variable of the environment that says it, if any. Such a budget is judged when a message
+    comes: what is being answered is finished."""
 
     @property
     def label(self) -> str:

@@ -64,7 +64,7 @@ class Budget(LiveModel):
         _("period"), max_length=8, choices=BudgetPeriod.choices, default=BudgetPeriod.DAY
     )
     limit: "models.DecimalField[Any, Any]" = models.DecimalField(
-        _("limit"), max_digits=18, decimal_places=4, validators=[MinValueValidator(0)]
+        _("limit"), max_digits=20, decimal_places=4, validators=[MinValueValidator(0)]
     )
     unit = models.CharField(
         _("unit"),
@@ -90,6 +90,10 @@ class Budget(LiveModel):
         verbose_name=_("other endpoint"),
         help_text=_("The one that answers then."),
     )
+    environment = models.CharField(
+        max_length=16, blank=True, default="", db_default="", editable=False
+    )
+    """The variable of the environment that it mirrors, if any."""
 
     tracked = Tracked(
         fields=("name", "enabled", "kind", "subject", "period", "limit", "unit", "at_limit")

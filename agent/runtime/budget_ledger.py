@@ -20,8 +20,7 @@ from agent.domain.budgets import (
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import BudgetSpent
 from agent.domain.notices import ALL
-from agent.llm.spending.meter import Spend, SpendScope, scope
-from agent.llm.spending.spend_gate import SpendHold
+from agent.llm.spending import Spend, SpendHold, SpendScope, scope
 from agent.record.record import Record
 from agent.record.sums.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
 from agent.record.sums.spend_book import Posting, SpentAnswer
@@ -37,6 +36,8 @@ logger = logging.getLogger(__name__)
 REMEMBERED_SUMS = 10_000
 #: After how long a sum is read again where other processes may add to it, in seconds.
 REFRESH_SECONDS = 5.0
+#: The same where this process serves alone: commands such as ``manage.py chat`` may add to it.
+ALONE_SECONDS = 60.0
 #: Percent of a budget at which owners are told.
 TOLD_PERCENTS = (80, ALL)
 #: Budgets and periods of which is remembered that owners were told.
@@ -54,7 +55,7 @@ class _Checked(NamedTuple):
 
 
 class BudgetLedger:
-    """The :class:`agent.llm.spending.spend_gate.SpendGate` of one process. Used on one event loop,
+    """The :class:`agent.llm.spending.SpendGate` of one process. Used on one event loop,
     but for :meth:`reload`.
 
     A sum is read from the record when a budget first asks for it. ``shares_database``: other
@@ -111,11 +112,11 @@ class BudgetLedger:
 
     @property
     def is_idle(self) -> bool:
-        """As :attr:`agent.llm.spending.spend_gate.SpendGate.is_idle`."""
+        """As :attr:`agent.llm.spending.SpendGate.is_idle`."""
         return not self._loaded
 
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
-        """As :meth:`agent.llm.spending.spend_gate.SpendGate.hold`."""
+        """As :meth:`agent.llm.spending.SpendGate.hold`."""
         self._arrivals += 1
         who, turn = scope.get(), Turn(self._arrivals)
         until = asyncio.get_running_loop().time() + endpoint.timeout_seconds
@@ -138,16 +139,19 @@ class BudgetLedger:
         self, endpoint: Endpoint, input_tokens: int, output_tokens: int, who: SpendScope
     ) -> list[_Checked]:
         """The budgets that a call counts against, of which all sums are known now."""
-        checked = [
-            _Checked(terms, wanted, amount)
-            for terms, wanted in self._checked(endpoint.pk, endpoint.name, who)
-            if (amount := terms.amount(endpoint.prices, input_tokens, output_tokens))
-        ]
+        checked = []
+        for terms, wanted in self._checked(endpoint.pk, endpoint.name, who):
+            if terms.environment:
+                if not self._is_known(wanted):
+                    self._read(wanted)  # for the messages that come; no call waits for it
+            elif amount := terms.amount(endpoint.prices, input_tokens, output_tokens):
+                checked.append(_Checked(terms, wanted, amount))
         while stale := {one.range for one in checked if not self._is_known(one.range)}:
             done, _ = await asyncio.wait([self._read(wanted) for wanted in stale])
             for reading in done:
                 reading.result()
         for one in checked:
+            self._sums.move_to_end(one.range)
             self._watch(one.terms, one.range, who)
         return checked
 
@@ -275,8 +279,14 @@ class BudgetLedger:
         total = self._sums.get(wanted)
         if total is None or total.read_at is None:
             return False
-        self._sums.move_to_end(wanted)
-        return not self.shares_database or self._clock() - total.read_at < REFRESH_SECONDS
+        seconds = REFRESH_SECONDS if self.shares_database else ALONE_SECONDS
+        return self._clock() - total.read_at < seconds
+
+    def known_tokens(self, day: str) -> int | None:
+        """What all calls of a day have used, None where that is not known. In any thread."""
+        wanted = SumRange(SpendKind.TOTAL, "", day)
+        total = self._sums.get(wanted)
+        return total.spent[TOKENS] if total is not None and self._is_known(wanted) else None
 
     def _read(self, wanted: SumRange) -> "asyncio.Future[SpentAnswer | None]":
         """The reading of a sum that is under way, or begins. Waiting for it must not cancel it."""

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from agent.domain.budgets import TOKENS
-from agent.llm.spending.meter import CallCost
+from agent.llm.spending import CallCost
 from agent.record.sums.spend_book import SpentAnswer
 
 

@@ -6,8 +6,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agent.llm.spending.meter import CallCost, Spend, SpendScope
+from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, SpendSum
+from agent.record.sums.budgets import mirror_environment
 from agent.record.sums.spendings import DatedSpend, add_spending
 from tests.admin.record import ENGLISH
 from tools.local_time import current_day
@@ -76,6 +77,22 @@ def test_owners_are_told_anew_of_another_limit(admin):
     assert BudgetNotice.objects.exists()
     assert admin.post(page, FORM | {"limit": "20"}).status_code == 302
     assert not BudgetNotice.objects.exists()
+
+
+def test_the_budget_of_the_environment_is_shown_and_changed_there_alone(admin, settings):
+    settings.TOKENS_PER_DAY = 1_600
+    mirror_environment()
+    budget = Budget.objects.get()
+    page = f"/admin/agent/budget/{budget.pk}/"
+    text = admin.get("/admin/agent/budget/", headers=ENGLISH).content.decode()
+    assert ".env: TOKENS_PER_DAY" in text
+    assert "3,200 tokens" in text
+    assert 'name="_save"' not in admin.get(f"{page}change/", headers=ENGLISH).content.decode()
+    assert admin.post(f"{page}change/", FORM).status_code == 403
+    assert admin.post(f"{page}delete/", {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": [budget.pk], "post": "yes"}
+    admin.post("/admin/agent/budget/", chosen)
+    assert Budget.objects.get().limit == 1_600
 
 
 def test_sums_are_listed_with_their_cost_and_found_by_subject(admin):

@@ -11,15 +11,15 @@ from agent.chat.conversation import ConversationHandler
 from agent.domain.endpoint import Endpoint
 from agent.llm.client.client import OpenAIClient
 from agent.llm.requests.base import LLMRequest
-from agent.llm.spending.meter import meter
+from agent.llm.spending import meter
+from agent.models import Message
 from agent.record.ground.commit import GroupCommit
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows
 from agent.record.sums import spendings
 from agent.record.sums.quotas import AnswerQuotas
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
 from tools.local_time import current_day
 from tools.registry.registry import ToolRegistry
@@ -74,6 +74,15 @@ async def test_what_is_answered_asks_and_counts_once(limited):
         1,
         1,
     )
+
+
+async def test_what_is_known_of_the_tokens_of_the_day_is_not_asked_for(limited):
+    limited.arrivals._quotas.known_tokens = lambda day: 999_999
+    assert about(await statements(limited, text="hi"), "spendsum") == 0
+    limited.arrivals._quotas.known_tokens = lambda day: 1_000_000
+    await statements(limited, text="again")
+    reasons = [row.reason async for row in Message.objects.order_by("pk")]
+    assert reasons == ["private", "token_limit"]
 
 
 async def test_an_answer_takes_three_commits_its_tokens_included(limited, model, monkeypatch):

@@ -21,7 +21,7 @@ from agent.domain.answer_limits import (
     count_answer,
     may_loop,
 )
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress
 from agent.models import Manners as Row
 from agent.models import SpendSum, Tally
@@ -36,7 +36,7 @@ from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LIMITS = Manners(person_per_minute=3, person_per_day=5, chat_per_minute=4)
+LIMITS = ChatManners(person_per_minute=3, person_per_day=5, chat_per_minute=4)
 
 
 class Slip(Exception):  # noqa: N818 - it stands for any
@@ -180,7 +180,7 @@ def test_a_clock_that_was_put_back_locks_nobody_out():
 
 
 def test_a_silence_begins_after_ten_exchanges_and_ends_after_five_minutes():
-    one = case(limits=Manners(person_per_minute=100))
+    one = case(limits=ChatManners(person_per_minute=100))
     now = 1_800_000_000
     for number in range(LOOP_EXCHANGES):
         moment = MessageTime(now + number, "2027-01-15")
@@ -207,13 +207,13 @@ def test_a_clock_that_was_put_back_ends_a_silence():
 
 
 def test_a_limit_of_nothing_ends_a_silence():
-    one = case(limits=Manners())
+    one = case(limits=ChatManners())
     one.exchanges.silent_until = 1_800_000_100
     assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
 
 
 def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
-    one = case(limits=Manners(person_per_minute=100))
+    one = case(limits=ChatManners(person_per_minute=100))
     for number in range(40):
         moment = MessageTime(1_800_000_000 + 4 * number, "2027-01-15")
         assert check_limits(one, moment) is None
@@ -222,7 +222,7 @@ def test_ten_exchanges_in_more_than_thirty_seconds_are_a_talk():
 
 
 def test_a_limit_of_nothing_refuses_nobody():
-    one = case(limits=Manners())
+    one = case(limits=ChatManners())
     for _ in range(1_000):
         assert check_limits(one, MessageTime(1_800_000_000, "2027-01-15")) is None
         assert not may_loop(one, MessageTime(1_800_000_000, "2027-01-15"))
@@ -230,7 +230,7 @@ def test_a_limit_of_nothing_refuses_nobody():
 
 
 def test_a_chat_has_its_answers_of_a_day_and_is_told_once():
-    one = case(limits=Manners(chat_per_day=2))
+    one = case(limits=ChatManners(chat_per_day=2))
     moments = [MessageTime(1_800_000_000 + 100 * number, "2027-01-15") for number in range(4)]
     for moment in moments[:2]:
         assert check_limits(one, moment) is None

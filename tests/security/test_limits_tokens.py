@@ -53,7 +53,7 @@ async def test_strangers_are_told_once_in_each_chat_and_owners_are_answered(star
         )
         assert "TOKENS_PER_DAY" in "".join([*said, *await heard(bot)])
     assert spent(server) == 4 * COST
-    assert server.log.count("TOKENS_PER_DAY (50) are used up") == 1
+    assert server.log.count("54 tokens / 50 tokens") == 1
     assert "72" in await page(server, "/admin/")
 
 

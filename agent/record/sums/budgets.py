@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Sum
 from django.utils import timezone
@@ -19,13 +20,14 @@ from agent.domain.budgets import (
     Shortage,
     SpendKind,
 )
-from agent.domain.notices import BudgetNews, budget_note
+from agent.domain.notices import ALL, BudgetNews, budget_note
 from agent.domain.types import ChatAddress
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, Persona, SpendSum
 from agent.record.chats.subject_names import name_subjects
 from agent.record.settings.accounts import AccountRows
-from agent.record.sums.quotas import tell_owners
-from agent.record.sums.spendings import SUBJECT_LIMIT
+from agent.record.settings.chat_choices import free_name
+from agent.record.sums.owner_notes import tell_owners
+from agent.record.sums.spendings import SUBJECT_LIMIT, load_spent_tokens
 from tools.local_time import current_day, first_of_day
 
 logger = logging.getLogger(__name__)
@@ -79,7 +81,24 @@ def budget_terms(row: Budget) -> BudgetTerms:
         row.unit,
         action,
         row.cheaper_id,
+        row.environment,
     )
+
+
+def mirror_environment(asked: Sequence[None] = (None,)) -> Sequence[None]:
+    """Have a budget for TOKENS_PER_DAY as the environment has it now; none where it is 0."""
+    limit, name = settings.TOKENS_PER_DAY, "TOKENS_PER_DAY"
+    row = Budget.objects.filter(environment=name).first()
+    if row is None and limit:
+        made = Budget(name=free_name(f".env: {name}"), environment=name, limit=limit, unit=TOKENS)
+        # Another process may begin at the same moment, and add it first.
+        Budget.objects.bulk_create([made], ignore_conflicts=True)
+    elif row is not None and not limit:
+        row.delete()
+    elif row is not None and row.limit != limit:
+        row.limit = limit
+        row.save(update_fields=["limit"])
+    return asked
 
 
 class BudgetAlarms:
@@ -92,6 +111,12 @@ class BudgetAlarms:
         """Put ``alarms`` down and tell the owners of their accounts; which of them were new."""
         return [self._tell(alarm) for alarm in alarms]
 
+    def tell_tokens_spent(self, accounts: Sequence[str], day: str) -> None:
+        """Tell the owners of each of ``accounts`` that TOKENS_PER_DAY are used up."""
+        for terms in filter(lambda terms: terms.environment, load_budgets()):
+            spent = load_spent_tokens(day)
+            self.tell([BudgetAlarm(terms, "", day, ALL, spent, one) for one in accounts])
+
     def _tell(self, alarm: BudgetAlarm) -> bool:
         terms = alarm.terms
         if not Budget.objects.filter(pk=terms.pk).exists():
@@ -100,7 +125,8 @@ class BudgetAlarms:
             _record_stop(alarm, alarm.needed)
         _, is_new = BudgetNotice.objects.get_or_create(
             budget_id=terms.pk,
-            subject=terms.subject,
+            # What turns messages away is told by each account that gets some.
+            subject=alarm.account if terms.environment else terms.subject,
             period_start=alarm.period_start,
             percent=alarm.percent,
         )
@@ -115,6 +141,7 @@ class BudgetAlarms:
                 terms.in_words(terms.limit),
                 terms.action,
                 alarm.shortage,
+                terms.environment,
             )
         )
         if alarm.account:

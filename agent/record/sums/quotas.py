@@ -1,27 +1,24 @@
 """How often is answered: decided and counted in the transaction that takes messages in."""
 
-import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from itertools import pairwise
 
-from django.db import transaction
 from django.db.models import Min
 
 from agent.domain import answer_limits
 from agent.domain.answer_limits import AnswerRefusal, LimitCheck, MessageTime
 from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
-from agent.domain.manners import Manners
-from agent.domain.notices import tokens_note
-from agent.domain.types import ChatAddress, IncomingMessage
-from agent.models import ChatSession, Message
+from agent.domain.manners import ChatManners
+from agent.domain.types import IncomingMessage
+from agent.models import Message
 from agent.record.settings.accounts import AccountRows
-from agent.record.sums import spendings, tallies
+from agent.record.sums import tallies
+from agent.record.sums.budgets import BudgetAlarms
+from agent.record.sums.spendings import load_spent_tokens
 from tools.local_time import counted_day, first_of_day
 
-logger = logging.getLogger(__name__)
 State = Message.State
 
 
@@ -32,7 +29,7 @@ class AnswerCandidate:
 
     message: IncomingMessage
     decision: TriggerDecision
-    manners: Manners
+    manners: ChatManners
     received_at: datetime
 
 
@@ -45,22 +42,25 @@ class AnswerQuotas:
 
     def __init__(self, accounts: AccountRows, tokens_per_day: int) -> None:
         self.accounts = accounts
+        self.known_tokens: Callable[[str], int | None] = lambda day: None
+        """What all calls of a day have used, where that is known without the database."""
+        self._alarms = BudgetAlarms(accounts)
         self._tokens_per_day = tokens_per_day
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
         """The decision on each of ``candidates``, in order; those that are answered are counted."""
         decisions = [one.decision for one in candidates]
         limited = [
-            (place, one)
-            for place, one in enumerate(candidates)
+            (index, one)
+            for index, one in enumerate(candidates)
             if self.is_limited(one.manners, one.message.chat.account, one.message.sender_id)
         ]
         if limited:
-            for place, refused in self._check_limits(limited):
+            for index, refused in self._check_limits(limited):
                 # A notice is sent by a run of its own, which calls no model: the message waits for
                 # it like any other.
-                decisions[place] = replace(
-                    decisions[place],
+                decisions[index] = replace(
+                    decisions[index],
                     state=State.WAITING if refused.is_told else State.SILENT,
                     reason=refused.reason,
                     detail=refused.detail,
@@ -76,11 +76,9 @@ class AnswerQuotas:
             {subject for _, one in limited for subject in _subjects(one.message)}
         )
         now, day = 0, first_of_day(counted_day(limited[-1][1].received_at))
-        has_tokens = (
-            not self._tokens_per_day or spendings.load_spent_tokens(day) < self._tokens_per_day
-        )
+        has_tokens = self.has_tokens(day)
         refusals = []
-        for place, one in limited:
+        for index, one in limited:
             now = int(one.received_at.timestamp())
             moment = MessageTime(now, day)
             person, chat, exchanges = (counts[subject] for subject in _subjects(one.message))
@@ -99,40 +97,22 @@ class AnswerQuotas:
                 refused = answer_limits.build_loop_refusal(case)
             answer_limits.count_answer(case, refused, moment)
             if refused is not None:
-                refusals.append((place, refused))
+                refusals.append((index, refused))
         tallies.save_counts(counts, now)
         if not has_tokens:
-            accounts = {tallies.account_subject(one.message.chat): one for _, one in limited}
-            for one in accounts.values():
-                self._tell_owners(one, MessageTime(now, day))
+            accounts = {tallies.account_subject(one.message.chat) for _, one in limited}
+            self._alarms.tell_tokens_spent(sorted(accounts), day)
         return refusals
 
-    def _tell_owners(self, one: AnswerCandidate, now: MessageTime) -> None:
-        """Once a day, from each account that gets messages: that only owners are answered."""
-        chat = one.message.chat
-        counts = tallies.load_counts([tallies.account_subject(chat)])
-        (told,) = counts.values()
-        if told.told_on == now.day:
-            return
-        told.told_on, told.is_changed = now.day, True
-        tallies.save_counts(counts, now.seconds)
-        tell_owners(
-            chat,
-            self.accounts.find(chat.account).owners,
-            tokens_note(self._tokens_per_day),
-            one.received_at,
-        )
-        transaction.on_commit(
-            partial(
-                logger.warning,
-                "TOKENS_PER_DAY (%d) are used up: account %s answers its owners only",
-                self._tokens_per_day,
-                chat.account,
-            ),
-            robust=True,
-        )
+    def has_tokens(self, day: str) -> bool:
+        """Whether anything is left of TOKENS_PER_DAY, after all model calls of the day in all
+        processes."""
+        if not self._tokens_per_day:
+            return True
+        known = self.known_tokens(day)
+        return (load_spent_tokens(day) if known is None else known) < self._tokens_per_day
 
-    def is_limited(self, manners: Manners, account: str, sender_id: str) -> bool:
+    def is_limited(self, manners: ChatManners, account: str, sender_id: str) -> bool:
         """Whether answers to the sender are counted, in a chat with these ``manners``."""
         has_limits = manners.has_limits or self._tokens_per_day
         return bool(has_limits) and sender_id not in self.accounts.find(account).owners
@@ -170,34 +150,3 @@ def count_answered_exchanges(candidate: AnswerCandidate, count: int) -> int:
         run in answered and answered[run] <= following
         for (following, _), (_, run) in zip(pairwise(times), asked, strict=True)
     )
-
-
-def tell_owners(
-    account: ChatAddress,
-    owners: Collection[str],
-    text: str,
-    now: datetime,
-    call_pk: int | None = None,
-) -> None:
-    """Record a notice for each of ``owners``; ``account`` is a chat of the account that sends it,
-    ``call_pk`` the call that it asks about."""
-    for owner in sorted(owners):
-        chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
-        place = {
-            "account": chat.account,
-            "kind": chat.kind,
-            "peer_id": chat.peer_id,
-            "platform": chat.platform,
-        }
-        session, _ = ChatSession.objects.get_or_create(**place, defaults={"last_message_at": now})
-        Message.objects.create(
-            session=session,
-            direction=Message.Direction.IN,
-            state=Message.State.WAITING,
-            reason=Message.Reason.OWNER_NOTE,
-            sender_id=chat.peer_id,
-            text=text,
-            tool_call_id=call_pk,
-            place=chat.place,
-            created_at=now,
-        )

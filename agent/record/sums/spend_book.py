@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from agent.llm.spending.meter import Spend
+from agent.llm.spending import Spend
 from agent.record.sums.spendings import (
     DatedSpend,
     SpentAmount,

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from django.db.models import Sum
-
 from agent.domain.budgets import SpendKind
-from agent.llm.spending.meter import CallCost, Spend, SpendScope
+from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import BudgetStop, SpendSum
-from agent.record.ground.compiled_sql import PreparedAddition, PreparedSelect
+from agent.record.ground import statements
 from tools.local_time import first_of_day
 
 #: Days that are kept.
@@ -16,22 +14,7 @@ KEPT_DAYS = 400
 #: Sums that are deleted in one transaction.
 FORGOTTEN = 1_000
 SUBJECT_LIMIT = 300
-
-add_sums = PreparedAddition(
-    SpendSum,
-    ["day", "kind", "subject", "currency"],
-    [
-        *("calls", "input_tokens", "cached_tokens", "output_tokens"),
-        *("reasoning_tokens", "cost_nano"),
-    ],
-)
-#: Its parameters are the first day, the kind and the subject: Django orders conditions by name.
-sums_query = PreparedSelect(
-    SpendSum.objects.filter(kind="", subject="", day__gte="")
-    .order_by()
-    .values_list("currency")
-    .annotate(Sum("input_tokens"), Sum("output_tokens"), Sum("cost_nano"))
-)
+_SUMMED = ("calls", "input", "cached", "output", "reasoning", "cost_nano")
 
 
 class DatedSpend(NamedTuple):
@@ -84,7 +67,10 @@ def add_spending(items: Sequence[DatedSpend]) -> list[None]:
             known = sums.get(key)
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
     # in one order, so that two processes never wait for each other's rows in a circle
-    add_sums([(*key, *sums[key]) for key in sorted(sums)])
+    columns = ("day", "kind", "subject", "currency", *_SUMMED)
+    statements.add_spent.add(
+        [dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)]
+    )
     return [None] * len(items)
 
 
@@ -94,7 +80,7 @@ def _added(cost: CallCost) -> list[int]:
 
 def load_spent(wanted: SumRange) -> SpentAmount:
     """What was spent from the first day on."""
-    rows = sums_query(wanted.first_day, wanted.kind, wanted.subject)
+    rows = statements.find_spent.rows(**wanted._asdict())
     return SpentAmount(
         int(sum(asked + said for _, asked, said, _ in rows)),
         {currency: int(cost) for currency, _, _, cost in rows if cost},

@@ -1,7 +1,6 @@
 """The counts of answers, in the transaction that takes messages in."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 
 from django.db import connection
 from django.db.models import Q
@@ -10,7 +9,7 @@ from django.utils import timezone
 from agent.domain.answer_limits import LOOP_SILENCE, AnswerCount
 from agent.domain.types import ChatAddress
 from agent.models import Tally
-from agent.record.ground.compiled_sql import PreparedSelect, PreparedUpsert
+from agent.record.ground import statements
 from tools.local_time import current_day, first_of_day
 
 #: The number that stands for every anonymous member of a group.
@@ -20,9 +19,6 @@ SUBJECT_LIMIT = 300
 FORGOTTEN = 1_000
 #: Silences of one chat that are listed.
 SHOWN = 20
-
-FIELDS = ("recent", "day", "of_day", "told_at", "told_on", "silent_until")
-replace_tallies = PreparedUpsert(Tally, "subject", *FIELDS, "touched_at")
 
 
 def person_subject(chat: ChatAddress, sender_id: str) -> str:
@@ -60,14 +56,6 @@ def find_silences(place: str, now: int) -> list[tuple[str, int]]:
     return [(subject.removeprefix(prefix), until) for subject, until in rows]
 
 
-@cache
-def _query(count: int) -> PreparedSelect:
-    wanted = Tally.objects.filter(subject__in=[str(number) for number in range(count)]).order_by(
-        "subject"
-    )
-    return PreparedSelect(wanted.select_for_update().values_list("subject", *FIELDS))
-
-
 def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
     """The count of each of ``subjects``, whose rows are locked until the transaction ends where
     others may write them."""
@@ -86,27 +74,25 @@ def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
 
 def _found(subjects: Sequence[str]) -> dict[str, AnswerCount]:
     return {
-        subject: AnswerCount(_parsed(recent), day, of_day, told_at, told_on, silent_until)
-        for subject, recent, day, of_day, told_at, told_on, silent_until in _query(len(subjects))(
-            *subjects
-        )
+        subject: AnswerCount(_parsed(recent), *counts)
+        for subject, recent, *counts in statements.find_tallies.rows(subjects=list(subjects))
     }
 
 
 def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
     """Store those of ``counts`` that have changed."""
-    replace_tallies(
+    statements.save_tallies.add(
         [
-            (
-                subject,
-                " ".join(f"{at}:{number}" for at, number in count.recent.items()),
-                count.day,
-                count.of_day,
-                count.told_at,
-                count.told_on,
-                count.silent_until,
-                now,
-            )
+            {
+                "subject": subject,
+                "recent": " ".join(f"{at}:{number}" for at, number in count.recent.items()),
+                "day": count.day,
+                "of_day": count.of_day,
+                "told_at": count.told_at,
+                "told_on": count.told_on,
+                "silent_until": count.silent_until,
+                "now": now,
+            }
             for subject, count in sorted(counts.items())
             if count.is_changed
         ]

@@ -6,11 +6,10 @@ from agent.chat.conversation import ConversationHandler
 from agent.domain.budgets import BudgetAction
 from agent.domain.errors import BudgetSpent
 from agent.llm.requests.base import LLMRequest, LLMResponse
-from agent.llm.spending.meter import SpendScope, scope
+from agent.llm.spending import SpendScope, scope
 from agent.models import Message
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, arrival, message
 from tools.registry.registry import ToolRegistry
 

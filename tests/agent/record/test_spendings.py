@@ -8,7 +8,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import Sum
 
 from agent.domain.budgets import SpendKind
-from agent.llm.spending.meter import CallCost, Spend, SpendScope
+from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import SpendSum
 from agent.record.sums.spend_book import Posting, SpendBook
 from agent.record.sums.spendings import (

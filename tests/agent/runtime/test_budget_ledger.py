@@ -14,16 +14,15 @@ from agent.domain.budgets import Shortage
 from agent.domain.endpoint import Endpoint, TokenPrices
 from agent.domain.errors import BudgetSpent
 from agent.domain.types import AccountSettings
-from agent.llm.spending.meter import CallCost, Spend, scope, spending_for
-from agent.llm.spending.spend_gate import SpendHold
+from agent.llm.spending import CallCost, Spend, SpendHold, scope, spending_for
 from agent.models import Budget, BudgetStop, Message, ModelEndpoint
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows
-from agent.record.sums.budgets import BudgetAlarms, load_budgets
+from agent.record.sums.budgets import BudgetAlarms, load_budgets, mirror_environment
 from agent.runtime import budget_ledger
 from agent.runtime.budget_ledger import BudgetLedger
 from tests.agent.talk import Mailbox
-from tools.local_time import current_day
+from tools.local_time import current_day, first_of_day
 from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -233,6 +232,60 @@ async def test_owners_are_told_at_80_and_at_100_percent_once_in_all_processes(re
         (True, False),
         (False, True),
     ]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_the_tokens_of_a_day_are_known_and_stop_no_call(record, settings, is_shared):
+    now, day = [0.0], first_of_day(current_day())
+    await sync_to_async(Budget.objects.all().delete)()
+    settings.TOKENS_PER_DAY = 1_000
+    await sync_to_async(mirror_environment)()
+    gate = await ledger(record, clock=lambda: now[0])
+    gate.shares_database = is_shared
+    assert gate.known_tokens(day) is None
+    (await held(gate, 5_000)).release()
+    await record.submit_batched(lambda items: items, None)
+    spend(gate, 1_200)
+    assert gate.known_tokens(day) == 1_200
+    (await held(gate, 5_000)).release()
+    now[0] += budget_ledger.REFRESH_SECONDS if is_shared else budget_ledger.ALONE_SECONDS
+    assert gate.known_tokens(day) is None
+
+
+async def test_owners_of_each_account_are_told_once_of_the_tokens_of_a_day(record, settings):
+    await sync_to_async(Budget.objects.all().delete)()
+    settings.TOKENS_PER_DAY = 1_000
+    await sync_to_async(mirror_environment)()
+    gate = await ledger(record, "owner")
+    with spending_for(account="onebot:10001", person="onebot:10001/1"):
+        (await held(gate)).release()
+        await record.submit_batched(lambda items: items, None)
+        spend(gate, 1_200)
+    tell = gate._alarms.tell_tokens_spent
+    for _ in range(2):
+        accounts = ["onebot:10001", "onebot:10002"]
+        await record.submit(tell, accounts, first_of_day(current_day()))
+    notes = Message.objects.filter(reason="owner_note").order_by("pk")
+    told = [(row.session.account, row.text) async for row in notes.select_related("session")]
+    assert [account for account, _ in told] == ["10001", "10002"]
+    assert len({words for _, words in told}) == 1
+    assert "1,200 tokens / 1,000 tokens" in told[0][1]
+    assert ".env" in told[0][1]
+
+
+@pytest.mark.parametrize("name", [".env: TOKENS_PER_DAY", "mine"])
+def test_the_environment_has_one_budget_as_long_as_it_limits_the_day(name, settings):
+    Budget.objects.all().delete()
+    Budget.objects.create(name=name, limit=7, unit="tokens")
+    for settings.TOKENS_PER_DAY in (10**15, 10**15, 2_000):
+        mirror_environment()
+        [terms] = [one for one in load_budgets() if one.environment]
+        assert (terms.limit, terms.kind, terms.period, terms.action, terms.unit) == (
+            *(settings.TOKENS_PER_DAY, "total", "day", "owners", "tokens"),
+        )
+    settings.TOKENS_PER_DAY = 0
+    mirror_environment()
+    assert [one.name for one in load_budgets()] == [name]
 
 
 async def test_a_budget_without_its_other_endpoint_answers_owners_only(record):
