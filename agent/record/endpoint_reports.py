@@ -34,10 +34,10 @@ class EndpointReports:
         if endpoint.pk is not None:
             self._submit(endpoints.save_window, endpoint.pk, tokens)
 
-    def key_refused(self, endpoint: Endpoint, place: int, words: str) -> None:
-        """The key at ``place``, from 0, was refused and is set aside."""
+    def key_refused(self, endpoint: Endpoint, key_index: int, words: str) -> None:
+        """The key at ``key_index``, from 0, was refused and is set aside."""
         if endpoint.pk is not None:
-            refused = endpoints.RefusedKey(endpoint.pk, place, words)
+            refused = endpoints.RefusedKey(endpoint.pk, key_index, words)
             self._submit(endpoints.save_refused_key, refused)
 
     def factor(self, endpoint: Endpoint, factor: float) -> None:

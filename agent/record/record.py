@@ -5,21 +5,18 @@ import logging
 import time
 from collections.abc import Callable
 
-from django.conf import settings
-
 from agent.domain.errors import ClaimLost
-from agent.llm.spending.meter import Spend
+from agent.llm.spending import Spend
 from agent.record.arrivals import arrivals
 from agent.record.chats import early_recalls
 from agent.record.ground.commit import GroupCommit
 from agent.record.runs import runs
 from agent.record.runs.offers import tool_offers
 from agent.record.settings.accounts import AccountRows
-from agent.record.sums import spendings
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.spend_book import Posting, SpendBook, SpentAnswer
 from agent.record.waiting import recovery
-from tools.local_time import current_day
+from tools.local_time import current_day, first_of_day
 from tools.registry.settings import SettingsCache
 
 logger = logging.getLogger(__name__)
@@ -61,6 +58,7 @@ class Record(GroupCommit):
         self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
         self.spend_book = SpendBook()
+        self._quotas = quotas
         self._lease_ends: float | None = None
 
     async def begin_run(self, start_run: runs.StartRun) -> runs.ActiveRun:
@@ -87,12 +85,10 @@ class Record(GroupCommit):
         return written
 
     async def has_tokens_left(self) -> bool:
-        """Whether background work may still call a model: whether anything is left of
-        TOKENS_PER_DAY, after all model calls of the day in all processes."""
-        limit = settings.TOKENS_PER_DAY
-        if not limit:
-            return True
-        return await self.submit(spendings.load_spent_tokens, current_day()) < limit
+        """Whether background work may still call a model."""
+        return self._quotas is None or await self.submit(
+            self._quotas.has_tokens, first_of_day(current_day())
+        )
 
     def renew_lease(self, *, alone: bool, is_first: bool = False) -> "asyncio.Future[bool]":
         """Renew the lease; True when it had run out: others then have what this process had.

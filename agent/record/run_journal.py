@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.domain.claims import Claim
+from agent.domain.states import Claim
 from agent.domain.types import ChatAddress
 from agent.record.chats import sessions
 from agent.record.ground.commit import I, R, Ts

@@ -4,19 +4,17 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger
-from agent.domain.approval_replies import ApprovalReply
-from agent.domain.claims import FIRST_CLAIM
+from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger, merge_window
+from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, parse_command
-from agent.domain.manners import Manners, environment_manners
-from agent.domain.merging import merge_window
-from agent.domain.persona import Persona, environment_persona
+from agent.domain.manners import ChatManners, environment_manners
+from agent.domain.persona import PersonaSettings, environment_persona
+from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
 from agent.record.arrivals.follow_ups import FollowUps
@@ -24,13 +22,13 @@ from agent.record.chats import early_recalls
 from agent.record.chats.chat_record import ID_REUSE_AFTER
 from agent.record.chats.members import build_header
 from agent.record.chats.own_messages import (
+    file_heard_message,
+    file_own_message,
     find_quoted_own,
-    place_heard_message,
-    place_own_message,
     repeats_own,
 )
 from agent.record.chats.session_cache import SessionCache, TouchedSession
-from agent.record.ground.compiled_sql import PreparedInsert, PreparedSelect
+from agent.record.ground import statements
 from agent.record.ground.versions import read_versions
 from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
 from agent.record.sums.activity import Arrival, count_arrivals, count_messages, count_runs
@@ -39,9 +37,6 @@ from agent.record.waiting.approvals import read_approval_reply, waiting_codes
 from agent.record.waiting.recovery import PendingMessage
 from tools.local_time import chosen_zone
 
-insert_messages = PreparedInsert(Message)
-
-Direction = Message.Direction
 State = Message.State
 
 
@@ -68,8 +63,8 @@ class AcceptedMessage:
     begun: ActiveRun | None = None
     approval_reply: ApprovalReply | None = None
     account: AccountSettings = DEFAULT_ACCOUNT
-    persona: Persona = field(default_factory=environment_persona)
-    manners: Manners = field(default_factory=environment_manners)
+    persona: PersonaSettings = field(default_factory=environment_persona)
+    manners: ChatManners = field(default_factory=environment_manners)
     command: Command | None = None
     header: dict[str, Any] | None = None
 
@@ -93,7 +88,7 @@ class _JudgedMessage(NamedTuple):
 
     key: str | None
     decision: TriggerDecision | None
-    manners: Manners
+    manners: ChatManners
     approval_reply: ApprovalReply | None = None
     command: Command | None = None
     header: dict[str, Any] | None = None
@@ -120,18 +115,15 @@ class ArrivalStore:
         """
         accepted = self._store_messages(arrivals)
         wishes = {
-            place: StartRun(arrival.plan, one.pk, one.session_pk)
-            for place, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
-            if arrival.plan
-            and one.decision
-            and one.decision.is_to_be_answered
-            and not merge_window(arrival.message, one.manners)
+            index: StartRun(arrival.plan, one.pk, one.session_pk, is_taken=True)
+            for index, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
+            if arrival.plan and _begins_at_once(arrival, one)
         }
         if wishes:
             runs = self._run_starter.begin_runs(list(wishes.values()), self._versions)
-            for place, run in zip(wishes, runs, strict=True):
+            for index, run in zip(wishes, runs, strict=True):
                 if isinstance(run, ActiveRun):
-                    accepted[place] = replace(accepted[place], begun=run)
+                    accepted[index] = replace(accepted[index], begun=run)
         return accepted
 
     def forget(self) -> None:
@@ -147,8 +139,8 @@ class ArrivalStore:
         chats = self._sessions.find(received)
         judged = self._judge_messages(arrivals, chats)
         wanted = [
-            place
-            for place, one in enumerate(judged)
+            index
+            for index, one in enumerate(judged)
             if one.decision and one.decision.is_to_be_answered
         ]
         if self._quotas is not None and wanted:
@@ -158,7 +150,7 @@ class ArrivalStore:
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
             if one.decision
         ]
-        pks = iter(insert_messages(rows))
+        pks = iter(statements.add_arrivals.add(rows))
         _count(arrivals, chats, judged)
         personas = self._run_starter.personas.current
         return [
@@ -204,7 +196,7 @@ class ArrivalStore:
         arrival: MessageArrival,
         chat: TouchedSession,
         key: str | None,
-        manners: Manners,
+        manners: ChatManners,
         *,
         quotes_bot: bool,
     ) -> _JudgedMessage:
@@ -242,9 +234,8 @@ class ArrivalStore:
     ) -> dict[str, Any]:
         message = arrival.message
         return {
-            "session_id": session_pk,
-            "direction": Direction.IN,
-            "state": decision.state,
+            "session": session_pk,
+            "state": State.RUNNING if _begins_at_once(arrival, judged) else decision.state,
             "reason": decision.reason,
             "detail": decision.detail,
             "sender_id": message.sender_id,
@@ -267,9 +258,21 @@ class ArrivalStore:
             if decision.reason is Message.Reason.RECALLED
             else None,
             "settled_at": None if decision.is_to_be_answered else arrival.received_at,
-            **place_own_message(message, session_pk),
-            **place_heard_message(decision, session_pk),
+            "in_history": False,
+            "run": None,
+            **file_own_message(message, session_pk),
+            **file_heard_message(decision, session_pk),
         }
+
+
+def _begins_at_once(arrival: MessageArrival, judged: "AcceptedMessage | _JudgedMessage") -> bool:
+    """Whether the run that answers the message begins in the transaction that stores it."""
+    return (
+        arrival.plan is not None
+        and judged.decision is not None
+        and judged.decision.is_to_be_answered
+        and not merge_window(arrival.message, judged.manners)
+    )
 
 
 def _count(
@@ -293,16 +296,16 @@ def _apply_quotas(
     """Have ``quotas`` decide again over those that are to be answered: the places ``wanted``."""
     candidates = [
         AnswerCandidate(
-            arrivals[place].message,
+            arrivals[index].message,
             decision,
-            judged[place].manners,
-            arrivals[place].received_at,
+            judged[index].manners,
+            arrivals[index].received_at,
         )
-        for place in wanted
-        if (decision := judged[place].decision)
+        for index in wanted
+        if (decision := judged[index].decision)
     ]
-    for place, decision in zip(wanted, quotas.decide(candidates), strict=True):
-        judged[place] = judged[place]._replace(decision=decision)
+    for index, decision in zip(wanted, quotas.decide(candidates), strict=True):
+        judged[index] = judged[index]._replace(decision=decision)
 
 
 def _find_seen(
@@ -317,8 +320,7 @@ def _find_seen(
     }
     if not keys:
         return {}
-    chats = set(sessions)
-    known = _seen_query(len(keys), len(chats))(*keys, *chats)
+    known = statements.find_seen.rows(keys=list(keys), sessions=list(set(sessions)))
     seen = {(session, key): at for session, key, at in known if key}
     for arrival, session_pk in zip(arrivals, sessions, strict=True):
         if arrival.message.from_own_account and repeats_own(
@@ -326,17 +328,6 @@ def _find_seen(
         ):
             seen[session_pk, arrival.message.message_id] = arrival.received_at
     return seen
-
-
-@lru_cache(maxsize=100)  # one for each size of a batch that is usual
-def _seen_query(keys: int, chats: int) -> PreparedSelect:
-    """The events with some of so many keys in some of so many chats; its parameters are the keys,
-    then the chats."""
-    # Without an order: the default one leads SQLite to read the whole chat.
-    wanted = Message.objects.filter(
-        event_key__in=list(map(str, range(keys))), session_id__in=list(range(chats))
-    ).order_by()
-    return PreparedSelect(wanted.values_list("session_id", "event_key", "created_at"))
 
 
 def _event_key(

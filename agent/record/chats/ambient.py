@@ -4,13 +4,12 @@ history."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 
 from django.utils import timezone
 
 from agent.models import Message
 from agent.record.chats.chat_record import RecordedMessage
-from agent.record.ground.compiled_sql import PreparedSelect
+from agent.record.ground import statements
 
 Direction, Reason, State = Message.Direction, Message.Reason, Message.State
 
@@ -47,29 +46,6 @@ class AmbientRequest:
     after: int = 0
 
 
-@cache
-def recent_query(limit: int) -> PreparedSelect:
-    """The newest messages before one; its parameters are the key of that and the session."""
-    rows = Message.objects.filter(pk__lt=0, session_id=0).order_by("-pk")
-    return PreparedSelect(
-        rows.values_list(
-            "pk",
-            "direction",
-            "state",
-            "reason",
-            "in_history",
-            "recalled_at",
-            "created_at",
-            "sender_id",
-            "sender_name",
-            "message_id",
-            "text",
-            "media_text",
-            "happened_at",
-        )[:limit]
-    )
-
-
 def find_ambient(wish: AmbientRequest) -> list[RecordedMessage]:
     """The requested messages that were not for the bot, oldest first."""
     found = list[RecordedMessage]()
@@ -83,7 +59,9 @@ def find_ambient(wish: AmbientRequest) -> list[RecordedMessage]:
 def _unanswered(wish: AmbientRequest) -> Iterator[RecordedMessage]:
     since = timezone.now() - timedelta(minutes=wish.minutes)
     scanned = min(2 * wish.messages + 20, MOST_SCANNED)
-    for row in recent_query(scanned)(wish.before, wish.session_pk):
+    for row in statements.find_recent.rows(
+        before=wish.before, session=wish.session_pk, newest=scanned
+    ):
         pk, direction, state, reason, in_history, recalled_at, created_at, *said = row
         if pk <= wish.after or created_at < since:
             return

@@ -111,7 +111,7 @@ def load_message_pages(wish: PageRequest) -> MessagePage | None:
     """The requested page; None if its ``before`` is no message of the chat."""
     rows = Message.objects.filter(session_id=find_session(wish.chat))
     if wish.before:
-        before = _place(rows, wish.before)
+        before = _find_pk(rows, wish.before)
         if before is None:
             return None
     else:  # the message that is being answered: there is one at most, beside commands
@@ -246,7 +246,7 @@ def find_session(chat: ChatAddress) -> int | None:
     return rows.values_list("pk", flat=True).first()
 
 
-def _place(rows: "QuerySet[Message]", before: str) -> int | None:
+def _find_pk(rows: "QuerySet[Message]", before: str) -> int | None:
     """The key that ``before`` stands for."""
     digits = before.removeprefix("#")
     if before.startswith("#") and digits.isascii() and digits.isdigit() and len(digits) <= 18:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.domain.types import IncomingMessage
 from agent.models import Message
-from agent.record.ground.compiled_sql import PreparedSelect
+from agent.record.ground import statements
 from tools.text.fences import clean_name
 
 #: The newest messages of a chat whose senders are its members, and the newest of one person among
@@ -17,33 +17,18 @@ RECENT_NAMES = 5
 #: People that the frame of one message names.
 MOST_MENTIONS = 20
 
-#: The names that one person spoke under in one chat, the newest first; its parameters are the chat
-#: and the person. Chats are told apart by the database: a message may mention many who say much.
-_of_person = PreparedSelect(
-    Message.objects.filter(session_id=0)
-    .filter(
-        pk__in=Message.objects.filter(sender_id="").order_by("-pk").values("pk")[:RECENT_OF_PERSON]
-    )
-    .order_by("-pk")
-    .values_list("sender_name")[:RECENT_NAMES]
-)
-_in_chat = PreparedSelect(
-    Message.objects.filter(session_id=0)
-    .order_by("-pk")
-    .values_list("direction", "reason", "sender_id", "sender_name")[:RECENT_IN_CHAT]
-)
-
 
 def find_members(session_pk: int) -> dict[str, str]:
     """The people who spoke lately in a chat: whom each name means, for
-    :func:`agent.domain.answer_mentions.split_mentions`.
+    :func:`agent.domain.answer_parts.split_mentions`.
 
     Names are those that frames show, the newest of each person; a name that several bear means
     nobody (""). Each number means whom it belongs to, whoever else calls himself so. One indexed
     query over the newest :data:`RECENT_IN_CHAT` messages.
     """
     newest: dict[str, str] = {}
-    for direction, reason, sender_id, sender_name in _in_chat(session_pk):
+    said = statements.find_speakers.rows(session=session_pk, newest=RECENT_IN_CHAT)
+    for direction, reason, sender_id, sender_name in said:
         is_person = direction == Message.Direction.IN and reason != Message.Reason.OWN_MESSAGE
         if is_person and sender_id and not newest.get(sender_id):
             newest[sender_id] = clean_name(sender_name)
@@ -86,5 +71,7 @@ def build_header(
 
 def _find_name(session_pk: int, user_id: str) -> str:
     """The newest name that a person spoke under in the chat, "" where he has not lately."""
-    names = (clean_name(said_as) for (said_as,) in _of_person(session_pk, user_id))
-    return next(filter(None, names), "")
+    said = statements.find_names_of_person.rows(
+        session=session_pk, person=user_id, newest=RECENT_OF_PERSON, names=RECENT_NAMES
+    )
+    return next(filter(None, (clean_name(name) for (name,) in said)), "")

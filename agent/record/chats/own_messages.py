@@ -17,38 +17,31 @@ from agent.domain.types import IncomingMessage
 from agent.models import Message, Run
 from agent.models.message import BY_HAND
 from agent.record.chats import early_ids
-from agent.record.ground.compiled_sql import PreparedSelect
+from agent.record.ground import statements
 
 Direction, State = Message.Direction, Message.State
 
 #: The newest messages sent from here that a reported one is compared with by its words.
 COMPARED = 50
 
-#: Those of a session that wait for its first run; its parameter is the session.
-waiting_query = PreparedSelect(
-    Message.objects.filter(session_id=0, in_history=True, run_id__isnull=True)
-    .order_by()
-    .values_list("pk")[:1]
-)
 
-
-def place_own_message(message: IncomingMessage, session_pk: int) -> dict[str, Any]:
+def file_own_message(message: IncomingMessage, session_pk: int) -> dict[str, Any]:
     """The columns that make what was written by hand part of the history; none for other
     messages."""
     if not message.from_own_account or not message.text:
         return {}
-    return {"in_history": True, "run_id": find_place(session_pk)}
+    return {"in_history": True, "run": find_history_run(session_pk)}
 
 
-def place_heard_message(decision: TriggerDecision, session_pk: int) -> dict[str, Any]:
+def file_heard_message(decision: TriggerDecision, session_pk: int) -> dict[str, Any]:
     """The columns that make what was said to the bot part of the history, where an operator answers
     instead of it; none for other messages."""
     if decision.reason is not Message.Reason.TAKEN_OVER:
         return {}
-    return {"in_history": True, "run_id": find_place(session_pk)}
+    return {"in_history": True, "run": find_history_run(session_pk)}
 
 
-def find_place(session_pk: int) -> int | None:
+def find_history_run(session_pk: int) -> int | None:
     """The run beside which the history of a chat holds what is said now, and is no run's; None
     before the first run."""
     runs = Run.objects.filter(session_id=session_pk, parent=None).order_by("-pk")
@@ -58,7 +51,7 @@ def find_place(session_pk: int) -> int | None:
 def adopt_own_messages(session_pk: int, run_pk: int) -> bool:
     """Put what was written by hand before the first run of a chat before the messages of that run;
     whether there is anything."""
-    if not waiting_query(session_pk):
+    if not statements.find_waiting.rows(session=session_pk):
         return False
     waiting = Message.objects.filter(session_id=session_pk, in_history=True, run=None)
     reasons = (Message.Reason.OWN_MESSAGE, Message.Reason.TAKEN_OVER)

@@ -11,27 +11,11 @@ from django.db import transaction
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession
-from agent.record.ground.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.record.ground import statements
 
 #: Sessions whose row is cached, so that a known chat needs no query.
 REMEMBERED_SESSIONS = 10_000
 TITLE_LIMIT = 200
-
-insert_sessions = PreparedInsert(ChatSession)
-#: What a message is judged by is read by the statement that says there is something new: whatever
-#: any process has committed counts for it, and who changes it later finds the message on record.
-touch_sessions = PreparedUpdate(
-    ChatSession,
-    "last_message_at",
-    where=("account", "kind", "peer_id", "platform"),
-    returned=("title", "pause_reason", "paused_until", "taken_over_by", "taken_over_until"),
-)
-#: Its parameters are account, kind, peer and platform: Django orders conditions by name.
-session_query = PreparedSelect(
-    ChatSession.objects.filter(account="", kind="", peer_id="", platform="")
-    .order_by()
-    .values_list("pk", "title")
-)
 
 
 class KnownSession(NamedTuple):
@@ -104,20 +88,21 @@ class StaleSession(Exception):  # noqa: N818 - the word says what happened
     without what was remembered."""
 
 
-def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
-    place = {
+def _columns(chat: ChatAddress) -> dict[str, str]:
+    return {
+        "platform": chat.platform,
         "account": chat.account,
         "kind": chat.kind,
         "peer_id": chat.peer_id,
-        "platform": chat.platform,
     }
-    found = session_query(*place.values())
+
+
+def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+    found = statements.find_session.rows(**_columns(chat))
     if not found:
         # Should another process be faster, the transaction fails, and finds the row when it is
         # tried again.
-        [pk] = insert_sessions(
-            [place | {"title": title, "created_at": now, "last_message_at": now}]
-        )
+        [pk] = statements.add_sessions.add([{**_columns(chat), "title": title, "now": now}])
         return KnownSession(pk, title)
     [(pk, known)] = found
     if title and known != title:
@@ -130,19 +115,13 @@ def _touch_sessions(
 ) -> dict[ChatAddress, TouchedSession]:
     """Record that there is something new in chats, each of which has to be the one that its row
     says; the rows."""
-    chats = sorted(found, key=lambda chat: found[chat].pk)
-    rows = touch_sessions.returning(
-        [
-            (now, found[chat].pk, chat.account, chat.kind, chat.peer_id, chat.platform)
-            for chat in chats
-        ]
-    )
     touched = {}
-    for chat, row in zip(chats, rows, strict=True):
+    for chat in sorted(found, key=lambda chat: found[chat].pk):
         pk = found[chat].pk
-        if row is None:
+        rows = statements.touch_session.rows(pk=pk, now=now, **_columns(chat))
+        if not rows:
             raise StaleSession(f"the session {pk} is not what it was")
-        title, pause, until, operator, taken_until = row
+        title, pause, until, operator, taken_until = rows[0]
         reason = PauseReason(pause) if pause else None
         touched[chat] = TouchedSession(pk, title, reason, until, operator or "", taken_until)
     return touched

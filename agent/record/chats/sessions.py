@@ -8,24 +8,14 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.domain.manners import MOST_PART_CHARS, Manners
-from agent.domain.state import StateChange, ToolDiscovery
+from agent.domain.chat_state import StateChange, ToolDiscovery
+from agent.domain.manners import MOST_PART_CHARS, ChatManners
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
-from agent.record.ground.compiled_sql import PreparedSelect
+from agent.record.ground import statements
 
 MOST_KEPT = 100
 """Tools that a chat keeps; beyond that, what was found first has to be found again."""
-
-#: Its parameter is the session.
-session_state_query = PreparedSelect(
-    ChatSession.objects.filter(pk=0)
-    .order_by()
-    .values_list(
-        *("state", "timing_gate", "is_continuing", "discovered_tools", "context_after"),
-        *("taken_over_by", "taken_over_until"),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +38,8 @@ class SessionState:
     """The key of the message after which the context is fresh; None where it never was reset."""
     taken_over_by: str = ""
     """The operator who answers there instead of the bot."""
+    has_notes: bool | None = None
+    """Whether there is any note to recall, in any chat; None where that was not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class OpenedChat:
     part_chars: int = MOST_PART_CHARS
 
 
-def open_chats(chat: ChatAddress, manners: Manners) -> OpenedChat:
+def open_chats(chat: ChatAddress, manners: ChatManners) -> OpenedChat:
     """The row of a chat, made where nothing was said there yet; with the manners of the chat."""
     now = timezone.now()
     row, _ = ChatSession.objects.get_or_create(
@@ -81,10 +73,10 @@ def open_chats(chat: ChatAddress, manners: Manners) -> OpenedChat:
 
 def load_session_state(session_pk: int | None) -> SessionState:
     """Nothing without a chat, or when its row is gone."""
-    rows = session_state_query(session_pk) if session_pk is not None else []
+    rows = statements.find_session_state.rows(session=session_pk) if session_pk else []
     if not rows:
         return SessionState()
-    state, is_on, is_continuing, names, context_after, operator, until = rows[0]
+    state, is_on, is_continuing, names, context_after, operator, until, has_notes = rows[0]
     is_over = until is not None and until <= timezone.now()
     return SessionState(
         parse_stored_state(state),
@@ -92,6 +84,7 @@ def load_session_state(session_pk: int | None) -> SessionState:
         parse_discovered_tools(names),
         context_after,
         "" if is_over else operator or "",
+        bool(has_notes),
     )
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q
 from agent.domain.budgets import SpendKind
 from agent.models import ChatSession, ModelEndpoint
 from agent.record.chats.person_names import find_names
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import escape_invisible_chars
 
 
 class SubjectPlace(NamedTuple):

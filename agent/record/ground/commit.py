@@ -18,13 +18,13 @@ from typing import Any, Generic, TypeVar, TypeVarTuple
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
-from agent.domain.claims import Claim
 from agent.domain.errors import ClaimLost
+from agent.domain.states import Claim
 from agent.record.ground.commit_marks import CommitMarker
 from agent.record.ground.lost_claims import find_lost_claims
 from agent.record.ground.outage import DatabaseOutage, is_database_refusal, plain_reason
 from agent.record.ground.record_socket import RecordSocket
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)

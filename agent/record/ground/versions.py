@@ -1,15 +1,13 @@
 """The numbers by which a process knows that what it remembers of rows was changed."""
 
-from agent.record.ground.compiled_sql import PreparedSelect
-from tools.live_rows import ConfigVersion, LiveKind
-
-versions_query = PreparedSelect(ConfigVersion.objects.order_by().values_list("pk", "number"))
+from agent.record.ground import statements
+from tools.live_rows import LiveKind
 
 
 def read_versions() -> dict[int, int]:
     """The numbers of the last changes, by any process, of each :class:`LiveKind`; 0 before the
     first."""
-    found = {int(key): int(number) for key, number in versions_query()}
+    found = {int(key): int(number) for key, number in statements.read_versions.rows()}
     return dict.fromkeys(map(int, LiveKind), 0) | found
 
 

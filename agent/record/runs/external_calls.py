@@ -8,7 +8,6 @@ from django.utils import timezone
 from agent.models import Run
 from agent.record.ground.versions import settings_version
 from agent.record.runs.replies import RunCompletion, complete_runs
-from agent.record.runs.runs import insert_runs
 from agent.record.runs.steps import (
     CallOutcome,
     NewCall,
@@ -48,7 +47,7 @@ def begin_external_calls(wishes: Sequence[StartExternalCall]) -> list[ExternalCa
         }
         for wish in wishes
     ]
-    pks = insert_runs(rows)
+    pks = [run.pk for run in Run.objects.bulk_create([Run(**row) for row in rows])]
     steps = [
         NewStep(pk, number=1, request=[], tools=[], response=None, calls=(wish.call,))
         for pk, wish in zip(pks, wishes, strict=True)

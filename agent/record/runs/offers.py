@@ -7,21 +7,19 @@ from typing import Any
 
 from django.db import transaction
 
-from agent.llm.requests.bodies import encode_json
+from agent.llm.requests.base import encode_json
 from agent.models import ToolOffer
-from agent.record.ground.compiled_sql import PreparedSelect
+from agent.record.ground import statements
 
 MOST_KEPT = 512
 """Sets whose row is remembered."""
 Definitions = tuple[dict[str, Any], ...]
 
-offer_query = PreparedSelect(ToolOffer.objects.filter(digest="").order_by().values_list("pk"))
-
 
 class OfferCache:
     """Tool definitions to the row that holds them. Used by whatever thread writes.
 
-    Definitions are shared and never changed (:class:`tools.registry.definitions.DefinitionCache`),
+    Definitions are shared and never changed (:class:`tools.registry.registry.DefinitionCache`),
     so a set is known by the identities of its members and costs no statement. What is remembered
     was committed.
     """
@@ -64,9 +62,9 @@ def _find_or_add(definitions: Sequence[dict[str, Any]]) -> int:
     """Another process may add the same set at the same time: then both have its row."""
     texts = [exact_text(definition) for definition in definitions]
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-    found = offer_query(digest)
+    found = statements.find_offer.rows(digest=digest)
     if not found:
         offer = ToolOffer(digest=digest, definitions=texts)
         ToolOffer.objects.bulk_create([offer], ignore_conflicts=True)
-        found = offer_query(digest)
+        found = statements.find_offer.rows(digest=digest)
     return int(found[0][0])

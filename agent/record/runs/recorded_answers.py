@@ -9,7 +9,7 @@ from agent.record.runs.replies import FORWARD
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedMessage:
+class RecordedAnswerMessage:
     """A message of the final answer of a run that was broken off; ``error`` is why it failed."""
 
     pk: int
@@ -25,7 +25,7 @@ class RecordedAnswer:
     """The final answer of a run that was broken off: its words, and its messages in order."""
 
     text: str
-    messages: list[RecordedMessage]
+    messages: list[RecordedAnswerMessage]
 
 
 def find_recorded_answer(run: Run) -> RecordedAnswer | None:
@@ -43,7 +43,7 @@ def find_recorded_answer(run: Run) -> RecordedAnswer | None:
     return RecordedAnswer(
         text,
         [
-            RecordedMessage(
+            RecordedAnswerMessage(
                 row.pk, Message.State(row.state), row.segments, row.detail, row.part == FORWARD
             )
             for row in rows

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from agent.domain.types import Delivery
 from agent.models import Message, Run
-from agent.record.ground.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.ground import statements
 from agent.record.runs.steps import NewStep, record_steps
 from agent.record.sums.activity import count_endings, count_messages, forget_outcomes
 
@@ -19,20 +19,6 @@ State = Message.State
 
 #: The ``part`` of a merged forward; the parts of an answer are counted from 1.
 FORWARD = 0
-
-insert_messages = PreparedInsert(Message)
-send_messages = PreparedUpdate(Message, "state", "echo", "claimed_by")
-settle_replies = PreparedUpdate(
-    Message, "state", "message_id", "detail", "in_history", "settled_at"
-)
-answer_messages = PreparedUpdate(Message, "state", "detail", "run", "in_history", "settled_at")
-explain_messages = PreparedUpdate(Message, "reason")
-tell_runs = PreparedUpdate(Run, "final_text")
-finish_runs = PreparedUpdate(
-    Run,
-    *("state", "final_text", "error", "notes", "finished_at"),
-    added=("model_calls", "input_tokens", "output_tokens"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +100,13 @@ def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
         record_steps(steps)
     rows = [
         {
-            "session_id": reply.session_pk,
-            "direction": Direction.OUT,
+            "session": reply.session_pk,
             "state": reply.state,
             "text": reply.text,
             "segments": reply.segments,
             "echo": reply.echo,
-            "run_id": reply.run_pk,
-            "tool_call_id": reply.tool_call_pk,
+            "run": reply.run_pk,
+            "tool_call": reply.tool_call_pk,
             "temp_group_id": reply.temp_group_id,
             "part": reply.part,
             "claimed_by": process_id,
@@ -129,7 +114,7 @@ def add_replies(replies: Sequence[tuple[OutgoingMessage, str]]) -> list[int]:
         }
         for reply, process_id in replies
     ]
-    return insert_messages(rows)
+    return statements.add_replies.add(rows)
 
 
 def plan_answers(plan: AnswerPlan, process_id: str) -> list[int]:
@@ -138,7 +123,7 @@ def plan_answers(plan: AnswerPlan, process_id: str) -> list[int]:
     if plan.refused is not None:
         record_send_results([plan.refused])
     if plan.text is not None:
-        tell_runs([(plan.text, plan.run_pk)])
+        statements.tell_run.count(text=plan.text, pk=plan.run_pk)
     return add_replies([(message, process_id) for message in plan.messages])
 
 
@@ -146,7 +131,9 @@ def mark_replies_sent(resent: Sequence[tuple[int, str, str]]) -> list[int]:
     """Pending messages go out now: key, the echo that they will be answered with, and the process
     that sends them, which is another one than planned them where that one died; their keys."""
     forget_outcomes([pk for pk, *_ in resent])
-    send_messages([(State.SENT, echo, process_id, pk) for pk, echo, process_id in resent])
+    statements.send_message.each(
+        {"pk": pk, "echo": echo, "process": process_id} for pk, echo, process_id in resent
+    )
     return [pk for pk, *_ in resent]
 
 
@@ -173,18 +160,16 @@ def _with_answers(outcomes: Sequence[SendResult]) -> list[SendResult]:
 
 
 def _settle(outcomes: Sequence[SendResult], now: datetime) -> None:
-    settle_replies(
-        [
-            (
-                outcome.delivery.state,
-                outcome.delivery.message_id[:128],
-                outcome.delivery.error,
-                outcome.is_speech and outcome.delivery.state != State.FAILED,
-                now,
-                outcome.pk,
-            )
-            for outcome in outcomes
-        ]
+    statements.settle_reply.each(
+        {
+            "pk": outcome.pk,
+            "state": outcome.delivery.state,
+            "message_id": outcome.delivery.message_id[:128],
+            "detail": outcome.delivery.error,
+            "in_history": outcome.is_speech and outcome.delivery.state != State.FAILED,
+            "now": now,
+        }
+        for outcome in outcomes
     )
 
 
@@ -238,24 +223,38 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     runs = {ending.message_pk: ending.run_state for ending, _ in answered if ending.message_pk}
     count_endings(states, now, runs)
     _settle(outcomes, now)
-    finish_runs(
-        [
-            (
-                e.run_state,
-                e.final_text,
-                e.error,
-                e.notes,
-                now,
-                e.model_calls,
-                e.input_tokens,
-                e.output_tokens,
-                e.run_pk,
-            )
-            for e in endings
-        ]
-    )
-    answer_messages(
-        [(e.message_state, e.detail, e.run_pk, e.in_history, now, pk) for e, pk in answered]
-    )
-    explain_messages([(e.reason, e.message_pk) for e in endings if e.reason and e.message_pk])
+    _end(endings, answered, now)
     return [None] * len(endings)
+
+
+def _end(
+    endings: Sequence[RunCompletion], answered: Sequence[tuple[RunCompletion, int]], now: datetime
+) -> None:
+    """Write how runs, and the messages ``answered`` by them, end."""
+    statements.finish_run.each(
+        {
+            "pk": e.run_pk,
+            "state": e.run_state,
+            "final_text": e.final_text,
+            "error": e.error,
+            "notes": e.notes,
+            "now": now,
+            "model_calls": e.model_calls,
+            "input_tokens": e.input_tokens,
+            "output_tokens": e.output_tokens,
+        }
+        for e in endings
+    )
+    statements.answer_message.each(
+        {
+            "pk": pk,
+            "state": e.message_state,
+            "detail": e.detail,
+            "run": e.run_pk,
+            "in_history": e.in_history,
+            "now": now,
+        }
+        for e, pk in answered
+    )
+    explained = [e for e in endings if e.reason and e.message_pk]
+    statements.explain_message.each({"pk": e.message_pk, "reason": e.reason} for e in explained)

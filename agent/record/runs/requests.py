@@ -8,10 +8,8 @@ from typing import Any
 from django.db import connection
 
 from agent.domain.states import StepPhase
-from agent.llm.requests.bodies import encode_request
-from agent.llm.requests.images import GONE, PictureLoader, kept_hash
-from agent.llm.requests.messages import ChatMessage
-from agent.llm.requests.speakers import SPEAKER
+from agent.llm.requests.base import encode_request
+from agent.llm.requests.messages import GONE, SPEAKER, ChatMessage, PictureLoader, kept_hash
 from agent.models import Step
 
 #: The order of the keys that messages have, which PostgreSQL does not keep.
@@ -19,7 +17,7 @@ ORDER = (
     *("role", "tool_call_id", "content", "reasoning_content", "tool_calls"),
     *("id", "type", "function", "text", "image_url", "name", "arguments"),
 )
-_PLACES = {key: place for place, key in enumerate(ORDER)}
+_RANKS = {key: rank for rank, key in enumerate(ORDER)}
 
 
 def rebuild_request(step: Step, album: PictureLoader | None = None) -> bytes | None:
@@ -78,7 +76,7 @@ def _ordered(value: Any) -> Any:
         return [_ordered(one) for one in value]
     if not isinstance(value, dict):
         return value
-    keys = sorted(value, key=lambda key: _PLACES.get(key, len(ORDER)))
+    keys = sorted(value, key=lambda key: _RANKS.get(key, len(ORDER)))
     return {key: _ordered(value[key]) for key in keys}
 
 

@@ -9,20 +9,19 @@ from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
-from agent.domain.claims import FIRST_CLAIM, Claim
+from agent.domain.endpoint import ModelRole
 from agent.domain.errors import ClaimLost
-from agent.domain.manners import Manners, environment_manners
-from agent.domain.model_roles import ModelRole
-from agent.domain.persona import Persona, environment_persona
+from agent.domain.manners import ChatManners, environment_manners
+from agent.domain.persona import PersonaSettings, environment_persona
+from agent.domain.states import FIRST_CLAIM, Claim
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress
-from agent.llm.endpoints.endpoint_table import AS_USUAL
-from agent.llm.requests.messages import ChatMessage
-from agent.llm.requests.speakers import SPEAKER
-from agent.models import Message, Note, Run, Step, ToolCall
+from agent.llm.endpoints.endpoint_pool import AS_USUAL
+from agent.llm.requests.messages import SPEAKER, ChatMessage
+from agent.models import Message, Run, Step, ToolCall
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.own_messages import adopt_own_messages
 from agent.record.chats.sessions import ChatGateSetting, load_session_state
-from agent.record.ground.compiled_sql import PreparedInsert, PreparedSelect, PreparedUpdate
+from agent.record.ground import statements
 from agent.record.ground.versions import read_versions
 from agent.record.runs import deferred_calls
 from agent.record.runs.deferred_calls import DeferredCall
@@ -41,10 +40,6 @@ State = Message.State
 #: Messages of a first request that are no history: the system message and the current one.
 OTHERS = 2
 
-insert_runs = PreparedInsert(Run)
-note_query = PreparedSelect(Note.objects.order_by().values_list("pk")[:1])
-take_messages = PreparedUpdate(Message, "state", "claimed_by", where=("claim_number",))
-
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -55,13 +50,13 @@ class RunPlan:
     model: str
     chat: ChatAddress | None = None
     sender_id: str = ""
-    name_model: Callable[[Persona], str] | None = None
+    name_model: Callable[[PersonaSettings], str] | None = None
 
     @property
     def place(self) -> str:
         return self.chat.place if self.chat else ""
 
-    def model_for(self, persona: Persona) -> str:
+    def model_for(self, persona: PersonaSettings) -> str:
         has_own = self.name_model is not None and ModelRole.CHAT in persona.endpoints
         return self.name_model(persona) if self.name_model and has_own else self.model
 
@@ -77,6 +72,8 @@ class StartRun:
     resumed: bool = False
     is_later_result: bool = False
     claim_number: int = FIRST_CLAIM
+    is_taken: bool = False
+    """Whether this transaction put the message on record as one that is being worked on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ class RecordedStep:
     finish_reason: str = ""
     speaker: str = ""
     """Who said what the answer holds beside words and calls
-    (:mod:`agent.llm.requests.speakers`)."""
+    (:mod:`agent.llm.requests.messages`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +136,8 @@ class ActiveRun:
     """Whether there is any note at all: without one no search is needed."""
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of the account, as it is from the run's beginning on."""
-    persona: Persona = field(default_factory=environment_persona)
-    manners: Manners = field(default_factory=environment_manners)
+    persona: PersonaSettings = field(default_factory=environment_persona)
+    manners: ChatManners = field(default_factory=environment_manners)
     """Those of the chat; both as they are from the run's beginning on."""
 
     @property
@@ -208,13 +205,7 @@ class RunStarter:
         versions = read_versions() if versions is None else versions
         self.refresh(versions)
         now = timezone.now()
-        on_messages = [w for w in wishes if w.message_pk]
-        taken = take_messages.matching(
-            [(State.RUNNING, self._process_id, w.message_pk, w.claim_number) for w in on_messages]
-        )
-        lost = {
-            id(wish) for wish, was_taken in zip(on_messages, taken, strict=True) if not was_taken
-        }
+        lost = {id(wish) for wish in wishes if wish.message_pk and not self._take(wish)}
         mine = [wish for wish in wishes if id(wish) not in lost]
         personas = {id(wish): self.find_persona(wish.plan) for wish in mine}
         resumed = {
@@ -225,8 +216,8 @@ class RunStarter:
         fresh = [wish for wish in mine if id(wish) not in resumed]
         rows = [
             {
-                "session_id": wish.session_pk,
-                "message_id": wish.message_pk,
+                "session": wish.session_pk,
+                "message": wish.message_pk,
                 "origin": wish.plan.origin,
                 "model": wish.plan.model_for(personas[id(wish)])[:200],
                 "claimed_by": self._process_id,
@@ -238,7 +229,7 @@ class RunStarter:
             }
             for wish in fresh
         ]
-        new = dict(zip(map(id, fresh), insert_runs(rows), strict=True))
+        new = dict(zip(map(id, fresh), statements.add_runs.add(rows), strict=True))
         return [
             ClaimLost(wish)
             if id(wish) in lost
@@ -248,7 +239,15 @@ class RunStarter:
             for wish in wishes
         ]
 
-    def find_persona(self, plan: RunPlan) -> Persona:
+    def _take(self, wish: StartRun) -> bool:
+        if wish.is_taken:
+            return True
+        taken = statements.take_message.count(
+            pk=wish.message_pk, claim_number=wish.claim_number, process=self._process_id
+        )
+        return taken > 0
+
+    def find_persona(self, plan: RunPlan) -> PersonaSettings:
         """Who answers, with the endpoint that the chat's manners name asked first."""
         persona = self.personas.current.find(plan.chat, plan.sender_id)
         first = self.manners.current.find(plan.chat).endpoint if plan.chat else None
@@ -257,7 +256,7 @@ class RunStarter:
         rest = persona.endpoints.get(ModelRole.CHAT, (AS_USUAL,))
         return replace(persona, endpoints={**persona.endpoints, ModelRole.CHAT: (first, *rest)})
 
-    def _resume_run(self, wish: StartRun, broken: Run, persona: Persona) -> ActiveRun:
+    def _resume_run(self, wish: StartRun, broken: Run, persona: PersonaSettings) -> ActiveRun:
         run = self._build_run(wish, broken.pk, persona)
         Run.objects.filter(pk=broken.pk).update(
             state=Run.State.RUNNING,
@@ -278,7 +277,7 @@ class RunStarter:
             ),
         )
 
-    def _build_run(self, wish: StartRun, run_pk: int, persona: Persona) -> ActiveRun:
+    def _build_run(self, wish: StartRun, run_pk: int, persona: PersonaSettings) -> ActiveRun:
         call = (
             deferred_calls.find_deferred_call(wish.message_pk, resumed=wish.resumed)
             if wish.is_later_result and wish.message_pk
@@ -295,7 +294,7 @@ class RunStarter:
             discovered=kept.discovered,
             context_after=kept.context_after,
             taken_over_by=kept.taken_over_by,
-            has_notes=has_any_note(),
+            has_notes=has_any_note() if kept.has_notes is None else kept.has_notes,
             account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
             persona=persona,
             manners=self.manners.current.find(chat) if chat else environment_manners(),
@@ -303,7 +302,7 @@ class RunStarter:
 
 
 def _load_history(
-    wish: StartRun, run_pk: int, persona: Persona, after: int | None
+    wish: StartRun, run_pk: int, persona: PersonaSettings, after: int | None
 ) -> list[ChatMessage]:
     """What the model is shown of the chat before the message; nothing without a chat."""
     session_pk, chat, count = wish.session_pk, wish.plan.chat, persona.context_messages - OTHERS
@@ -368,4 +367,4 @@ def _said(run: Run) -> tuple[int, int]:
 
 def has_any_note() -> bool:
     """Whether there is any note to recall."""
-    return bool(note_query())
+    return bool(statements.find_any_note.rows())

@@ -8,30 +8,19 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.domain.state import StateChange, ToolDiscovery
+from agent.domain.chat_state import StateChange, ToolDiscovery
 from agent.llm.requests.base import Attempt, SentRequest
 from agent.llm.requests.messages import ChatMessage
 from agent.models import Step, ToolCall
 from agent.record.chats.sessions import save_changes, save_discoveries
-from agent.record.ground.compiled_sql import PreparedInsert, PreparedUpdate
+from agent.record.ground import statements
 from agent.record.runs.offers import exact_text, tool_offers
 from agent.record.sums.activity import FAILED_CALLS, count_failed_calls, count_new_calls
 
-insert_steps = PreparedInsert(Step, loose=("endpoint",))  # it may be deleted while it answers
-insert_calls = PreparedInsert(ToolCall)
-begin_calls = PreparedUpdate(ToolCall, "state")
-settle_calls = PreparedUpdate(
-    ToolCall,
-    "state",
-    "provider_name",
-    "mocked",
-    "result",
-    "structured_content",
-    "error",
-    "duration_ms",
-    "full_result",
-    "verdict",
-    "decided_by",
+#: The columns of a step that nothing is known for without an endpoint.
+_OF_ENDPOINT = (
+    *("endpoint", "endpoint_name", "model", "cached_tokens", "reasoning_tokens", "cost_nano"),
+    *("currency", "offer", "parameters", "sent"),
 )
 
 
@@ -104,7 +93,7 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
     now = timezone.now()
     rows = [
         {
-            "run_id": step.run_pk,
+            "run": step.run_pk,
             "number": step.number,
             "phase": step.phase,
             "request": step.request,
@@ -120,10 +109,10 @@ def record_steps(steps: Sequence[NewStep]) -> list[list[int]]:
         }
         for step in steps
     ]
-    pks = insert_steps(rows)
+    pks = statements.add_steps.add(rows)
     calls = [_call_rows(step, pk, now) for step, pk in zip(steps, pks, strict=True)]
     count_new_calls([(step.run_pk, call.tool_name[:128]) for step in steps for call in step.calls])
-    call_pks = iter(insert_calls([call for of_step in calls for call in of_step]))
+    call_pks = iter(statements.add_calls.add([call for of_step in calls for call in of_step]))
     return [[next(call_pks) for _ in of_step] for of_step in calls]
 
 
@@ -131,30 +120,30 @@ def _sent_columns(step: NewStep) -> dict[str, Any]:
     """The columns that say whom a step asked, how, and at what price."""
     sent = step.sent
     asked = (
-        {}
+        dict.fromkeys(_OF_ENDPOINT)
         if sent is None
         else {
-            "endpoint_id": sent.endpoint.pk,
+            "endpoint": sent.endpoint.pk,
             "endpoint_name": sent.endpoint.label[:100],
             "model": sent.endpoint.model[:200],
             "cached_tokens": step.cached_tokens,
             "reasoning_tokens": step.reasoning_tokens,
             "cost_nano": step.cost_nano,
             "currency": sent.endpoint.prices.currency or None,
-            "offer_id": tool_offers.find(sent.tools),
+            "offer": tool_offers.find(sent.tools),
             "parameters": exact_text(sent.parameters),
             "sent": None if sent.messages is None else exact_text(sent.messages),
         }
     )
     attempts = [attempt._asdict() for attempt in step.attempts] or None
-    return asked | {"attempts": attempts, "response_rest": step.rest}
+    return asked | {"attempts": attempts, "rest": step.rest}
 
 
 def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any]]:
     return [
         {
-            "run_id": step.run_pk,
-            "step_id": step_pk,
+            "run": step.run_pk,
+            "step": step_pk,
             "position": position,
             "call_id": call.call_id[:128],
             "tool_name": call.tool_name[:128],
@@ -169,7 +158,7 @@ def _call_rows(step: NewStep, step_pk: int, now: datetime) -> list[dict[str, Any
 
 def start_calls(pks: Sequence[int]) -> list[None]:
     """Mark calls as begun: what is found so after a crash may have had its effect."""
-    begin_calls([(ToolCall.State.RUNNING, pk) for pk in pks])
+    statements.begin_call.each([{"pk": pk} for pk in pks])
     return [None] * len(pks)
 
 
@@ -177,23 +166,21 @@ def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
     """Store outcomes, each with its change to the chat's state."""
     if failed := [outcome.pk for outcome in outcomes if outcome.state in FAILED_CALLS]:
         count_failed_calls(ToolCall.objects.filter(pk__in=failed))
-    settle_calls(
-        [
-            (
-                o.state,
-                o.provider_name,
-                o.mocked,
-                o.result,
-                o.structured_content,
-                o.error,
-                o.duration_ms,
-                o.full_result,
-                o.verdict or None,
-                o.decided_by[:200] or None,
-                o.pk,
-            )
-            for o in outcomes
-        ]
+    statements.settle_call.each(
+        {
+            "pk": o.pk,
+            "state": o.state,
+            "provider_name": o.provider_name,
+            "mocked": o.mocked,
+            "result": o.result,
+            "structured_content": o.structured_content,
+            "error": o.error,
+            "duration_ms": o.duration_ms,
+            "full_result": o.full_result,
+            "verdict": o.verdict or None,
+            "decided_by": o.decided_by[:200] or None,
+        }
+        for o in outcomes
     )
     save_changes(o.state_change for o in outcomes if o.state_change is not None)
     save_discoveries(o.discovery for o in outcomes if o.discovery is not None)

@@ -8,7 +8,6 @@ from django.utils.translation import gettext_noop
 
 from agent.models import Run, ToolCall
 from agent.models.process import NEXT_CLAIM
-from agent.record.runs.runs import insert_runs
 from agent.record.sums.activity import count_failed_calls
 
 SERVER_STOPPED = gettext_noop("the server stopped before the agent had finished")
@@ -38,7 +37,7 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
     now = timezone.now()
     calls = ToolCall.objects.filter(pk__in=[wish.call_pk for wish in wishes])
     columns = ("pk", "run__session_id", "run__message_id", "run__config_version")
-    where = {pk: place for pk, *place in calls.values_list(*columns)}
+    where = {pk: ids for pk, *ids in calls.values_list(*columns)}
     rows = [
         {
             "session_id": where[wish.call_pk][0],
@@ -53,7 +52,7 @@ def begin_subagent_runs(wishes: Sequence[StartSubagentRun]) -> list[int]:
         }
         for wish in wishes
     ]
-    return insert_runs(rows)
+    return [run.pk for run in Run.objects.bulk_create([Run(**row) for row in rows])]
 
 
 def break_off_runs(broken: RunBreakOff) -> None:

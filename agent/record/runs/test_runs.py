@@ -11,7 +11,6 @@ from django.utils.translation import gettext_noop
 
 from agent.models import Run
 from agent.record.ground.versions import settings_version
-from agent.record.runs.runs import insert_runs
 from agent.record.runs.steps import CallOutcome, NewStep, record_call_outcomes, record_steps
 
 TESTED_BY = gettext_noop("Tested by hand by")
@@ -47,7 +46,7 @@ def record_test_run(
         "finished_at": now,
     }
     with transaction.atomic():
-        (pk,) = insert_runs([row | {"config_version": settings_version()}])
+        pk = Run.objects.create(**row, config_version=settings_version()).pk
         keys = record_steps([replace(step, run_pk=pk) for step in steps])
         calls = [key for of_step in keys for key in of_step]
         record_call_outcomes(

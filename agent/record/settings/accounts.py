@@ -1,8 +1,7 @@
 """The rows of the bot accounts, as the transactions of one process see them."""
 
 from agent.access.players import may_change_tools
-from agent.domain.playground import is_playground
-from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, Outbox
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, Outbox, is_playground
 
 
 class AccountRows:

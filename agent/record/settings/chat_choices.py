@@ -11,7 +11,7 @@ from agent.domain.budgets import TOKENS, BudgetAction, BudgetPeriod, SpendKind
 from agent.domain.persona import PersonaKind
 from agent.domain.types import ChatAddress
 from agent.models import Budget, ModelEndpoint, Persona, PersonaChoice
-from tools.admin.row_history import record_changes
+from tools.models.row_history import record_changes
 
 
 class Named(NamedTuple):
@@ -64,7 +64,7 @@ def set_chat_budget(chat: ChatAddress, tokens: int | None, author: str) -> None:
     row = find_chat_budget(chat, only_enabled=False)
     if row is None and tokens is not None:
         row = Budget.objects.create(
-            name=_free_name(f"{chat.key} ({chat.account})"),
+            name=free_name(f"{chat.key} ({chat.account})"),
             enabled=False,
             kind=SpendKind.CHAT,
             subject=chat.place,
@@ -92,7 +92,8 @@ def find_chat_budget(chat: ChatAddress, *, only_enabled: bool = True) -> Budget 
     return found
 
 
-def _free_name(wanted: str) -> str:
+def free_name(wanted: str) -> str:
+    """``wanted``, or as near to it as no budget has it yet."""
     taken = set(Budget.objects.filter(name__startswith=wanted[:80]).values_list("name", flat=True))
     names = [wanted[:80], *(f"{wanted[:80]} {number}" for number in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)

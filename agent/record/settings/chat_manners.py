@@ -10,8 +10,8 @@ from django.db import transaction
 from agent.domain.types import ChatAddress
 from agent.models import Manners
 from agent.record.settings.manners import is_for, rank_row
-from tools.admin.row_history import record_changes
 from tools.live_rows import ConfigVersion, LiveKind
+from tools.models.row_history import record_changes
 
 
 def find_chat_manners(chat: ChatAddress) -> Manners | None:

@@ -11,10 +11,8 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.endpoint import Ability, Endpoint, TokenPrices
-from agent.domain.model_roles import ModelRole
-from agent.llm.endpoints.endpoint_table import EndpointTable
-from agent.llm.endpoints.environment_endpoints import environment_endpoints
+from agent.domain.endpoint import Ability, Endpoint, ModelRole, TokenPrices
+from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_endpoints
 from agent.llm.errors.refusals import RefusalKind
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint
 from tools.live_rows import ConfigVersion, LiveKind
@@ -190,10 +188,10 @@ class StatusChange(NamedTuple):
 
 
 class RefusedKey(NamedTuple):
-    """That the key at ``place``, from 0, was refused, in the endpoint's ``words``."""
+    """That the key at ``key_index``, from 0, was refused, in the endpoint's ``words``."""
 
     endpoint_pk: int
-    place: int
+    key_index: int
     words: str
 
 
@@ -235,8 +233,8 @@ def save_status(change: StatusChange) -> None:
 def save_refused_key(refused: RefusedKey) -> None:
     """Keep that a key is set aside; nothing if the row of the endpoint is gone."""
     status = EndpointStatus.objects.filter(pk=refused.endpoint_pk).first()
-    places = set(status.refused_keys if status else ()) | {refused.place}
-    news = {"refused_keys": sorted(places), "error": refused.words[:MOST_WORDS]}
+    indexes = set(status.refused_keys if status else ()) | {refused.key_index}
+    news = {"refused_keys": sorted(indexes), "error": refused.words[:MOST_WORDS]}
     _update_status(refused.endpoint_pk, {**news, "error_at": timezone.now()})
 
 

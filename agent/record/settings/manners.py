@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.domain.manners import Manners, environment_manners, parse_quiet_hours
+from agent.domain.manners import ChatManners, environment_manners, parse_quiet_hours
 from agent.domain.types import ChatAddress
 from agent.models import Manners as MannersRow
 from agent.models.manners import LISTS, NONE, SAID
-from tools.models.row_validation import parse_ids
+from tools.models.tool_config import parse_ids
 
 #: Chats whose manners are remembered; beyond that all are put together again.
 REMEMBERED = 10_000
@@ -27,10 +27,10 @@ class MannersTable:
     """The rows that are switched on, the most particular first."""
 
     rows: tuple[MannersRow, ...] = ()
-    base: Callable[[], Manners] = environment_manners
-    _known: dict[ChatAddress, Manners] = field(default_factory=dict, compare=False)
+    base: Callable[[], ChatManners] = environment_manners
+    _known: dict[ChatAddress, ChatManners] = field(default_factory=dict, compare=False)
 
-    def find(self, chat: ChatAddress) -> Manners:
+    def find(self, chat: ChatAddress) -> ChatManners:
         """What counts in ``chat``. May be called in any thread."""
         if (found := self._known.get(chat)) is None:
             found = combine_rows(self.base(), self.matching(chat))
@@ -48,7 +48,7 @@ class MannersRows:
     """The table as new as the last :meth:`load`, which only the database thread calls; ``current``
     may be read anywhere."""
 
-    def __init__(self, base: Callable[[], Manners] = environment_manners) -> None:
+    def __init__(self, base: Callable[[], ChatManners] = environment_manners) -> None:
         self._base = base
         self.current = MannersTable(base=base)
 
@@ -57,7 +57,7 @@ class MannersRows:
         self.current = load_manners_table(self._base)
 
 
-def load_manners_table(base: Callable[[], Manners] = environment_manners) -> MannersTable:
+def load_manners_table(base: Callable[[], ChatManners] = environment_manners) -> MannersTable:
     rows = MannersRow.objects.filter(enabled=True).order_by("pk")
     return MannersTable(tuple(sorted(rows, key=rank_row)), base)
 
@@ -72,7 +72,7 @@ def is_for(row: MannersRow, chat: ChatAddress) -> bool:
     )
 
 
-def combine_rows(base: Manners, rows: Iterable[MannersRow]) -> Manners:
+def combine_rows(base: ChatManners, rows: Iterable[MannersRow]) -> ChatManners:
     """``base`` with what ``rows`` say, of which the first counts; but silences and some lists add
     up."""
     said: dict[str, Any] = {}

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from django.db.models import Max, Q
 
-from agent.domain.model_roles import ModelRole
-from agent.domain.persona import Example, Persona, PersonaKind, environment_persona
+from agent.domain.endpoint import ModelRole
+from agent.domain.persona import Example, PersonaKind, PersonaSettings, environment_persona
 from agent.domain.types import ChatAddress
 from agent.models import EndpointChoice, PersonaChoice
 from agent.models import Persona as PersonaRow
@@ -23,16 +23,16 @@ Place = tuple[str, str, str, str]
 class PersonaTable:
     """The personas that are switched on, and where they answer."""
 
-    default: Persona | None = None
+    default: PersonaSettings | None = None
     """None: the default persona is what the environment says."""
-    by_pk: Mapping[int, Persona] = field(default_factory=dict)
+    by_pk: Mapping[int, PersonaSettings] = field(default_factory=dict)
     places: Mapping[Place, int] = field(default_factory=dict)
     """By account, kind of chat, peer and person; "" for any."""
-    agents: tuple[Persona, ...] = ()
+    agents: tuple[PersonaSettings, ...] = ()
     usual_endpoints: Mapping[ModelRole, tuple[int, ...]] = field(default_factory=dict)
     """Those of the default persona, which all others ask too."""
 
-    def find(self, chat: ChatAddress | None, sender_id: str) -> Persona:
+    def find(self, chat: ChatAddress | None, sender_id: str) -> PersonaSettings:
         """Who answers ``sender_id`` in ``chat``."""
         if chat is not None and self.places:
             for place in list_places(chat, sender_id):
@@ -95,7 +95,7 @@ def _load_places() -> dict[Place, int]:
     return {(account, kind, peer, user): pk for account, kind, peer, user, pk in rows}
 
 
-def load_persona(row: PersonaRow) -> Persona:
+def load_persona(row: PersonaRow) -> PersonaSettings:
     """``row`` as runs have it that begin now."""
     return build_persona(row, {} if row.is_default else _load_choices().get(row.pk, {}))
 
@@ -123,7 +123,9 @@ def load_longest_contexts(asked: Sequence[None]) -> list[int]:
     return [most or 0 for _ in asked]
 
 
-def build_persona(row: PersonaRow, endpoints: Mapping[ModelRole, tuple[int, ...]]) -> Persona:
+def build_persona(
+    row: PersonaRow, endpoints: Mapping[ModelRole, tuple[int, ...]]
+) -> PersonaSettings:
     """``row`` as runs use it; the endpoints of the default persona are those of all others too, and
     not its own (:mod:`agent.record.settings.endpoints`)."""
     said = {name: getattr(row, name) for name in OVERRIDES}
@@ -144,7 +146,7 @@ def build_persona(row: PersonaRow, endpoints: Mapping[ModelRole, tuple[int, ...]
     )
 
 
-def _bare(persona: Persona) -> Persona:
+def _bare(persona: PersonaSettings) -> PersonaSettings:
     """What the environment says, as the row of ``persona``."""
     return replace(environment_persona(), pk=persona.pk)
 

@@ -1,7 +1,8 @@
 """Silences of chats: begun and ended by a switch or a command, for some time or for good.
 
-When one ends is judged with each message (:meth:`agent.domain.manners.Manners.find_silence`); here
-rows whose time is over are only tidied up.
+When one ends is judged with each message
+(:meth:`agent.domain.manners.ChatManners.find_silence`); here rows whose time is over are only
+tidied up.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,8 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress
 from agent.models import Manners
 from agent.record.settings.chat_manners import change_chat_manners
-from tools.admin.row_history import record_changes
 from tools.live_rows import ConfigVersion, LiveKind
+from tools.models.row_history import record_changes
 
 #: Who ends them, as the history says it.
 CLOCK = "the time was over"

@@ -4,7 +4,7 @@ Rows of each statement are in one order, so that two processes hardly ever wait 
 circle. Playgrounds are left out, and so are announcements of later results, which nobody said.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,10 +13,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from agent.domain.answer_triggers import TriggerDecision
-from agent.domain.playground import is_playground
+from agent.domain.types import is_playground
 from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
-from agent.record.ground.compiled_sql import PreparedAddition, PreparedSelect
+from agent.record.ground import statements
 from tools.local_time import counted_day, find_zone, present_clock
 
 if TYPE_CHECKING:
@@ -37,14 +37,8 @@ OUTCOME_COLUMNS: dict[tuple[str, str | None], str] = {
 }
 """What a settled message counts as; others count as nothing."""
 FAILED_CALLS = (ToolCall.State.FAILED, ToolCall.State.UNKNOWN)
-_KEYS = ("day", "hour", "session")
 _ENDINGS = (*OUTCOME_COLUMNS.values(), "runs", "failed_runs", *TIME_COLUMNS)
-_PLACES = {name: place for place, name in enumerate(_ENDINGS)}
-
-_add_arrivals = PreparedAddition(ActivitySum, _KEYS, ("received", "addressed"))
-_add_endings = PreparedAddition(ActivitySum, _KEYS, _ENDINGS)
-_add_calls = PreparedAddition(ActivitySum, _KEYS, ("tool_calls", "failed_calls"))
-_add_tool_use = PreparedAddition(ToolUse, ("day", "session", "tool"), ("calls", "failures"))
+_INDEXES = {name: index for index, name in enumerate(_ENDINGS)}
 
 Hour = tuple[str, int]
 _Additions = Iterable[tuple[Hour, int, Sequence[int]]]
@@ -88,7 +82,8 @@ def time_column(seconds: float) -> str:
 def count_arrivals(arrivals: Iterable[Arrival]) -> None:
     """Count messages that came in."""
     _add(
-        _add_arrivals,
+        statements.count_arrivals,
+        ("received", "addressed"),
         [
             (
                 _counted_hour(one.received_at),
@@ -119,16 +114,17 @@ def count_endings(
         is_counted = pk in states and reason not in UNCOUNTED
         column = OUTCOME_COLUMNS.get((direction, states.get(pk))) if is_counted else None
         if column:
-            added[_PLACES[column]] = 1
+            added[_INDEXES[column]] = 1
         if column == "answered":
-            added[_PLACES[time_column((now - created).total_seconds())]] = 1
+            added[_INDEXES[time_column((now - created).total_seconds())]] = 1
         if is_counted and (earlier := OUTCOME_COLUMNS.get((direction, state))):
             _take_back(pk, earlier)
         if runs and pk in runs:
-            added[_PLACES["runs"]] = 1
-            added[_PLACES["failed_runs"]] = int(runs[pk] == Run.State.FAILED)
+            added[_INDEXES["runs"]] = 1
+            added[_INDEXES["failed_runs"]] = int(runs[pk] == Run.State.FAILED)
         additions.append((hour, session, added))
-    _add(_add_endings, [addition for addition in additions if any(addition[2])])
+    counted = [addition for addition in additions if any(addition[2])]
+    _add(statements.count_endings, _ENDINGS, counted)
 
 
 def forget_outcomes(pks: Sequence[int]) -> None:
@@ -149,9 +145,10 @@ def count_runs(runs: "QuerySet[Run]", *, failed: bool) -> None:
     columns = ("session_id", "session__account")
     own = runs.filter(parent=None, session__isnull=False).order_by().values_list(*columns)
     added = [0] * len(_ENDINGS)
-    added[_PLACES["runs"]], added[_PLACES["failed_runs"]] = 1, int(failed)
+    added[_INDEXES["runs"]], added[_INDEXES["failed_runs"]] = 1, int(failed)
     hour = _counted_hour(timezone.now())
-    _add(_add_endings, [(hour, pk, added) for pk, account in own if not is_playground(account)])
+    counted = [(hour, pk, added) for pk, account in own if not is_playground(account)]
+    _add(statements.count_endings, _ENDINGS, counted)
 
 
 def count_new_calls(calls: Sequence[tuple[int, str]]) -> None:
@@ -159,8 +156,9 @@ def count_new_calls(calls: Sequence[tuple[int, str]]) -> None:
     if not calls:
         return
     runs = sorted({run_pk for run_pk, _tool in calls})
-    places = {pk: (session, account) for pk, session, account in _run_query(len(runs))(*runs)}
-    _count_calls((*places[pk], tool, (1, 0)) for pk, tool in calls if pk in places)
+    found = statements.find_chats_of_runs.rows(runs=runs)
+    owners = {pk: (session, account) for pk, session, account in found}
+    _count_calls((*owners[pk], tool, (1, 0)) for pk, tool in calls if pk in owners)
 
 
 def count_failed_calls(calls: "QuerySet[ToolCall]") -> None:
@@ -175,22 +173,27 @@ def _count_calls(calls: Iterable[tuple[int, str, str, tuple[int, int]]]) -> None
     """Chat session, account, tool, and what is added to calls and failures."""
     day, hour = _counted_hour(timezone.now())
     counted = [one for one in calls if not is_playground(one[1])]
-    _add(_add_calls, [((day, hour), session, added) for session, _, _, added in counted])
+    additions = [((day, hour), session, added) for session, _, _, added in counted]
+    _add(statements.count_calls, ("calls", "failures"), additions)
     uses: dict[tuple[str, int, str], list[int]] = {}
     for session, _, tool, (calls_added, failures) in counted:
         use = uses.setdefault((day, session, tool), [0, 0])
         use[0], use[1] = use[0] + calls_added, use[1] + failures
-    _add_tool_use([(*key, *uses[key]) for key in sorted(uses)])
+    columns = ("day", "session", "tool", "calls", "failures")
+    statements.count_tool_uses.add(
+        [dict(zip(columns, (*key, *uses[key]), strict=True)) for key in sorted(uses)]
+    )
 
 
-def _add(statement: Callable[[Sequence[tuple[object, ...]]], None], additions: _Additions) -> None:
+def _add(statement: statements.Statement, columns: Sequence[str], additions: _Additions) -> None:
     """Add to the hour and to the whole day."""
     sums: dict[tuple[str, int, int], Sequence[int]] = {}
     for (day, hour), session, added in additions:
         for key in ((day, WHOLE_DAY, session), (day, hour, session)):
             known = sums.get(key)
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
-    statement([(*key, *sums[key]) for key in sorted(sums)])
+    columns = ("day", "hour", "session", *columns)
+    statement.add([dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)])
 
 
 def _take_back(pk: int, column: str) -> None:
@@ -204,22 +207,8 @@ def _take_back(pk: int, column: str) -> None:
         sums.filter(**{f"{column}__gt": 0}).update(**{column: F(column) - 1})
 
 
-@lru_cache(maxsize=100)
-def _run_query(count: int) -> PreparedSelect:
-    """The chats of so many runs; those without one are left out."""
-    found = Run.objects.filter(pk__in=list(range(count)), session__isnull=False).order_by()
-    return PreparedSelect(found.values_list("pk", "session_id", "session__account"))
-
-
 def _rows(pks: Sequence[int]) -> list[Sequence[Any]]:
-    return _query(len(pks))(*pks) if pks else []
-
-
-@lru_cache(maxsize=100)  # one for each size of a batch that is usual
-def _query(count: int) -> PreparedSelect:
-    found = Message.objects.filter(pk__in=list(range(count))).order_by()
-    columns = ("pk", "session_id", "session__account", "direction", "state", "reason")
-    return PreparedSelect(found.values_list(*columns, "created_at"))
+    return statements.find_ended.rows(messages=list(pks)) if pks else []
 
 
 class KeptDays(NamedTuple):

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agent.domain.answer_limits import MINUTE
 from agent.domain.budgets import SpendKind
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession
@@ -78,7 +78,7 @@ def _load_stops(chat: ChatAddress, sender_id: str) -> tuple[BudgetUse, ...]:
 
 
 def _load_given(
-    limits: Manners, chat: ChatAddress, sender_id: str, now: datetime
+    limits: ChatManners, chat: ChatAddress, sender_id: str, now: datetime
 ) -> tuple[AnswersGiven, AnswersGiven]:
     subjects = person_subject(chat, sender_id), chat_subject(chat, sender_id)
     counts = load_counts(set(subjects))

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from agent.domain.failures import APOLOGY_SECONDS, OWNER_NOTE_SECONDS, FailureKind
 from agent.domain.types import ChatAddress
-from agent.record.sums.quotas import tell_owners
+from agent.record.sums.owner_notes import tell_owners
 from agent.record.sums.tallies import SUBJECT_LIMIT, account_subject, take_notice_within
 
 

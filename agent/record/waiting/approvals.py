@@ -15,19 +15,21 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from agent.domain.approval_questions import (
+from agent.domain.approvals import (
+    CODE_DIGITS,
+    ApprovalReply,
     build_approval_question,
     describe_origin,
     format_argument_lines,
+    parse_approval_reply,
 )
-from agent.domain.approval_replies import CODE_DIGITS, ApprovalReply, parse_approval_reply
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import Approval, ChatSession, Message, ToolCall
 from agent.record.chats.own_messages import quoted_own_messages
 from agent.record.runs.deferred_calls import OPEN, announce_outcome
 from agent.record.sums.activity import count_failed_calls
-from agent.record.sums.quotas import tell_owners
-from tools.errors import ToolError
+from agent.record.sums.owner_notes import tell_owners
+from tools.contract import ToolError
 from tools.models import ToolConfig
 from tools.refusals import CallVerdict
 from tools.schemas.arguments import check_arguments

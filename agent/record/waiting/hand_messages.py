@@ -17,13 +17,12 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost, build_apology, build_refusal_apology
-from agent.domain.operator_acts import ActKind
+from agent.domain.states import FIRST_CLAIM, ActKind
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Message, Run, ServerProcess
-from agent.record.chats.own_messages import find_place
-from agent.record.runs.recorded_answers import RecordedMessage
+from agent.record.chats.own_messages import find_history_run
+from agent.record.runs.recorded_answers import RecordedAnswerMessage
 from agent.record.runs.replies import FORWARD, SendResult
 from agent.record.sums.activity import count_messages
 from agent.record.waiting.operator_acts import author_name, record_act
@@ -54,7 +53,7 @@ class HandBatch:
     chat: ChatAddress
     session_pk: int
     temp_group_id: str
-    messages: list[RecordedMessage]
+    messages: list[RecordedAnswerMessage]
 
 
 def put_down(
@@ -70,7 +69,7 @@ def put_down(
         Message.objects.create(
             text=one.text,
             segments=one.segments,
-            run_id=find_place(session.pk),
+            run_id=find_history_run(session.pk),
             temp_group_id=temp_group_id,
             event_key=f"{key}:{number}",
             **_as_pending(session, author),
@@ -162,7 +161,9 @@ def _act_of(row: Message) -> str:
 def _batch(rows: Sequence[Message]) -> HandBatch:
     first = rows[0]
     messages = [
-        RecordedMessage(row.pk, State(row.state), row.segments, row.detail, row.part == FORWARD)
+        RecordedAnswerMessage(
+            row.pk, State(row.state), row.segments, row.detail, row.part == FORWARD
+        )
         for row in rows
     ]
     return HandBatch(find_address(first.session), first.session_id, first.temp_group_id, messages)

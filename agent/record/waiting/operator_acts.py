@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AnonymousUser, User
 from django.utils import timezone
 
-from agent.domain.operator_acts import ActKind
+from agent.domain.states import ActKind
 from agent.models import Message, OperatorAct, Run
 
 

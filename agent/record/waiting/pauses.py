@@ -8,8 +8,7 @@ from datetime import datetime
 from django.db.models import Q
 from django.utils import timezone
 
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason
+from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
 from agent.models.process import NEXT_CLAIM

@@ -12,12 +12,12 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.approval_replies import ApprovalReply
-from agent.domain.claims import FIRST_CLAIM
+from agent.domain.answer_triggers import is_bare_mention
+from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, parse_command
-from agent.domain.manners import Manners, environment_manners
-from agent.domain.merging import is_bare_mention
-from agent.domain.persona import Persona, environment_persona
+from agent.domain.manners import ChatManners, environment_manners
+from agent.domain.persona import PersonaSettings, environment_persona
+from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import (
     DEFAULT_ACCOUNT,
     AccountSettings,
@@ -36,15 +36,17 @@ from agent.record.settings.manners import MannersTable, load_manners_table
 from agent.record.sums.activity import count_failed_calls, count_messages, count_runs
 from agent.record.waiting import approvals
 from agent.record.waiting.pauses import is_paused
-from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.stops import StopRequest, settle_outgoing, stop_runs
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
 #: A process not seen for this long is taken for dead, in seconds.
 LEASE_SECONDS = TIME_LIMITS.lease
-#: Messages claimed at a time; as many as may wait in one process.
+#: Rows of a process looked at, and of the dead settled, at a time.
 TAKE_LIMIT = 20_000
+#: Messages claimed in one transaction, at most: the signs of life of other processes wait for it.
+CLAIMS_AT_ONCE = 50
 
 State = Message.State
 #: Reasons for which a chat may get a notice instead of an answer.
@@ -87,9 +89,9 @@ class PendingMessage:
     merged: tuple[SpokenMessage, ...] = ()
     """Earlier messages of the same person that are answered together with it, oldest first, with
     what was read in their media; complete once its run has begun."""
-    manners: Manners = field(default_factory=environment_manners)
+    manners: ChatManners = field(default_factory=environment_manners)
     """Those of its chat, as the commit saw them; as of the run, once that has begun."""
-    persona: Persona = field(default_factory=environment_persona)
+    persona: PersonaSettings = field(default_factory=environment_persona)
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of its account, as the commit saw it; as of the run, once that
     has begun."""
@@ -152,19 +154,10 @@ def _settle_orphans(living: set[str]) -> None:
 
 
 def _settle_outgoing(messages: "QuerySet[Message]") -> None:
-    """Settle the messages of dead processes. An unsent answer stays pending: it is still wanted."""
-    now = timezone.now()
-    sent, lost = messages.filter(state=State.SENT), {"state": State.UNKNOWN, "detail": STOPPED}
-    count_messages(sent, State.UNKNOWN)
-    to_commands = sent.filter(run__message__reason=Message.Reason.COMMAND)
-    to_commands.update(in_history=False, settled_at=now, **lost)
-    sent.update(in_history=True, settled_at=now, **lost)
-    # A message that a tool wanted to send is out of date by now.
+    """Settle the messages of dead processes. An unsent answer stays pending: it is still wanted. A
+    message that a tool wanted to send is out of date by now."""
     late = messages.filter(state=State.PENDING).exclude(tool_call=None)
-    count_messages(late, State.FAILED)
-    late.update(
-        state=State.FAILED, detail=gettext_noop("the account is not connected"), settled_at=now
-    )
+    settle_outgoing(messages, late, STOPPED, gettext_noop("the account is not connected"))
 
 
 def _interrupt(run_pks: list[int]) -> None:
@@ -192,12 +185,13 @@ class ClaimMessages:
 
 
 def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
-    """Take waiting messages over, oldest first. Two processes never get the same one."""
+    """Take the oldest waiting messages over; none if none is left. Two processes never get the
+    same one."""
     living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     orphaned = ~Q(claimed_by__in=living)
     waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
     waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
-    rows = list(waiting.select_related("session").order_by("pk")[:TAKE_LIMIT])
+    rows = list(waiting.select_related("session").order_by("pk")[:CLAIMS_AT_ONCE])
     manners = wish.read_manners() if rows else MannersTable()
     return [left for row in rows if (left := _taken(row, wish.process_id, manners))]
 

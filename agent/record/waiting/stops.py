@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -166,7 +166,8 @@ def _end_runs(message_pk: int) -> list[int]:
     for pk in own:
         _count_steps(pk)
     _settle_calls(own, message_pk)
-    _settle_outgoing(own)
+    out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT).exclude(BY_HAND)
+    settle_outgoing(out, out.filter(state=State.PENDING), CUT_OFF, NOT_SENT)
     return own
 
 
@@ -194,12 +195,15 @@ def _settle_calls(runs: Sequence[int], message_pk: int) -> None:
     waiting.update(state=ToolCall.State.FAILED, error=NEVER_BEGUN)
 
 
-def _settle_outgoing(runs: Sequence[int]) -> None:
-    """What was on the wire may have arrived; what was not is not sent any more."""
-    out = Message.objects.filter(run__in=runs, direction=Message.Direction.OUT).exclude(BY_HAND)
-    sent, pending = out.filter(state=State.SENT), out.filter(state=State.PENDING)
-    now = timezone.now()
+def settle_outgoing(
+    messages: "QuerySet[Message]", unsent: "QuerySet[Message]", cut_off: str, not_sent: str
+) -> None:
+    """What of ``messages`` was on the wire may have arrived; ``unsent`` is not sent any more. What
+    was said to a command is no history."""
+    sent, now = messages.filter(state=State.SENT), timezone.now()
     count_messages(sent, State.UNKNOWN)
-    sent.update(state=State.UNKNOWN, detail=CUT_OFF, in_history=True, settled_at=now)
-    count_messages(pending, State.FAILED)
-    pending.update(state=State.FAILED, detail=NOT_SENT, settled_at=now)
+    lost = {"state": State.UNKNOWN, "detail": cut_off, "settled_at": now}
+    sent.filter(run__message__reason=Message.Reason.COMMAND).update(in_history=False, **lost)
+    sent.update(in_history=True, **lost)
+    count_messages(unsent, State.FAILED)
+    unsent.update(state=State.FAILED, detail=not_sent, settled_at=now)

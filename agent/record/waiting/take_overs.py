@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agent.domain.operator_acts import ActKind
+from agent.domain.states import ActKind
 from agent.models import UNSETTLED, ChatSession, Message
-from agent.record.chats.own_messages import find_place
+from agent.record.chats.own_messages import find_history_run
 from agent.record.waiting.operator_acts import author_name, record_act
 from agent.record.waiting.pauses import KEPT
 from agent.record.waiting.stops import StopRequest, stop_runs
@@ -86,5 +86,5 @@ def _leave_to_operator(session_pk: int, name: str) -> list[int]:
         stop_runs(StopRequest(pk, Reason.TAKEN_OVER))
     left = Message.objects.filter(Q(pk__in=pks) | Q(merged_into__in=pks))
     left.filter(reason=Reason.TAKEN_OVER).update(detail=name)
-    left.filter(in_history=True, run=None).update(run_id=find_place(session_pk))
+    left.filter(in_history=True, run=None).update(run_id=find_history_run(session_pk))
     return pks

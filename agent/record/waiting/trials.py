@@ -7,10 +7,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.claims import FIRST_CLAIM, Claim
-from agent.domain.model_roles import ModelRole
-from agent.domain.operator_acts import ActKind
-from agent.domain.persona import Persona, PersonaKind
+from agent.domain.endpoint import ModelRole
+from agent.domain.persona import PersonaKind, PersonaSettings
+from agent.domain.states import FIRST_CLAIM, ActKind, Claim
 from agent.domain.types import AccountSettings, IncomingMessage
 from agent.llm.requests.messages import ChatMessage
 from agent.models import Message, Run
@@ -18,7 +17,7 @@ from agent.models import Persona as PersonaRow
 from agent.record.chats.sessions import SessionState, load_session_state
 from agent.record.ground.versions import read_versions
 from agent.record.runs.requests import load_opening
-from agent.record.runs.runs import RunPlan, RunStarter, insert_runs
+from agent.record.runs.runs import RunPlan, RunStarter
 from agent.record.settings.personas import load_persona
 from agent.record.waiting.operator_acts import record_act
 from agent.record.waiting.recovery import to_incoming
@@ -50,7 +49,7 @@ class BegunTrial:
     first, without the system message."""
 
     claim: Claim
-    persona: Persona
+    persona: PersonaSettings
     message: IncomingMessage
     session_pk: int
     account: AccountSettings
@@ -69,7 +68,7 @@ class TrialStarter:
     """Begins trials for one server process, with the settings that ``starter`` knows."""
 
     def __init__(
-        self, process_id: str, starter: RunStarter, name_model: Callable[[Persona], str]
+        self, process_id: str, starter: RunStarter, name_model: Callable[[PersonaSettings], str]
     ) -> None:
         self._process_id = process_id
         self._starter = starter
@@ -104,7 +103,7 @@ class TrialStarter:
             load_session_state(row.session_id),
         )
 
-    def _choose(self, wish: TrialWish, message: IncomingMessage) -> Persona | None:
+    def _choose(self, wish: TrialWish, message: IncomingMessage) -> PersonaSettings | None:
         """Who answers; None for a persona that is no more."""
         plan = RunPlan(Run.Origin.TEST, "", message.chat, message.sender_id)
         persona = self._starter.find_persona(plan)
@@ -118,23 +117,18 @@ class TrialStarter:
         chosen = {**persona.endpoints, ModelRole.CHAT: (wish.endpoint_pk,)}
         return replace(persona, endpoints=chosen)
 
-    def _insert(self, wish: TrialWish, row: Message, persona: Persona, version: int) -> int:
-        now = timezone.now()
-        (run_pk,) = insert_runs(
-            [
-                {
-                    "trial_of_id": row.pk,
-                    "author": wish.author[:150],
-                    "origin": Run.Origin.TEST,
-                    "model": self._name_model(persona)[:200],
-                    "claimed_by": self._process_id,
-                    "claim_number": FIRST_CLAIM,
-                    "started_at": now,
-                    "persona": persona.name[:100],
-                    "config_version": version,
-                }
-            ]
+    def _insert(self, wish: TrialWish, row: Message, persona: PersonaSettings, version: int) -> int:
+        run = Run.objects.create(
+            trial_of=row,
+            author=wish.author[:150],
+            origin=Run.Origin.TEST,
+            model=self._name_model(persona)[:200],
+            claimed_by=self._process_id,
+            claim_number=FIRST_CLAIM,
+            started_at=timezone.now(),
+            persona=persona.name[:100],
+            config_version=version,
         )
         author = User.objects.filter(pk=wish.author_pk).first()
-        record_act(ActKind.ASK_AGAIN, row.session_id, author, message=row, run=Run(pk=run_pk))
-        return run_pk
+        record_act(ActKind.ASK_AGAIN, row.session_id, author, message=row, run=run)
+        return run.pk

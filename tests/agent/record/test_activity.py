@@ -11,9 +11,8 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from agent.domain.playground import playground_account
 from agent.domain.states import MessageReason
-from agent.domain.types import ChatAddress, Delivery
+from agent.domain.types import ChatAddress, Delivery, playground_account
 from agent.models import ActivitySum, ChatSession, Message, Run, ToolCall, ToolUse
 from agent.models.activity import WHOLE_DAY
 from agent.record.arrivals.arrivals import refuse_messages

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.domain.claims import Claim
 from agent.domain.errors import LLMError
+from agent.domain.states import Claim
 from agent.models import Message, Run, ToolCall
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.domain.approval_replies import ApprovalReply
+from agent.domain.approvals import ApprovalReply
 from agent.models import Approval, ChatSession, Message, Run, Step, ToolCall
 from agent.record.chats import early_ids
 from agent.record.chats.own_messages import find_quoted_own

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Manners, Message, Run
 from agent.record.arrivals.arrivals import ArrivalStore, refuse_messages
-from agent.record.chats import session_cache
+from agent.record.ground import statements
 from agent.record.ground.commit import GroupCommit
 from tests.agent.talk import (
     GROUP,
@@ -291,14 +291,11 @@ def test_what_is_refused_stays_on_record_with_the_reason():
 @pytest.mark.django_db(transaction=True)
 async def test_a_chat_that_another_process_stored_in_the_same_moment_costs_no_message(monkeypatch):
     await sync_to_async(sent)("hello")
-    query, early = (
-        session_cache.session_query,
-        [True],
-    )  # the first look comes too early to see the row
-    monkeypatch.setattr(
-        session_cache,
-        "session_query",
-        lambda *place: [] if early and early.pop() else query(*place),
+    query, early = statements.find_session.rows, [True]
+    monkeypatch.setattr(  # the first look comes too early to see the row
+        statements.find_session,
+        "rows",
+        lambda **place: [] if early and early.pop() else query(**place),
     )
     commit, record = GroupCommit(), arrivals()
     accepted = await commit.submit_batched(record.accept_messages, arrival(message("hi", GROUP)))

@@ -10,7 +10,7 @@ from agent.models import Message
 from agent.record import record as module
 from agent.record.record import Record
 from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
-from agent.run import courier
+from agent.run import message_sender
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, held, idle, rows, until
 from tests.agent.talk import Mailbox, Script, message
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def sleep(record: Record, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have the process believe that so many seconds have gone by."""
-    monkeypatch.setattr(courier, "MOVE_SECONDS", 0.01)
+    monkeypatch.setattr(message_sender, "MOVE_SECONDS", 0.01)
     gone, now = [0.0], module.read_boot_clock
     monkeypatch.setattr(module, "read_boot_clock", lambda: now() + gone[0])
 

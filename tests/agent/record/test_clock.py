@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agent.llm.requests.messages import content_text
-from agent.llm.spending.meter import CallCost, Spend, SpendScope
+from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import ActivitySum, Installation, Message
 from agent.record.chats.chat_history import load_history
 from agent.record.runs.runs import StartRun

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from agent.domain.endpoint import Ability
-from agent.domain.model_roles import ModelRole
-from agent.llm.endpoints.endpoint_table import EndpointTable
+from agent.domain.endpoint import Ability, ModelRole
+from agent.llm.endpoints.endpoint_pool import EndpointTable
 from agent.models import EndpointChoice, EndpointStatus, ModelEndpoint, Persona
 from agent.record.settings.endpoints import (
     LearntRefusal,

@@ -14,8 +14,7 @@ from django.db import connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason
+from agent.domain.states import Pause, PauseReason
 from agent.models import ChatSession, Manners, Message, OperatorAct
 from agent.record.arrivals.arrivals import ArrivalStore
 from agent.record.runs.runs import RunStarter

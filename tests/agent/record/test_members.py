@@ -10,9 +10,10 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress, Mention
 from agent.llm.requests.messages import SpokenMessage, user_message
 from agent.models import ChatSession, Message
-from agent.record.chats import members
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.members import MOST_MENTIONS, RECENT_OF_PERSON, find_members
+from agent.record.ground import statements
+from agent.record.ground.statements import Statement
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 
 pytestmark = pytest.mark.django_db
@@ -140,12 +141,13 @@ def test_who_calls_himself_like_anothers_number_does_not_become_him():
 
 
 def test_the_questions_are_answered_from_indexes():
-    for query in (members._of_person, members._in_chat):
-        plan = query._query.explain()
+    asked = {"session": 1, "person": "20002", "newest": 20, "names": 5}
+    for query in (statements.find_names_of_person, statements.find_speakers):
+        plan = str(Statement(f"EXPLAIN QUERY PLAN {query.text}").rows(**asked))
         assert "USING INDEX" in plan
         assert "SCAN" not in plan
         # Sorted are the few of one person, at most.
-        assert query is members._of_person or "TEMP B-TREE" not in plan
+        assert query is statements.find_names_of_person or "TEMP B-TREE" not in plan
 
 
 def test_what_people_say_elsewhere_is_not_read_for_their_names_here():
@@ -153,4 +155,7 @@ def test_what_people_say_elsewhere_is_not_read_for_their_names_here():
     for _ in range(20):
         say("20002", "Boss", OTHER_GROUP)
     session = say("20002", "Bob")
-    assert members._of_person(session, "20002") == [("Bob",)]
+    found = statements.find_names_of_person.rows(
+        session=session, person="20002", newest=RECENT_OF_PERSON, names=5
+    )
+    assert found == [("Bob",)]

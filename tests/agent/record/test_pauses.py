@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason, RunOrigin
+from agent.domain.states import Pause, PauseReason, RunOrigin
 from agent.models import ChatSession, Message
 from agent.record.arrivals.arrivals import ArrivalStore
 from agent.record.runs.runs import RunPlan, StartRun

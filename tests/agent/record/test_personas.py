@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.domain.persona import Persona, environment_persona
+from agent.domain.persona import PersonaSettings, environment_persona
 from agent.models import Persona as PersonaRow
 from agent.models import PersonaChoice
 from agent.record.settings.personas import PersonaRows, load_longest_contexts, load_persona_table
@@ -50,7 +50,7 @@ def test_a_deleted_persona_answers_no_more_and_its_snapshot_stays():
     rows = PersonaRows()
     rows.load()
     rows.load_places()
-    kept: Persona = rows.current.find(GROUP, "1")
+    kept: PersonaSettings = rows.current.find(GROUP, "1")
     row.delete()
     rows.load()
     assert (kept.name, rows.current.find(GROUP, "1").name) == ("brief", "default")

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.domain.claims import FIRST_CLAIM
+from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import ChatAddress, Mention
 from agent.models import Message, Run, ServerProcess, ToolCall
 from agent.record.runs.merged import HeldMessage
 from agent.record.runs.replies import mark_replies_sent
 from agent.record.runs.runs import StartRun
 from agent.record.runs.steps import NewCall, NewStep, record_steps
+from agent.record.waiting import recovery
 from agent.record.waiting.recovery import (
     LEASE_SECONDS,
     ClaimMessages,
@@ -236,6 +237,12 @@ def test_a_message_comes_back_as_it_was_received():
         assert getattr(back, name) == getattr(said, name), name
     mentioned = {"user_id": "20002", "name": "Bob"}
     assert back.header == {"chat_name": "G", "mentions": [mentioned]}
+
+
+def test_many_are_taken_over_in_several_transactions_the_oldest_first(monkeypatch):
+    monkeypatch.setattr(recovery, "CLAIMS_AT_ONCE", 2)
+    pks = [waiting(text) for text in "abc"]
+    assert [[left.pk for left in taken()] for _ in range(3)] == [pks[:2], pks[2:], []]
 
 
 # --- Giving back --------------------------------------------------------------------

@@ -8,8 +8,7 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.requests.base import SentRequest
-from agent.llm.requests.images import ModelPicture, picture_part
-from agent.llm.requests.speakers import SPEAKER
+from agent.llm.requests.messages import SPEAKER, ModelPicture, picture_part
 from agent.models import Step
 from agent.record.runs.requests import rebuild_request
 from agent.record.runs.steps import NewStep, record_steps

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from agent.domain.state import SIZE_LIMIT, ChatState, StateChange, diff_states, stored_state_size
+from agent.domain.chat_state import (
+    SIZE_LIMIT,
+    ChatState,
+    StateChange,
+    diff_states,
+    stored_state_size,
+)
 from agent.models import ChatSession
 from agent.record.chats.sessions import load_session_state, save_changes
 from tests.admin.record import chat

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from agent.domain.model_roles import ModelRole
+from agent.domain.endpoint import ModelRole
 from agent.memory.notes_store import NoteSearch, find_notes, peek_notes, peek_profiles
 from agent.models import Note, OperatorAct, Persona, Run
 from agent.record.runs.runs import RunStarter, StartRun

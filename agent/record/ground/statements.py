@@ -1,0 +1,460 @@
+"""The SQL that every message runs. What runs seldom is left to the ORM, which needs five to ten
+times as long to compile a query as SQLite needs to run it.
+
+The texts are PostgreSQL's. What SQLite says otherwise is put in its place when a statement first
+runs there: ``= ANY(list)`` becomes a look into a JSON list, and locks and casts are left out. A
+cast says how a value is given: ``::jsonb`` is anything that JSON can say, ``::timestamptz`` a
+moment.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
+from django.utils.dateparse import parse_datetime
+
+#: Rows of one statement that adds, at most: a database takes so many values and no more.
+ROWS_AT_ONCE = 64
+_PARAMETER = re.compile(r"%\((\w+)\)s((?:::\w+)?)")
+_ADDED = re.compile(r"(.*\sVALUES )(\(.*\))(\s+(?:RETURNING|ON CONFLICT)\s.*)", re.DOTALL)
+_LIST, _LOCK = re.compile(r"= ANY\((%\(\w+\)s)\)"), re.compile(r"\s+FOR (?:NO KEY )?UPDATE\b")
+_Adapt = Callable[[Any], Any]
+
+
+class Statement:
+    """SQL with named parameters, as ``%(name)s``; rows of values are mappings of their names.
+
+    ``times`` are the columns of its results that are moments, ``values`` those that are JSON.
+    """
+
+    def __init__(self, text: str, *, times: str = "", values: str = "") -> None:
+        self.text = text
+        self._readers: dict[str, _Adapt] = dict.fromkeys(times.split(), _read_time)
+        self._readers |= dict.fromkeys(values.split(), _read_json)
+        self._compiled: dict[tuple[str, int], tuple[str, list[tuple[str, _Adapt | None]]]] = {}
+
+    def rows(self, **values: Any) -> list[Sequence[Any]]:
+        """What it finds, or returns of the rows that it changed."""
+        text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
+        with connection.cursor() as cursor:
+            cursor.execute(text, _given(parameters, values))
+            found: list[Sequence[Any]] = cursor.fetchall()
+            if not self._readers or not found:
+                return found
+            readers = [self._readers.get(column[0]) for column in cursor.description]
+        return [
+            [read(value) if read else value for read, value in zip(readers, row, strict=True)]
+            for row in found
+        ]
+
+    def count(self, **values: Any) -> int:
+        """How many rows it changed."""
+        text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
+        with connection.cursor() as cursor:
+            cursor.execute(text, _given(parameters, values))
+            return int(cursor.rowcount)
+
+    def each(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run once for each of ``rows``."""
+        text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
+        if given := [_given(parameters, row) for row in rows]:
+            with connection.cursor() as cursor:
+                cursor.executemany(text, given)
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Insert ``rows``, many with one statement; the keys that it returns, in order."""
+        pks: list[int] = []
+        for begin in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[begin : begin + ROWS_AT_ONCE]
+            compiled = self._compiled.get((connection.vendor, len(some)))
+            text, parameters = compiled or self._compile(len(some))
+            with connection.cursor() as cursor:
+                cursor.execute(text, [one for row in some for one in _given(parameters, row)])
+                if cursor.description:
+                    pks += sorted(pk for (pk,) in cursor.fetchall())
+        return pks
+
+    def _compile(self, count: int) -> tuple[str, list[tuple[str, _Adapt | None]]]:
+        """The text as the database of the moment takes it, to add ``count`` rows; and the values of
+        one in the order of their places, with what is done to them."""
+        text, casts = self.text, dict[str, _Adapt]({"::jsonb": json.dumps})
+        if connection.vendor == "sqlite":
+            text = _LIST.sub(r"IN (SELECT value FROM json_each(\1::list))", _LOCK.sub("", text))
+            casts |= {"::list": json.dumps}
+            casts |= {"::timestamptz": connection.ops.adapt_datetimefield_value}
+        parameters = [(name, casts.get(cast)) for name, cast in _PARAMETER.findall(text)]
+        text = _PARAMETER.sub("%s" if connection.vendor == "sqlite" else r"%s\2", text)
+        if count > 1 and (parts := _ADDED.fullmatch(text)):
+            text = f"{parts[1]}{', '.join([parts[2]] * count)}{parts[3]}"
+        self._compiled[connection.vendor, count] = compiled = (text, parameters)
+        return compiled
+
+
+def _given(parameters: list[tuple[str, _Adapt | None]], values: Mapping[str, Any]) -> list[Any]:
+    return [
+        values[name] if adapt is None or values[name] is None else adapt(values[name])
+        for name, adapt in parameters
+    ]
+
+
+def _read_time(value: Any) -> datetime | None:
+    moment = parse_datetime(value) if isinstance(value, str) else value
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _read_json(value: Any) -> Any:
+    return None if value is None else json.loads(value)
+
+
+# --- What operators changed, and which runs are whose ----------------------------
+
+read_versions = Statement("SELECT id, number FROM tools_configversion")
+
+#: By key, so that two processes never wait for each other's locks in a circle.
+lock_runs = Statement("""
+    SELECT id, claim_number, place FROM agent_run WHERE id = ANY(%(runs)s)
+    ORDER BY id FOR NO KEY UPDATE
+""")
+
+# --- Chats ------------------------------------------------------------
+
+find_session = Statement("""
+    SELECT id, title FROM agent_chatsession
+    WHERE platform = %(platform)s AND account = %(account)s AND kind = %(kind)s
+      AND peer_id = %(peer_id)s
+""")
+
+add_sessions = Statement("""
+    INSERT INTO agent_chatsession (
+        platform, account, kind, peer_id, title, state, discovered_tools, is_continuing,
+        created_at, last_message_at
+    ) VALUES (
+        %(platform)s, %(account)s, %(kind)s, %(peer_id)s, %(title)s, '{}', '[]', false,
+        %(now)s::timestamptz, %(now)s::timestamptz
+    ) RETURNING id
+""")
+
+#: What a message is judged by is read by the statement that says there is something new: whatever
+#: any process has committed counts for it, and who changes it later finds the message on record.
+touch_session = Statement(
+    """
+    UPDATE agent_chatsession SET last_message_at = %(now)s::timestamptz
+    WHERE id = %(pk)s AND platform = %(platform)s AND account = %(account)s AND kind = %(kind)s
+      AND peer_id = %(peer_id)s
+    RETURNING title, pause_reason, paused_until, taken_over_by, taken_over_until
+    """,
+    times="paused_until taken_over_until",
+)
+
+find_session_state = Statement(
+    """
+    SELECT state, timing_gate, is_continuing, discovered_tools, context_after,
+           taken_over_by, taken_over_until, EXISTS (SELECT 1 FROM agent_note)
+    FROM agent_chatsession WHERE id = %(session)s
+    """,
+    times="taken_over_until",
+    values="state discovered_tools",
+)
+
+#: The names that one person spoke under in one chat, the newest first, among the newest messages of
+#: that person. Chats are told apart by the database: a message may mention many who say much.
+find_names_of_person = Statement("""
+    SELECT sender_name FROM agent_message
+    WHERE session_id = %(session)s AND id IN (
+        SELECT id FROM agent_message WHERE sender_id = %(person)s ORDER BY id DESC LIMIT %(newest)s
+    )
+    ORDER BY id DESC LIMIT %(names)s
+""")
+
+find_speakers = Statement("""
+    SELECT direction, reason, sender_id, sender_name FROM agent_message
+    WHERE session_id = %(session)s ORDER BY id DESC LIMIT %(newest)s
+""")
+
+#: What was said in a chat before the message ``before``, the newest first.
+find_recent = Statement(
+    """
+    SELECT id, direction, state, reason, in_history, recalled_at, created_at, sender_id,
+           sender_name, message_id, text, media_text, happened_at
+    FROM agent_message WHERE id < %(before)s AND session_id = %(session)s
+    ORDER BY id DESC LIMIT %(newest)s
+    """,
+    times="created_at happened_at",
+)
+
+#: The conversation of a chat after the message ``after``, the newest first; of an answer in several
+#: messages the first. The sign before ``id`` keeps SQLite at the index of the conversation.
+find_history = Statement(
+    """
+    SELECT direction, text, sender_id, sender_name, message_id, happened_at, media_text,
+           sender_role, header, reason, part, run_id, author, context_text
+    FROM agent_message
+    WHERE session_id = %(session)s AND in_history AND recalled_at IS NULL AND +id > %(after)s
+      AND (part IS NULL OR part <= 1)
+    ORDER BY run_id DESC, id DESC LIMIT %(newest)s
+    """,
+    times="happened_at",
+    values="header",
+)
+
+#: Something of the conversation of a chat that waits for its first run.
+find_waiting = Statement("""
+    SELECT id FROM agent_message WHERE session_id = %(session)s AND in_history AND run_id IS NULL
+    LIMIT 1
+""")
+
+# --- Messages that come in ------------------------------------------------------------
+
+#: Without an order, for which SQLite would read the whole chat.
+find_seen = Statement(
+    """
+    SELECT session_id, event_key, created_at FROM agent_message
+    WHERE event_key = ANY(%(keys)s) AND session_id = ANY(%(sessions)s)
+    """,
+    times="created_at",
+)
+
+add_arrivals = Statement("""
+    INSERT INTO agent_message (
+        session_id, direction, state, reason, detail, sender_id, sender_name, sender_role,
+        message_id, text, media_text, segments, raw, quoted_id, temp_group_id, event_key, header,
+        claimed_by, claim_number, place, in_history, run_id, happened_at, created_at,
+        recalled_at, settled_at
+    ) VALUES (
+        %(session)s, 'in', %(state)s, %(reason)s, %(detail)s, %(sender_id)s, %(sender_name)s,
+        %(sender_role)s, %(message_id)s, %(text)s, '', %(segments)s::jsonb, %(raw)s::jsonb,
+        %(quoted_id)s, %(temp_group_id)s, %(event_key)s, %(header)s::jsonb, %(claimed_by)s,
+        %(claim_number)s, %(place)s, %(in_history)s, %(run)s, %(happened_at)s::timestamptz,
+        %(created_at)s::timestamptz, %(recalled_at)s::timestamptz, %(settled_at)s::timestamptz
+    ) RETURNING id
+""")
+
+# --- Runs, their steps and their calls ------------------------------------------------------------
+
+#: Only while nobody else has claimed the message.
+take_message = Statement("""
+    UPDATE agent_message SET state = 'running', claimed_by = %(process)s
+    WHERE id = %(pk)s AND claim_number = %(claim_number)s
+""")
+
+add_runs = Statement("""
+    INSERT INTO agent_run (
+        session_id, message_id, origin, model, claimed_by, claim_number, place, persona,
+        config_version, started_at, state, final_text, error, notes, model_calls, input_tokens,
+        output_tokens
+    ) VALUES (
+        %(session)s, %(message)s, %(origin)s, %(model)s, %(claimed_by)s, %(claim_number)s,
+        %(place)s, %(persona)s, %(config_version)s, %(started_at)s::timestamptz, 'running', '', '',
+        '[]', 0, 0, 0
+    ) RETURNING id
+""")
+
+find_any_note = Statement("SELECT id FROM agent_note LIMIT 1")
+
+find_offer = Statement("SELECT id FROM agent_tooloffer WHERE digest = %(digest)s")
+
+#: The endpoint may be deleted while it answers.
+add_steps = Statement("""
+    INSERT INTO agent_step (
+        run_id, number, phase, request, tools, response, finish_reason, error, input_tokens,
+        output_tokens, latency_ms, created_at, endpoint_id, endpoint_name, model, cached_tokens,
+        reasoning_tokens, cost_nano, currency, offer_id, parameters, sent, attempts, response_rest
+    ) VALUES (
+        %(run)s, %(number)s, %(phase)s, %(request)s::jsonb, %(tools)s::jsonb,
+        %(response)s::jsonb, %(finish_reason)s, %(error)s, %(input_tokens)s, %(output_tokens)s,
+        %(latency_ms)s, %(created_at)s::timestamptz,
+        (SELECT id FROM agent_modelendpoint WHERE id = %(endpoint)s),
+        %(endpoint_name)s, %(model)s, %(cached_tokens)s, %(reasoning_tokens)s, %(cost_nano)s,
+        %(currency)s, %(offer)s, %(parameters)s::jsonb, %(sent)s::jsonb, %(attempts)s::jsonb,
+        %(rest)s::jsonb
+    ) RETURNING id
+""")
+
+add_calls = Statement("""
+    INSERT INTO agent_toolcall (
+        run_id, step_id, position, call_id, tool_name, arguments, requested_by, state, created_at,
+        provider_name, mocked, result, error, progress, claimed_by, full_result
+    ) VALUES (
+        %(run)s, %(step)s, %(position)s, %(call_id)s, %(tool_name)s, %(arguments)s::jsonb,
+        %(requested_by)s, %(state)s, %(created_at)s::timestamptz, '', false, '', '', '', '', ''
+    ) RETURNING id
+""")
+
+begin_call = Statement("UPDATE agent_toolcall SET state = 'running' WHERE id = %(pk)s")
+
+settle_call = Statement("""
+    UPDATE agent_toolcall
+    SET state = %(state)s, provider_name = %(provider_name)s, mocked = %(mocked)s,
+        result = %(result)s, structured_content = %(structured_content)s::jsonb,
+        error = %(error)s, duration_ms = %(duration_ms)s, full_result = %(full_result)s,
+        verdict = %(verdict)s, decided_by = %(decided_by)s
+    WHERE id = %(pk)s
+""")
+
+# --- Answers, and the end of runs ------------------------------------------------------------
+
+add_replies = Statement("""
+    INSERT INTO agent_message (
+        session_id, direction, state, text, segments, echo, run_id, tool_call_id, temp_group_id,
+        part, claimed_by, created_at, reason, detail, sender_id, sender_name, sender_role,
+        message_id, media_text, in_history, claim_number, place
+    ) VALUES (
+        %(session)s, 'out', %(state)s, %(text)s, %(segments)s::jsonb, %(echo)s, %(run)s,
+        %(tool_call)s, %(temp_group_id)s, %(part)s, %(claimed_by)s, %(created_at)s::timestamptz,
+        '', '', '', '', '', '', '', false, 0, ''
+    ) RETURNING id
+""")
+
+send_message = Statement("""
+    UPDATE agent_message SET state = 'sent', echo = %(echo)s, claimed_by = %(process)s
+    WHERE id = %(pk)s
+""")
+
+settle_reply = Statement("""
+    UPDATE agent_message
+    SET state = %(state)s, message_id = %(message_id)s, detail = %(detail)s,
+        in_history = %(in_history)s, settled_at = %(now)s::timestamptz
+    WHERE id = %(pk)s
+""")
+
+answer_message = Statement("""
+    UPDATE agent_message
+    SET state = %(state)s, detail = %(detail)s, run_id = %(run)s, in_history = %(in_history)s,
+        settled_at = %(now)s::timestamptz
+    WHERE id = %(pk)s
+""")
+
+explain_message = Statement("UPDATE agent_message SET reason = %(reason)s WHERE id = %(pk)s")
+
+tell_run = Statement("UPDATE agent_run SET final_text = %(text)s WHERE id = %(pk)s")
+
+finish_run = Statement("""
+    UPDATE agent_run
+    SET state = %(state)s, final_text = %(final_text)s, error = %(error)s,
+        notes = %(notes)s::jsonb, finished_at = %(now)s::timestamptz,
+        model_calls = model_calls + %(model_calls)s,
+        input_tokens = input_tokens + %(input_tokens)s,
+        output_tokens = output_tokens + %(output_tokens)s
+    WHERE id = %(pk)s
+""")
+
+#: The newest summary of a chat that begins after a run.
+find_summary = Statement("""
+    SELECT text FROM agent_digest
+    WHERE session_id = %(session)s AND kind = %(kind)s AND first_run > %(after)s
+    ORDER BY last_run DESC LIMIT 1
+""")
+
+# --- Sums ------------------------------------------------------------
+
+find_tallies = Statement("""
+    SELECT subject, recent, day, of_day, told_at, told_on, silent_until FROM agent_tally
+    WHERE subject = ANY(%(subjects)s) ORDER BY subject FOR UPDATE
+""")
+
+save_tallies = Statement("""
+    INSERT INTO agent_tally (
+        subject, recent, day, of_day, told_at, told_on, silent_until, touched_at
+    ) VALUES (
+        %(subject)s, %(recent)s, %(day)s, %(of_day)s, %(told_at)s, %(told_on)s, %(silent_until)s,
+        %(now)s
+    ) ON CONFLICT (subject) DO UPDATE SET
+        recent = excluded.recent, day = excluded.day, of_day = excluded.of_day,
+        told_at = excluded.told_at, told_on = excluded.told_on,
+        silent_until = excluded.silent_until, touched_at = excluded.touched_at
+""")
+
+add_spent = Statement("""
+    INSERT INTO agent_spendsum AS known (
+        day, kind, subject, currency, calls, input_tokens, cached_tokens, output_tokens,
+        reasoning_tokens, cost_nano
+    ) VALUES (
+        %(day)s, %(kind)s, %(subject)s, %(currency)s, %(calls)s, %(input)s, %(cached)s,
+        %(output)s, %(reasoning)s, %(cost_nano)s
+    ) ON CONFLICT (day, kind, subject, currency) DO UPDATE SET
+        calls = known.calls + excluded.calls,
+        input_tokens = known.input_tokens + excluded.input_tokens,
+        cached_tokens = known.cached_tokens + excluded.cached_tokens,
+        output_tokens = known.output_tokens + excluded.output_tokens,
+        reasoning_tokens = known.reasoning_tokens + excluded.reasoning_tokens,
+        cost_nano = known.cost_nano + excluded.cost_nano
+""")
+
+find_spent = Statement("""
+    SELECT currency, SUM(input_tokens), SUM(output_tokens), SUM(cost_nano) FROM agent_spendsum
+    WHERE kind = %(kind)s AND subject = %(subject)s AND day >= %(first_day)s GROUP BY currency
+""")
+
+#: What endings are counted by.
+find_ended = Statement(
+    """
+    SELECT message.id, session_id, session.account, direction, message.state, reason,
+           message.created_at
+    FROM agent_message AS message JOIN agent_chatsession AS session ON session.id = session_id
+    WHERE message.id = ANY(%(messages)s)
+    """,
+    times="created_at",
+)
+
+find_chats_of_runs = Statement("""
+    SELECT run.id, session_id, session.account
+    FROM agent_run AS run JOIN agent_chatsession AS session ON session.id = session_id
+    WHERE run.id = ANY(%(runs)s)
+""")
+
+count_arrivals = Statement("""
+    INSERT INTO agent_activitysum AS known (day, hour, session_id, received, addressed)
+    VALUES (%(day)s, %(hour)s, %(session)s, %(received)s, %(addressed)s)
+    ON CONFLICT (day, hour, session_id) DO UPDATE SET
+        received = known.received + excluded.received,
+        addressed = known.addressed + excluded.addressed
+""")
+
+count_endings = Statement("""
+    INSERT INTO agent_activitysum AS known (
+        day, hour, session_id, answered, failed, sent, unsent, unknown, runs, failed_runs,
+        within_1, within_2, within_3, within_5, within_8, within_13, within_20, within_30,
+        within_60, within_120, later
+    ) VALUES (
+        %(day)s, %(hour)s, %(session)s, %(answered)s, %(failed)s, %(sent)s, %(unsent)s,
+        %(unknown)s, %(runs)s, %(failed_runs)s, %(within_1)s, %(within_2)s, %(within_3)s,
+        %(within_5)s, %(within_8)s, %(within_13)s, %(within_20)s, %(within_30)s, %(within_60)s,
+        %(within_120)s, %(later)s
+    ) ON CONFLICT (day, hour, session_id) DO UPDATE SET
+        answered = known.answered + excluded.answered,
+        failed = known.failed + excluded.failed,
+        sent = known.sent + excluded.sent,
+        unsent = known.unsent + excluded.unsent,
+        unknown = known.unknown + excluded.unknown,
+        runs = known.runs + excluded.runs,
+        failed_runs = known.failed_runs + excluded.failed_runs,
+        within_1 = known.within_1 + excluded.within_1,
+        within_2 = known.within_2 + excluded.within_2,
+        within_3 = known.within_3 + excluded.within_3,
+        within_5 = known.within_5 + excluded.within_5,
+        within_8 = known.within_8 + excluded.within_8,
+        within_13 = known.within_13 + excluded.within_13,
+        within_20 = known.within_20 + excluded.within_20,
+        within_30 = known.within_30 + excluded.within_30,
+        within_60 = known.within_60 + excluded.within_60,
+        within_120 = known.within_120 + excluded.within_120,
+        later = known.later + excluded.later
+""")
+
+count_calls = Statement("""
+    INSERT INTO agent_activitysum AS known (day, hour, session_id, tool_calls, failed_calls)
+    VALUES (%(day)s, %(hour)s, %(session)s, %(calls)s, %(failures)s)
+    ON CONFLICT (day, hour, session_id) DO UPDATE SET
+        tool_calls = known.tool_calls + excluded.tool_calls,
+        failed_calls = known.failed_calls + excluded.failed_calls
+""")
+
+count_tool_uses = Statement("""
+    INSERT INTO agent_tooluse AS known (day, session_id, tool, calls, failures)
+    VALUES (%(day)s, %(session)s, %(tool)s, %(calls)s, %(failures)s)
+    ON CONFLICT (day, session_id, tool) DO UPDATE SET
+        calls = known.calls + excluded.calls, failures = known.failures + excluded.failures
+""")
