@@ -1,24 +1,28 @@
 """The read-only pages of the record, and the pages of the tools and their use."""
 
-from agent.admin.acts import OperatorActAdmin
 from agent.admin.approvals import ApprovalAdmin
-from agent.admin.budgets import BudgetAdmin, SpendSumAdmin
+from agent.admin.budgets import BudgetAdmin
 from agent.admin.chats.messages import MessageAdmin
 from agent.admin.chats.sessions import ChatSessionAdmin
 from agent.admin.endpoints.page import EndpointAdmin
 from agent.admin.installation import InstallationAdmin
 from agent.admin.manners.page import MannersAdmin
-from agent.admin.media.descriptions import DescriptionAdmin
 from agent.admin.media.files import MediaFileAdmin
-from agent.admin.media.kept_files import KeptFileAdmin
 from agent.admin.media.stickers import StickerAdmin
 from agent.admin.notes.page import NoteAdmin
-from agent.admin.notes.proposals import DigestAdmin, NoteProposalAdmin
+from agent.admin.notes.proposals import NoteProposalAdmin
 from agent.admin.personas.page import PersonaAdmin
 from agent.admin.personas.places import PlaceAdmin
-from agent.admin.runs.calls import ToolCallAdmin
+from agent.admin.records import (
+    DescriptionAdmin,
+    DigestAdmin,
+    KeptFileAdmin,
+    OperatorActAdmin,
+    SpendSumAdmin,
+    StepAdmin,
+    ToolCallAdmin,
+)
 from agent.admin.runs.run_page import RunAdmin
-from agent.admin.runs.steps import StepAdmin
 from agent.admin.tools.page import ToolPageAdmin
 
 __all__ = [

@@ -10,7 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -28,14 +28,15 @@ from agent.record.waiting.approvals import ApprovalOutcome, check_changed_argume
 from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
+    Column,
     StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
-    render_badge,
+    render_state,
 )
-from tools.text.visible import escape_invisible_chars, escape_invisible_json
+from tools.text.readable import escape_invisible_chars, escape_invisible_json
 
 APPROVE, REFUSE = "approve", "refuse"
 #: Characters of the arguments that a list looks at.
@@ -88,6 +89,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     list_select_related = ("call", "session")
     list_defer = ("changed_arguments",)
     text_fields = ("decided_by",)
+    exact_lookups: ClassVar = {"pk": parse_row_number, "code": str}
     search_help_text: ClassVar = _("A code or the number of an approval, or who decided.")
     form = DecisionForm
     change_form_template = "admin/agent/approval/change_form.html"
@@ -95,6 +97,40 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         *("outcome", "code", "tool", "asked_by", "chat", "asked", "expiry"),
         *("arguments_json", "changed_json", "decided_by", "decided_at", "told"),
     )
+
+    columns: ClassVar = {
+        # the outcome and who decided it; of a waiting one, until when it waits
+        "verdict": Column(
+            _("state"),
+            lambda row: format_html(
+                '{} <div class="quiet">{}</div>',
+                render_state(row),
+                _until(row) if row.state == Approval.State.WAITING else row.decided_by,
+            ),
+        ),
+        "place": Column(
+            _("chat session"),
+            lambda row: format_html(
+                '{} <div class="quiet">{}</div>', _chat_link(row), row.call.requested_by
+            ),
+        ),
+        "told": Column(_("told to the chat"), lambda row: _told(row)),
+        "tool": Column(
+            _("tool"), lambda row: record_link("agent_toolcall", row.call_id, row.call.tool_name)
+        ),
+        "asked_by": Column(_("requested by"), lambda row: row.call.requested_by),
+        "chat": Column(_("chat session"), lambda row: _chat_link(row)),
+        "asked": Column(_("asked"), lambda row: format_moment(row.created_at)),
+        "expiry": Column(_("expires"), lambda row: format_moment(row.expires_at)),
+        "given": Column(
+            _("arguments"),
+            lambda row: clamp_text(
+                escape_invisible_chars(json.dumps(row.arguments, ensure_ascii=False)[:EXCERPT])
+            ),
+        ),
+        "arguments_json": Column(_("arguments"), lambda row: _exact(row.arguments)),
+        "changed_json": Column(_("changed arguments"), lambda row: _exact(row.changed_arguments)),
+    }
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("call", "session")
@@ -119,10 +155,6 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Approvals are few."""
         return True
-
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=parse_row_number(term))
-        yield Q(code=term)
 
     def save_model(self, request: HttpRequest, obj: Approval, form: Any, change: bool) -> None:
         """Decide once; a second decision gets a message that it is too late."""
@@ -167,72 +199,26 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
                 return redirect("admin:agent_approval_change", approval.pk)
         return super().changeform_view(request, object_id, *arguments, **options)
 
-    @admin.display(description=_("state"))
-    def verdict(self, approval: Approval) -> str:
-        """The outcome of the question and who decided it; for a waiting one, until when it
-        waits."""
-        beside = (
-            _until(approval) if approval.state == Approval.State.WAITING else approval.decided_by
-        )
-        return format_html('{} <div class="quiet">{}</div>', self.outcome(approval), beside)
 
-    @admin.display(description=_("chat session"))
-    def place(self, approval: Approval) -> str:
-        return format_html(
-            '{} <div class="quiet">{}</div>', self.chat(approval), approval.call.requested_by
-        )
+def _chat_link(approval: Approval) -> str:
+    session = approval.session
+    return record_link("agent_chatsession", session.pk, session.title or session.key)
 
-    @admin.display(description=_("told to the chat"))
-    def told(self, approval: Approval) -> str:
-        """What became of the message that tells the chat the outcome of the call."""
-        news = find_news(approval.call_id)
-        if news is None:
-            return "-"
-        detail = explain_error(news.detail).sentence
-        if news.state == MessageState.ANSWERED:
-            detail = ""
-        return format_html(
-            '{} {} <div class="quiet">{}</div>',
-            render_badge(news.state, news.get_state_display()),
-            record_link("agent_message", news.pk, f"#{news.pk}"),
-            clamp_text(escape_invisible_chars(detail)),
-        )
 
-    @admin.display(description=_("tool"))
-    def tool(self, approval: Approval) -> str:
-        return record_link("agent_toolcall", approval.call_id, approval.call.tool_name)
-
-    @admin.display(description=_("requested by"))
-    def asked_by(self, approval: Approval) -> str:
-        return approval.call.requested_by
-
-    @admin.display(description=_("chat session"))
-    def chat(self, approval: Approval) -> str:
-        return record_link(
-            "agent_chatsession", approval.session_id, approval.session.title or approval.session.key
-        )
-
-    @admin.display(description=_("asked"))
-    def asked(self, approval: Approval) -> str:
-        return format_moment(approval.created_at)
-
-    @admin.display(description=_("expires"))
-    def expiry(self, approval: Approval) -> str:
-        return format_moment(approval.expires_at)
-
-    @admin.display(description=_("arguments"))
-    def given(self, approval: Approval) -> str:
-        return clamp_text(
-            escape_invisible_chars(json.dumps(approval.arguments, ensure_ascii=False)[:EXCERPT])
-        )
-
-    @admin.display(description=_("arguments"))
-    def arguments_json(self, approval: Approval) -> str:
-        return _exact(approval.arguments)
-
-    @admin.display(description=_("changed arguments"))
-    def changed_json(self, approval: Approval) -> str:
-        return _exact(approval.changed_arguments)
+def _told(approval: Approval) -> str:
+    """What became of the message that tells the chat the outcome of the call."""
+    news = find_news(approval.call_id)
+    if news is None:
+        return "-"
+    detail = explain_error(news.detail).sentence
+    if news.state == MessageState.ANSWERED:
+        detail = ""
+    return format_html(
+        '{} {} <div class="quiet">{}</div>',
+        render_state(news),
+        record_link("agent_message", news.pk, f"#{news.pk}"),
+        clamp_text(escape_invisible_chars(detail)),
+    )
 
 
 def _exact(arguments: dict[str, Any] | None) -> str:

@@ -1,6 +1,6 @@
 """The page of the one row of the installation."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -11,13 +11,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Installation
-from tools.admin.changes import HistoryAdmin
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.local_time import known_zones
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Installation]
-else:
-    _Form = forms.ModelForm
 
 
 class ZoneInput(forms.TextInput):
@@ -35,7 +30,7 @@ class ZoneInput(forms.TextInput):
         return format_html('{}<datalist id="zones">{}</datalist>', shown, options)
 
 
-class InstallationForm(_Form):
+class InstallationForm(SettingsForm):
     class Meta:
         model = Installation
         fields = ("time_zone",)
@@ -55,15 +50,10 @@ class InstallationForm(_Form):
 
 
 @admin.register(Installation)
-class InstallationAdmin(HistoryAdmin):
+class InstallationAdmin(SettingsAdmin):
+    rights = frozenset({"change"})
     form = InstallationForm
     fields = ("time_zone",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -17,9 +17,14 @@ from agent.domain.failures import WORDS, FailureKind
 from agent.llm.errors.error_words import explain_model_error
 from agent.pages.page_reader import find_shut_out
 from tools.admin.record_pages import clamp_text
-from tools.text.error_words import ErrorWords, explain_network_error, tell_again
-from tools.text.retold import is_sentence, retell
-from tools.text.visible import escape_invisible_chars
+from tools.text.error_words import (
+    ErrorWords,
+    explain_network_error,
+    is_sentence,
+    retell,
+    tell_again,
+)
+from tools.text.readable import escape_invisible_chars
 
 #: What a run is recorded with whose model asked for tools until it had no call left.
 OUT_OF_CALLS = "out of model calls"

@@ -10,7 +10,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.manners import Manners, QuietSpan
+from agent.domain.manners import ChatManners, QuietSpan
 from agent.models import Manners as MannersRow
 from agent.models import ModelEndpoint
 from agent.models.manners import LIMITS, SAID
@@ -68,7 +68,7 @@ def list_said(row: MannersRow) -> Iterator[Statement]:
         yield Statement(name, field_label(MannersRow, name), words, row)
 
 
-def list_counting(manners: Manners, rows: list[MannersRow]) -> Iterator[Statement]:
+def list_counting(manners: ChatManners, rows: list[MannersRow]) -> Iterator[Statement]:
     """Everything that counts in a chat, each with the row of ``rows`` that says it."""
     by_name = {row.name: row for row in rows}
     for name in SAID:
@@ -79,7 +79,7 @@ def list_counting(manners: Manners, rows: list[MannersRow]) -> Iterator[Statemen
 
 
 def value_words(name: str, value: Any) -> str:
-    """A value of the field ``name`` as rows or :class:`Manners` have it."""
+    """A value of the field ``name`` as rows or :class:`ChatManners` have it."""
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
     if value is None:

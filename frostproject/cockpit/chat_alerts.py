@@ -8,8 +8,8 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agent.domain.playground import is_playground
 from agent.domain.states import ApprovalState, MessageState
+from agent.domain.types import is_playground
 from agent.models import ActivitySum, Approval, ChatSession, Manners, Message
 from agent.models.activity import WHOLE_DAY
 from agent.record.runs.deferred_calls import find_untold
@@ -22,7 +22,7 @@ from agent.record.waiting.take_overs import is_taken_over
 from frostproject.cockpit.alerts import BAD, Alert, Viewer, link
 from onebot.admin.names import account_words
 from onebot.models import Bot
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import escape_invisible_chars
 
 #: Accounts that are looked at, and of which each is told of by itself.
 MOST_BOTS = 200

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -15,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agent.domain.budgets import NANO, SpendKind, cost_words
-from agent.domain.playground import ACCOUNT_PATTERN
 from agent.domain.states import MessageState, RunState
+from agent.domain.types import ACCOUNT_PATTERN
 from agent.models import UNSETTLED, Message, Run
 from agent.models.activity import ANSWER_SECONDS
 from agent.record.settings.chat_manners import find_everywhere
@@ -132,7 +131,6 @@ def _numbers(viewer: Viewer) -> dict[str, Any]:
         "total_budgets": load_total_budgets(viewer),
         "charts": list_charts(load_hours(viewer), days),
         "day_count": DAYS,
-        "most_tokens": settings.TOKENS_PER_DAY,
         "tools": load_tools(viewer) if viewer.may("agent.view_toolcall") else [],
     }
     if viewer.may("agent.view_spendsum") or not viewer.access.is_everything:
@@ -244,7 +242,7 @@ def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[Chart]:
         _tokens(days),
         *_costs(days),
     ]
-    return [chart for place, chart in enumerate(charts) if not place or not chart.is_empty]
+    return [chart for index, chart in enumerate(charts) if not index or not chart.is_empty]
 
 
 def _counts(title: str, series: Sequence[tuple[str, str, str]], periods: Sequence[Period]) -> Chart:

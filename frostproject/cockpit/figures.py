@@ -1,22 +1,41 @@
 """Numbers of the first page, from sums that are kept up to date: no message is read for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
 from django.db.models import F, QuerySet, Sum
+from django.urls import reverse
 
 from agent.domain.budgets import SpendKind, cost_words
-from agent.domain.playground import is_playground
+from agent.domain.types import is_playground
 from agent.models import ActivitySum, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
-from agent.pages.subjects import describe_subjects
-from agent.record.chats.subject_names import parse_place
+from agent.record.chats.subject_names import find_subjects, parse_place
 from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets, load_uses_of
 from frostproject.cockpit.alerts import Viewer
 from tools.local_time import current_day, today
+
+# Pages of those that money and tokens were spent on.
+
+_PAGES = {
+    SpendKind.ENDPOINT: "admin:agent_modelendpoint_change",
+    SpendKind.CHAT: "admin:agent_chatsession_change",
+}
+
+
+def describe_subjects(kind: str, subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Name and page of each of ``subjects``; an unknown one is its own name, without a page."""
+    return {
+        subject: (
+            found.name,
+            "" if found.pk is None else reverse(_PAGES[SpendKind(kind)], args=(found.pk,)),
+        )
+        for subject, found in find_subjects(kind, subjects).items()
+    }
+
 
 #: Days that are shown, today among them.
 DAYS = 30

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 
-from tools.text.visible import escape_direction_chars
+from tools.text.readable import escape_direction_chars
 
 CELL = re.compile(r"<td\b")
 #: Scripts of Django's admin that a list or page uses that nobody edits: those of actions.
@@ -104,8 +104,8 @@ def label_cell(cell: str, label: str) -> SafeString:
     the direction of what stands beside it."""
     cell = escape_direction_chars(cell)
     attribute = format_html(' data-label="{}"', capfirst(label))
-    place = CELL.match(cell)
-    at = place.end() if place else 0
+    found = CELL.match(cell)
+    at = found.end() if found else 0
     return mark_safe(f"{cell[:at]}{attribute if at else ''}{cell[at:]}")  # noqa: S308 - Django made it
 
 

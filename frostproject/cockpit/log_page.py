@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from frostproject.web.recent_lines import LINES_KEPT, list_recent_lines
+from frostproject.web.logs import LINES_KEPT, list_recent_lines
 from tools.admin.record_pages import parse_row_number
 
 VIEW_LOG = "agent.view_log"

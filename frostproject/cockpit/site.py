@@ -78,7 +78,7 @@ PAGES: tuple[CockpitPage, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class NavigationPlace:
+class NavigationPage:
     """A page that is not a table's: the name of its address, what it is called, and the permission
     that it takes ("" for none)."""
 
@@ -89,11 +89,11 @@ class NavigationPlace:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Places of one kind of work: a :class:`NavigationPlace`, or a model as ``app.Model``."""
+    """Places of one kind of work: a :class:`NavigationPage`, or a model as ``app.Model``."""
 
     key: str
     label: str | Promise
-    places: tuple[NavigationPlace | str, ...]
+    pages: tuple[NavigationPage | str, ...]
 
 
 #: What people do, most often first. A place whose address does not exist is left out, and so is
@@ -103,11 +103,11 @@ NAVIGATION: tuple[Group, ...] = (
         "today",
         _("Today"),
         (
-            NavigationPlace("admin:index", _("Overview")),
-            NavigationPlace("admin:start", _("First steps"), "onebot.change_bot"),
+            NavigationPage("admin:index", _("Overview")),
+            NavigationPage("admin:start", _("First steps"), "onebot.change_bot"),
             "agent.Approval",
             "agent.NoteProposal",
-            NavigationPlace("admin:playground", _("Playground"), "agent.use_playground"),
+            NavigationPage("admin:playground", _("Playground"), "agent.use_playground"),
         ),
     ),
     Group(
@@ -117,7 +117,7 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.ChatSession",
             "agent.Message",
             "agent.Run",
-            NavigationPlace("admin:people", _("People"), "agent.view_message"),
+            NavigationPage("admin:people", _("People"), "agent.view_message"),
             "onebot.Bot",
         ),
     ),
@@ -157,8 +157,8 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.Installation",
             "auth.User",
             "auth.Group",
-            NavigationPlace("admin:sign_in_sessions", _("Sign-in sessions")),
-            NavigationPlace("admin:second_factor", _("Second factor")),
+            NavigationPage("admin:sign_in_sessions", _("Sign-in sessions")),
+            NavigationPage("admin:second_factor", _("Second factor")),
         ),
     ),
     Group(
@@ -172,7 +172,7 @@ NAVIGATION: tuple[Group, ...] = (
             "agent.Digest",
             "onebot.ClientEvent",
             "tools.PluginValue",
-            NavigationPlace("admin:log", _("Log"), "agent.view_log"),
+            NavigationPage("admin:log", _("Log"), "agent.view_log"),
         ),
     ),
 )
@@ -219,18 +219,18 @@ def current_group(groups: Iterable[Entry]) -> str:
 def _entries(user: User, group: Group, models: dict[str, Any]) -> Iterator[Entry]:
     """The entries of a group that the user may see; the models among them are taken out of
     ``models``."""
-    for place in group.places:
-        if isinstance(place, str):
-            if model := models.pop(place, None):
+    for page in group.pages:
+        if isinstance(page, str):
+            if model := models.pop(page, None):
                 yield {**model, "name": name_table(model["model"]._meta)}
-        elif not place.permission or user.has_perm(place.permission):
+        elif not page.permission or user.has_perm(page.permission):
             try:
-                address = reverse(place.url_name)
+                address = reverse(page.url_name)
             except NoReverseMatch:
                 continue
             yield {
-                "name": place.label,
-                "object_name": place.url_name.replace(":", "-"),
+                "name": page.label,
+                "object_name": page.url_name.replace(":", "-"),
                 "admin_url": address,
                 "add_url": None,
                 "view_only": True,

@@ -22,10 +22,9 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access.chat_access import find_access
-from agent.domain.endpoint import Endpoint
-from agent.domain.model_roles import ModelRole
-from agent.domain.playground import is_playground
+from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.states import MessageState
+from agent.domain.types import is_playground
 from agent.models import EndpointStatus, Message, Persona
 from agent.pages.endpoints.state import has_failed
 from agent.pages.error_words import explain_error
@@ -34,7 +33,7 @@ from frostproject.cockpit.check_desk import check_desk
 from frostproject.cockpit.start_clients import (
     GUIDES,
     HIDDEN,
-    PLACES,
+    SITES,
     client_address,
     find_guide,
 )
@@ -42,14 +41,14 @@ from frostproject.cockpit.start_forms import describe_lively, owners_form, perso
 from frostproject.cockpit.start_model import ModelTry, describe_providers, try_model
 from frostproject.configuration.machine import own_hosts
 from frostproject.doctor.checks import CHECKS, own_url
-from frostproject.doctor.exposure import is_loopback
+from frostproject.doctor.diagnosis import is_loopback
 from frostproject.signin import plain_http
 from onebot.admin.names import account_words, client_words
-from onebot.connections.refusals import explain_refusal, refused_clients
+from onebot.connections.handshake import explain_refusal, refused_clients
 from onebot.models import Bot
 from tools.local_time import present_clock
 from tools.text.error_words import ErrorWords
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import escape_invisible_chars
 
 # The steps of the start page: what is done, what is to do, and what is wrong, with a few short
 # queries.
@@ -225,7 +224,7 @@ def start_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return _page(request, site, _setup(request, {}))
 
 
-@sensitive_post_parameters("key")
+@sensitive_post_parameters("keys")
 def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Test a model with what is entered, and keep it if it works."""
     _require(request)
@@ -353,23 +352,23 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
     may_see = request.user.has_perm("onebot.change_bot")
     is_shown = may_see and chosen.get("shown") == "1"
     token = settings.ONEBOT_ACCESS_TOKEN if is_shown else HIDDEN
-    place = next((one for one in PLACES if one.name == chosen.get("where")), PLACES[0])
+    site = next((one for one in SITES if one.name == chosen.get("where")), SITES[0])
     guide = find_guide(chosen.get("client", ""))
     is_secure = request.is_secure() or plain_http.is_for_https_only()
     scheme = "wss" if is_secure else "ws"
-    url = client_address(scheme, request.get_host(), place.name, own_hosts())
+    url = client_address(scheme, request.get_host(), site.name, own_hosts())
     return {
         "guide": guide,
         "guides": GUIDES,
-        "place": place,
-        "places": PLACES,
+        "place": site,
+        "places": SITES,
         "url": url,
         "steps": guide.steps(),
         "settings": guide.settings(url, token),
         "file": guide.configure(url, token),
         "is_shown": is_shown,
         "may_see": may_see,
-        "is_unreachable": place.name != "here" and is_loopback(settings.WS_LISTEN_ADDR[0]),
+        "is_unreachable": site.name != "here" and is_loopback(settings.WS_LISTEN_ADDR[0]),
         "port": settings.WS_LISTEN_ADDR[1],
     }
 

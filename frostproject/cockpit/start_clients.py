@@ -23,17 +23,17 @@ DOCKER_HOST = "host.docker.internal"
 
 
 @dataclass(frozen=True, slots=True)
-class ClientPlace:
+class ClientSite:
     """Where a client can run, seen from here."""
 
     name: str
     title: str | Promise
 
 
-PLACES = (
-    ClientPlace("here", gettext_lazy("On the same machine")),
-    ClientPlace("docker", gettext_lazy("In Docker on the same machine")),
-    ClientPlace("elsewhere", gettext_lazy("On another machine")),
+SITES = (
+    ClientSite("here", gettext_lazy("On the same machine")),
+    ClientSite("docker", gettext_lazy("In Docker on the same machine")),
+    ClientSite("elsewhere", gettext_lazy("On another machine")),
 )
 
 
@@ -57,8 +57,8 @@ class ClientGuide:
     configure: Callable[[str, str], str]
 
 
-def client_address(scheme: str, host: str, place: str, own: Sequence[str]) -> str:
-    """The address for a client at ``place``; ``host`` is the one that the browser asks, with its
+def client_address(scheme: str, host: str, site: str, own: Sequence[str]) -> str:
+    """The address for a client at ``site``; ``host`` is the one that the browser asks, with its
     port, and ``own`` are the names and addresses of this machine.
 
     A browser that asks this machine by a loopback name does not know the one that others need.
@@ -66,9 +66,9 @@ def client_address(scheme: str, host: str, place: str, own: Sequence[str]) -> st
     parts = urlsplit(f"//{host}")
     port = f":{parts.port}" if parts.port else ""
     is_loopback = (parts.hostname or "") in LOOPBACK
-    if place == "docker" and is_loopback:
+    if site == "docker" and is_loopback:
         return f"{scheme}://{DOCKER_HOST}{port}{PATH}"
-    if place == "elsewhere" and is_loopback:
+    if site == "elsewhere" and is_loopback:
         found = next(
             (
                 name
@@ -78,7 +78,7 @@ def client_address(scheme: str, host: str, place: str, own: Sequence[str]) -> st
             "",
         )
         return f"{scheme}://{found or _('ADDRESS-OF-THIS-MACHINE')}{port}{PATH}"
-    if place == "here" and parts.hostname == "localhost":
+    if site == "here" and parts.hostname == "localhost":
         host = f"127.0.0.1{port}"  # some clients try ::1 first, where nothing listens
     return f"{scheme}://{host}{PATH}"
 

@@ -1,12 +1,13 @@
 """What is entered on the start page itself: the default persona, and the owners of an account."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django import forms
 from django.contrib.admin import AdminSite
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Model
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -18,20 +19,15 @@ from agent.record.settings.lively_groups import (
 )
 from onebot.models import Bot
 from tools.admin.record_pages import parse_row_number
-from tools.admin.row_history import record_changes
-from tools.models.row_validation import check_ids, parse_ids
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Persona]
-else:
-    _Form = forms.ModelForm
-
+from tools.admin.settings_page import SettingsForm, author_of
+from tools.models.row_history import record_changes
+from tools.models.tool_config import check_ids, parse_ids
 
 #: What the default persona is called until somebody gives it a name.
 UNNAMED = "default"
 
 
-class PersonaStepForm(_Form):
+class PersonaStepForm(SettingsForm):
     """Name and prompt of the default persona; the rest is on its own page."""
 
     class Meta:
@@ -49,8 +45,12 @@ class PersonaStepForm(_Form):
         return prompt
 
 
-class OwnersStepForm(forms.Form):
+class OwnersStepForm(SettingsForm):
     """The owners of one account."""
+
+    class Meta:
+        model = Bot
+        fields = ("owners",)
 
     owners = forms.CharField(
         label=_("QQ numbers"),
@@ -78,9 +78,9 @@ def persona_form(row: Persona, request: HttpRequest, prompt: str) -> PersonaStep
 def owners_form(bot: Bot, request: HttpRequest) -> OwnersStepForm:
     """The same for the owners of ``bot``."""
     if request.POST.get("step") == "owners" and request.POST.get("bot") == str(bot.pk):
-        return OwnersStepForm(request.POST, auto_id=f"id_{bot.pk}_%s")
-    owners = " ".join(parse_ids(bot.owners))
-    return OwnersStepForm(initial={"owners": owners}, auto_id=f"id_{bot.pk}_%s")
+        return OwnersStepForm(request.POST, instance=bot, auto_id=f"id_{bot.pk}_%s")
+    owners = {"owners": " ".join(parse_ids(bot.owners))}
+    return OwnersStepForm(initial=owners, instance=bot, auto_id=f"id_{bot.pk}_%s")
 
 
 def save_step(request: HttpRequest, site: AdminSite) -> bool:
@@ -88,13 +88,28 @@ def save_step(request: HttpRequest, site: AdminSite) -> bool:
     PermissionDenied and Http404."""
     match request.POST.get("step"):
         case "persona":
-            return _save_persona(request, site)
+            persona = get_object_or_404(Persona, is_default=True)
+            return _save_row(request, site, persona, persona_form(persona, request, ""))
         case "owners":
-            return _save_owners(request, site)
+            bot = get_object_or_404(Bot, pk=parse_row_number(request.POST.get("bot", "")))
+            return _save_row(request, site, bot, owners_form(bot, request))
         case "group":
             return _save_group(request, site)
         case _:
             raise Http404
+
+
+def _save_row(request: HttpRequest, site: AdminSite, row: Model, form: SettingsForm) -> bool:
+    admin = site.get_model_admin(type(row))
+    if not admin.has_change_permission(request, row):
+        raise PermissionDenied
+    if not form.is_valid():
+        return False
+    stamps = [one.name for one in row._meta.fields if getattr(one, "auto_now", False)]
+    with record_changes(author_of(request), row):
+        row.save(update_fields=[*form.fields, *stamps])
+    admin.log_change(request, row, [{"changed": {"fields": form.changed_data}}])
+    return True
 
 
 def describe_lively(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
@@ -111,43 +126,10 @@ def _may_make_lively(request: HttpRequest, site: AdminSite) -> bool:
 def _save_group(request: HttpRequest, site: AdminSite) -> bool:
     if not _may_make_lively(request, site):
         raise PermissionDenied
-    admin, author = site.get_model_admin(Manners), cast("User", request.user)
+    admin, author = site.get_model_admin(Manners), author_of(request)
     if request.POST.get("lively") == "on":
         row = make_groups_lively(gettext("A lively group"), author)
         admin.log_change(request, row, gettext("Made groups lively."))
     elif taken := take_back_lively(author):
         admin.log_change(request, taken, gettext("Took back what made groups lively."))
-    return True
-
-
-def _save_persona(request: HttpRequest, site: AdminSite) -> bool:
-    row = Persona.objects.filter(is_default=True).first()
-    admin = site.get_model_admin(Persona)
-    if row is None:
-        raise Http404
-    if not admin.has_change_permission(request, row):
-        raise PermissionDenied
-    form = PersonaStepForm(request.POST, instance=row)
-    if not form.is_valid():
-        return False
-    with record_changes(cast("User", request.user), row):
-        form.save()
-    admin.log_change(request, row, [{"changed": {"fields": form.changed_data}}])
-    return True
-
-
-def _save_owners(request: HttpRequest, site: AdminSite) -> bool:
-    bot = Bot.objects.filter(pk=parse_row_number(request.POST.get("bot", ""))).first()
-    admin = site.get_model_admin(Bot)
-    if bot is None:
-        raise Http404
-    if not admin.has_change_permission(request, bot):
-        raise PermissionDenied
-    form = owners_form(bot, request)
-    if not form.is_valid():
-        return False
-    with record_changes(cast("User", request.user), bot):
-        bot.owners = form.cleaned_data["owners"]
-        bot.save(update_fields=["owners"])
-    admin.log_change(request, bot, [{"changed": {"fields": ["owners"]}}])
     return True

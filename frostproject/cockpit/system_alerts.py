@@ -17,18 +17,16 @@ from agent.pages.error_words import explain_error
 from agent.record.chats.subject_names import find_subjects
 from agent.record.ground.clock_skew import find_clock_skew
 from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets
-from agent.record.sums.spendings import SumRange, load_spent
 from agent.runtime import serving
 from frostproject.cockpit.alerts import BAD, NEARLY, NOTABLE, Alert, Viewer, link
 from frostproject.cockpit.chat_alerts import moment
 from frostproject.models import FailedSignIns
 from tools.admin.declaration_review import LOOK_NEEDED
-from tools.local_time import current_day
 from tools.mcp.models import McpServerStatus
 from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
-from tools.text.retold import retell
-from tools.text.visible import escape_invisible_chars
+from tools.text.error_words import retell
+from tools.text.readable import escape_invisible_chars
 
 # Alerts of budgets that turn somebody away, or soon will: of all, and to owners of chats of those
 # of their chats.
@@ -51,7 +49,8 @@ def budget_alerts(viewer: Viewer) -> Iterator[Alert]:
 
 
 def _budgets(places: list[str] | None) -> list[BudgetTerms]:
-    """Those that stopped somebody first; where ``places`` are given, those of chats among them."""
+    """That of the environment first, then those that stopped somebody; where ``places`` are given,
+    those of chats among them."""
     found = load_budgets()
     if places is not None:
         found = tuple(
@@ -61,7 +60,9 @@ def _budgets(places: list[str] | None) -> list[BudgetTerms]:
         )
     if len(found) > SHOWN_BUDGETS:
         stopped = set(BudgetStop.objects.values_list("budget", flat=True).distinct())
-        found = tuple(sorted(found, key=lambda terms: terms.pk not in stopped))
+        found = tuple(
+            sorted(found, key=lambda terms: (not terms.environment, terms.pk not in stopped))
+        )
     return list(found[:SHOWN_BUDGETS])
 
 
@@ -82,6 +83,12 @@ def _alert(use: BudgetUse, *, is_own: bool) -> Alert:
     advice = _("It ends with its day or month. Who runs the bot can raise it.")
     if not is_own:
         advice = _("Raise it, or wait until its day or month is over.")
+    if terms.environment:
+        advice = _(
+            "When they are used up, only owners are answered until midnight. More are allowed in "
+            ".env; a budget stops single chats or people earlier."
+        )
+        url = link("agent_budget_changelist")  # who or what spends it
     level = BAD if use.shortage and not is_replaced else NOTABLE
     return Alert("budget", _text(use, is_replaced=is_replaced) % words, advice, url, level)
 
@@ -118,7 +125,6 @@ def system_alerts(viewer: Viewer) -> Iterator[Alert]:
     yield from _outage(viewer)
     yield from _clock(viewer)
     yield from _models(viewer)
-    yield from _day_tokens(viewer)
     yield from budget_alerts(viewer)
     yield from _mcp(viewer)
     yield from _plugins(viewer)
@@ -176,23 +182,6 @@ def _models(viewer: Viewer) -> Iterator[Alert]:
         }
         url = link("agent_modelendpoint_change", status.endpoint_id)
         yield Alert("model", text % words, _clean(told.advice), url, BAD)
-
-
-def _day_tokens(viewer: Viewer) -> Iterator[Alert]:
-    if not viewer.may_see_all("agent.view_budget"):
-        return
-    most = settings.TOKENS_PER_DAY
-    spent = load_spent(SumRange(SpendKind.TOTAL, "", current_day())).tokens if most else 0
-    if most and spent * 100 >= most * NEARLY:
-        percent = spent * 100 // most
-        text = _("%(percent)d %% of the tokens of the day (TOKENS_PER_DAY) are used.")
-        advice = _(
-            "When they are used up, only owners are answered until midnight. More are allowed in "
-            ".env; a budget stops single chats or people earlier."
-        )
-        level = BAD if percent >= 100 else NOTABLE
-        url = link("agent_budget_changelist")  # who or what spends it
-        yield Alert("tokens", text % {"percent": percent}, advice, url, level)
 
 
 def _mcp(viewer: Viewer) -> Iterator[Alert]:

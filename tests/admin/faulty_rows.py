@@ -4,8 +4,14 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from agent.domain.operator_acts import ActKind
-from agent.domain.states import ApprovalState, MessageReason, MessageState, RunState, ToolCallState
+from agent.domain.states import (
+    ActKind,
+    ApprovalState,
+    MessageReason,
+    MessageState,
+    RunState,
+    ToolCallState,
+)
 from agent.models import (
     Approval,
     ChatSession,

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from agent.models import Approval, ModelEndpoint
 from frostproject.cockpit import dashboard
 from onebot.models import Bot

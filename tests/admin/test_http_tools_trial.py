@@ -4,14 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.test import Client
 from pytest_django import Settings
 
 from tests.admin.http_forms import TOOLS, broken_secret, secret, tool_form
 from tests.admin.record import page
 from tests.file_server import FileServer, redirects, sends
-from tools.models import HttpTool
+from tools.models import HttpTool, ToolConfigChange
 
 SCHEMA = {
     "type": "object",
@@ -162,7 +161,7 @@ def test_a_tool_without_arguments_is_sent_at_once(browser: Client, file_server: 
 
 def test_a_trial_is_in_the_history_without_its_arguments(browser: Client, file_server: FileServer):
     tried(browser, made(file_server.serve("/w", sends(b"x", "text/plain"))), city="secret-place")
-    assert LogEntry.objects.get().get_change_message() == "Test run: succeeded."
+    assert ToolConfigChange.objects.get().words == "Test run: succeeded."
 
 
 def test_saving_to_try_leads_to_the_trial(browser: Client, file_server: FileServer):

@@ -6,8 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from frostproject.web.logs import RedactingFormatter
-from frostproject.web.recent_lines import RecentLines
+from frostproject.web.logs import RecentLines, RedactingFormatter
 from tests.admin.record import logged_in, page
 
 

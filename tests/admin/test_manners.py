@@ -42,7 +42,7 @@ def test_a_row_is_made_changed_and_taken_back(browser: Client):
     assert save(browser, row, quiet_hours="23:00-07:30", endpoint=endpoint.pk) == ""
     text = page(browser, f"{MANNERS}{row.pk}/change/")
     assert "Deep" in text.partition('id="changes"')[2]
-    change = ToolConfigChange.objects.get()
+    change = ToolConfigChange.objects.get(kind="changed")
     assert set(change.after) == {"quiet_hours", "endpoint"}
     answer = browser.post(f"{MANNERS}{row.pk}/revert/{change.pk}/", follow=True)
     assert "Taken back" in answer.content.decode()

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client
@@ -14,7 +13,7 @@ from pytest_django import Settings
 
 from tests.admin.mcp import SERVERS, address, editor, person, program, viewer, warden
 from tests.admin.record import page
-from tools.models import McpServer
+from tools.models import McpServer, ToolConfigChange
 
 KEY = "sk-a-key-that-nobody-may-see"
 BOTH = {
@@ -74,7 +73,7 @@ def test_servers_are_shown_first_and_made_when_that_is_confirmed(chief: Client):
         {"Authorization": f"Bearer {KEY}"},
         False,
     )
-    assert LogEntry.objects.count() == 2
+    assert ToolConfigChange.objects.count() == 2
 
 
 def test_a_file_is_read_as_well(chief: Client):
@@ -146,8 +145,7 @@ def test_an_import_that_breaks_off_leaves_nothing_behind(
     def full(*_: Any, **__: Any) -> None:
         raise OperationalError("database or disk is full")
 
-    monkeypatch.setattr(LogEntry, "save", full)
-    monkeypatch.setattr(LogEntry.objects, "log_actions", full)
+    monkeypatch.setattr(ToolConfigChange, "save", full)
     with pytest.raises(OperationalError):
         confirmed(chief, text)
     assert not McpServer.objects.exists()

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from agent.admin.media import files as media_page
-from agent.media import folder_listing
-from agent.media.folder_listing import safe_name
+from agent.media import media_folder
+from agent.media.media_folder import safe_name
 from tests.admin.record import ENGLISH, page
 from tests.pictures import picture
+from tools.models import ToolConfigChange
 
 FOLDER = "/admin/agent/mediafile/"
 
@@ -81,7 +81,7 @@ def test_a_long_folder_is_paged_and_capped(
     browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(media_page, "FOLDER_PAGE_SIZE", 2)
-    monkeypatch.setattr(folder_listing, "LISTED", 5)
+    monkeypatch.setattr(media_folder, "LISTED", 5)
     for number in range(6):
         (folder / f"{number}").write_bytes(b"x")
     first, last = page(browser, FOLDER), page(browser, f"{FOLDER}?p=99")
@@ -97,7 +97,10 @@ def test_uploads_are_kept_and_noted_in_the_history(browser: Client, folder: Path
     text = upload(browser, ("a.png", b"first"), ("b.png", b"second"))
     assert paths(text) == ["a.png", "b.png"]
     assert (folder / "b.png").read_bytes() == b"second"
-    assert {entry.object_id for entry in LogEntry.objects.all()} == {"a.png", "b.png"}
+    assert {one.subject for one in ToolConfigChange.objects.all()} == {
+        "agent.mediafile:a.png",
+        "agent.mediafile:b.png",
+    }
 
 
 def test_an_upload_goes_into_the_folder_that_is_shown(browser: Client, folder: Path):
@@ -116,7 +119,7 @@ def test_a_file_is_replaced_only_when_that_is_asked_for(browser: Client, folder:
 def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
     browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(folder_listing, "UPLOAD_BYTES", 4)
+    monkeypatch.setattr(media_folder, "UPLOAD_BYTES", 4)
     assert "The file is larger than" in upload(browser, ("a.png", b"12345"))
     assert list(folder.iterdir()) == []
 
@@ -166,7 +169,7 @@ def test_a_file_is_deleted_after_a_question(browser: Client, folder: Path):
     text = browser.post(f"{FOLDER}delete/?path=a.png", follow=True).content.decode()
     assert "“a.png” was deleted." in text
     assert not (folder / "a.png").exists()
-    assert LogEntry.objects.get().is_deletion()
+    assert ToolConfigChange.objects.get().kind == "deleted"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ def test_nothing_else_is_deleted(browser: Client, folder: Path, path: str):
     assert browser.post(f"{FOLDER}delete/?path={path}").status_code == 302
     assert (folder.parent / "classified").exists()
     assert (folder / "cats").exists()
-    assert not LogEntry.objects.exists()
+    assert not ToolConfigChange.objects.exists()
 
 
 # --- Permissions --------------------------------------------------------------------

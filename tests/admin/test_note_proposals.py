@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agent.memory.review_store import NoteMerge, propose_merges
+from agent.memory.review import NoteMerge, propose_merges
 from agent.models import Digest, Note, NoteProposal
 from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_IN_GROUP, noted

@@ -174,7 +174,7 @@ def test_chat_and_bot_pages_show_who_answers_and_lead_to_another(browser: Client
     assert 'value="700"' in page(browser, link[1].replace("&amp;", "&"))
     sent = {"persona": row.pk, "account": "10001", "chat_kind": "group", "peer_id": "700"}
     assert browser.post("/admin/agent/personachoice/add/", sent).status_code == 302
-    assert ToolConfigChange.objects.get().subject == f"agent.persona:{row.pk}"
+    assert ToolConfigChange.objects.get(kind="changed").subject == f"agent.persona:{row.pk}"
     assert load_persona_table().find(GROUP, "1").name == "default"
     assert "sage" in page(browser, f"/admin/agent/chatsession/{session.pk}/change/")
     assert "(1)" in page(browser, f"/admin/onebot/bot/{bot.pk}/change/")

@@ -5,15 +5,14 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
 from tests.admin.plugins import SCHEMA, address, configured, form, plugin
 from tests.admin.record import page
-from tools.models import Plugin
-from tools.plugins.config import (
+from tools.models import Plugin, ToolConfigChange
+from tools.plugins.rows import (
     decrypt_config,
     encrypt_config,
     is_encrypted,
@@ -190,7 +189,7 @@ def test_a_secret_is_sealed_and_on_no_page(browser: Client):
     pages = [page(browser, address(row, end)) for end in ("change/", "history/")]
     pages += [
         save(browser, row, city="p", key=SECRET),
-        *(str(entry) for entry in LogEntry.objects.all()),
+        *(f"{one.words} {one.name}" for one in ToolConfigChange.objects.all()),
     ]
     assert all(SECRET not in text and row.config["key"]["$sealed"] not in text for text in pages)
     assert "Configured: city, key." in pages[1]

@@ -6,7 +6,6 @@ from typing import Any
 
 import django
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
@@ -14,7 +13,16 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from tests.admin.plugins import PLUGINS, address, form, plugin, status
 from tests.admin.record import ENGLISH, page
-from tools.models import ConfigVersion, Plugin, PluginCrash, PluginLogLine, PluginValue, ToolConfig
+from tools.admin.changes import change_words
+from tools.models import (
+    ConfigVersion,
+    Plugin,
+    PluginCrash,
+    PluginLogLine,
+    PluginValue,
+    ToolConfig,
+    ToolConfigChange,
+)
 
 
 def somebody(*permissions: str) -> Client:
@@ -30,7 +38,7 @@ def somebody(*permissions: str) -> Client:
 
 
 def logged() -> str:
-    return LogEntry.objects.latest("pk").get_change_message()
+    return change_words(ToolConfigChange.objects.latest("pk"))
 
 
 # --- Decisions ----------------------------------------------------------------------

@@ -5,18 +5,20 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 
-from agent.models import ChatSession, Note, Sticker
+from agent.models import ChatSession, Note, Persona, Sticker
 from onebot.models import Bot
 from tests.admin import http_forms, mcp, plugins
 from tests.admin.record import chat, logged_in, page
 from tests.agent.notes import ANN_IN_GROUP, noted
-from tools.admin.row_history import record_changes
 from tools.models import HttpTool, McpServer, Plugin, Secret, ToolConfigChange
+from tools.models.row_history import record_changes
 
 KEY = "sk-never-shown-42"
+HISTORY = "/admin/tools/toolconfigchange/"
 
 
 def newest(client: Client, address: str) -> ToolConfigChange:
@@ -177,7 +179,62 @@ def test_a_note_that_is_forgotten_leaves_nothing_in_its_changes(browser: Client)
     assert note.text == "喜欢苹果"
     browser.post(f"/admin/agent/note/{note.pk}/delete/", {"post": "yes"})
     assert not Note.objects.exists()
-    assert not ToolConfigChange.objects.exists()
+    left = ToolConfigChange.objects.get()  # that it was deleted, and by whom
+    assert (left.kind, left.name, left.before, left.after) == ("deleted", "-", {}, {})
+
+
+def make_again(client: Client, change: ToolConfigChange) -> str:
+    return client.post(f"{HISTORY}{change.pk}/make-again/", follow=True).content.decode()
+
+
+def test_a_deleted_row_is_made_again_with_what_belongs_to_it(browser: Client):
+    row = Persona.objects.create(name="cat", prompt="You are a cat.")
+    row.places.create(account="10001")
+    browser.post(f"/admin/agent/persona/{row.pk}/delete/", {"post": "yes"})
+    change = ToolConfigChange.objects.get()
+    assert (change.kind, change.name) == ("deleted", "cat")
+    text = page(browser, f"{HISTORY}{change.pk}/change/")
+    assert "You are a cat." in text
+    assert "Make it again" in text
+    viewer = logged_in("viewer")
+    assert "Make it again" not in page(viewer, f"{HISTORY}{change.pk}/change/")
+    assert viewer.post(f"{HISTORY}{change.pk}/make-again/").status_code == 403
+    assert "It is there again." in make_again(browser, change)
+    again = Persona.objects.get(pk=row.pk)
+    assert (again.prompt, again.places.get().account) == ("You are a cat.", "10001")
+    assert [one.kind for one in ToolConfigChange.objects.all()] == ["added", "deleted"]
+    assert "already exists" in make_again(browser, change)
+
+
+def test_a_deleted_http_tool_is_made_again_with_its_keys_which_no_page_shows(browser: Client):
+    assert http_forms.save(browser, **http_forms.entries("headers", Authorization=KEY)) == ""
+    tool = HttpTool.objects.get()
+    browser.post(f"{http_forms.TOOLS}{tool.pk}/delete/", {"post": "yes"})
+    change = ToolConfigChange.objects.latest("pk")
+    shown = page(browser, f"{HISTORY}{change.pk}/change/") + page(browser, HISTORY)
+    assert KEY not in table() + shown
+    make_again(browser, change)
+    assert HttpTool.objects.get(pk=tool.pk).headers == {"Authorization": KEY}
+
+
+def test_a_row_of_which_a_key_is_not_kept_is_not_made_again(browser: Client):
+    secret = http_forms.secret("key", KEY, "a.example")
+    browser.post(f"{http_forms.SECRETS}{secret.pk}/delete/", {"post": "yes"})
+    change = ToolConfigChange.objects.get()
+    assert "Make it again" not in page(browser, f"{HISTORY}{change.pk}/change/")
+    assert browser.post(f"{HISTORY}{change.pk}/make-again/").status_code == 403
+
+
+def test_the_history_of_a_row_tells_all_that_was_done_with_it(browser: Client):
+    browser.post("/admin/auth/group/add/", {"name": "cats"})
+    row = Group.objects.get(name="cats")
+    browser.post(f"/admin/auth/group/{row.pk}/change/", {"name": "dogs"})
+    text = page(browser, f"/admin/auth/group/{row.pk}/history/")
+    assert text.index("Added.") < text.index("Changed Name.")
+    assert text.count("<td>user-</td>") == 2
+    browser.post(f"/admin/auth/group/{row.pk}/delete/", {"post": "yes"})
+    assert "Deleted." in page(browser, HISTORY)
+    assert "dogs" not in page(mcp.person("view_toolconfigchange"), HISTORY)
 
 
 def test_the_list_shows_the_changes_of_those_rows_that_one_may_see(browser: Client):

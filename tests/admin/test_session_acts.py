@@ -11,12 +11,12 @@ from django.test import Client
 from django.utils import timezone
 from PIL import Image
 
-from agent.admin.chats import compose, steering_acts
+from agent.admin.chats import acts
 from agent.models import ChatGrant, ChatSession, Message, OperatorAct, Persona, PersonaChoice
 from tests.admin.record import answered, chat, logged_in, page, said
 
 pytestmark = pytest.mark.django_db
-TOKEN = "a" * compose.TOKEN_CHARS
+TOKEN = "a" * acts.TOKEN_CHARS
 
 
 class FakeSteering:
@@ -44,8 +44,7 @@ class FakeServing:
 @pytest.fixture(autouse=True)
 def serving(monkeypatch: pytest.MonkeyPatch) -> FakeServing:
     found = FakeServing()
-    monkeypatch.setattr(compose, "get_serving", lambda: found)
-    monkeypatch.setattr(steering_acts, "get_serving", lambda: found)
+    monkeypatch.setattr(acts, "get_serving", lambda: found)
     return found
 
 
@@ -63,7 +62,7 @@ def told(browser: Client, session: ChatSession, name: str, *on: Message, **form:
     return page(browser, answer["Location"].partition("#")[0])
 
 
-def acts() -> list[tuple[str, str]]:
+def done_acts() -> list[tuple[str, str]]:
     return list(OperatorAct.objects.order_by("pk").values_list("kind", "author_name"))
 
 
@@ -96,7 +95,7 @@ def test_messages_of_other_chats_are_not_acted_on(browser: Client, name: str):
     foreign = said(chat("701"), state="waiting", reason="private")
     assert do(browser, chat("700"), name, foreign).status_code == 404
     assert do(browser, foreign.session, name).status_code == 404
-    assert acts() == []
+    assert done_acts() == []
 
 
 def test_an_act_that_is_none_does_not_exist(browser: Client):
@@ -115,11 +114,11 @@ def test_taking_over_settles_what_waits_and_counts_in_every_process(browser: Cli
     command.refresh_from_db()
     assert (waiting.state, waiting.reason, waiting.in_history) == ("silent", "taken_over", True)
     assert command.state == "waiting"
-    assert [kind for kind, _ in acts()] == ["take_over"]
+    assert [kind for kind, _ in done_acts()] == ["take_over"]
     assert "taken over by" in page(browser, "/admin/agent/chatsession/?silence=taken_over")
     assert "Taken over by" not in told(browser, session, "hand-back")
     assert "nobody has taken over" in told(browser, session, "hand-back")
-    assert [kind for kind, _ in acts()] == ["take_over", "hand_back"]
+    assert [kind for kind, _ in done_acts()] == ["take_over", "hand_back"]
 
 
 @pytest.mark.parametrize("hours", ["", "-1", "999", "x"])
@@ -127,7 +126,7 @@ def test_a_time_that_is_not_offered_is_refused_and_changes_nothing(browser: Clie
     session = chat()
     assert "Choose how long" in told(browser, session, "take-over", hours=hours)
     session.refresh_from_db()
-    assert (session.taken_over_by, acts()) == (None, [])
+    assert (session.taken_over_by, done_acts()) == (None, [])
 
 
 def test_what_is_written_is_on_record_to_be_sent_once(browser: Client, serving: FakeServing):
@@ -144,7 +143,7 @@ def test_what_is_written_is_on_record_to_be_sent_once(browser: Client, serving: 
     (row,) = Message.objects.filter(direction="out")
     assert (row.state, row.text, row.in_history) == ("pending", "<b>hi</b>", False)
     assert [part["type"] for part in row.segments] == ["quote", "mention_user", "plain"]
-    assert [kind for kind, _ in acts()] == ["answer"]
+    assert [kind for kind, _ in done_acts()] == ["answer"]
     assert serving.steering.sends >= 1
     text = page(browser, f"/admin/agent/chatsession/{session.pk}/change/")
     assert "&lt;b&gt;hi&lt;/b&gt;" in text
@@ -178,7 +177,7 @@ def test_long_words_are_several_messages_and_pictures_are_in_the_last(browser: C
 def test_what_cannot_be_sent_is_refused_in_words(browser: Client, form: dict[str, Any], words: str):
     session = chat()
     assert words in told(browser, session, "answer", **{"token": TOKEN} | form)
-    assert (acts(), Message.objects.count()) == ([], 0)
+    assert (done_acts(), Message.objects.count()) == ([], 0)
 
 
 def test_a_paused_chat_refuses_in_words(browser: Client):
@@ -199,7 +198,7 @@ def test_a_failed_message_is_sent_again_once_and_marked(browser: Client):
     assert "sent again already" in told(browser, session, "resend", failed)
     copy = Message.objects.get(resent_from=failed)
     assert (copy.state, copy.segments, copy.text) == ("pending", segments, "lost")
-    assert [kind for kind, _ in acts()] == ["resend"]
+    assert [kind for kind, _ in done_acts()] == ["resend"]
 
 
 def test_what_may_have_arrived_is_sent_again_only_with_a_word_on_it(browser: Client):
@@ -219,7 +218,7 @@ def test_what_arrived_and_files_that_are_gone_are_not_sent_again(browser: Client
     data = {"type": "image", "data": {"file": "file:///nowhere/cat.png"}}
     Message.objects.filter(pk=gone.pk).update(segments=[data])
     assert "cat.png is not there any more" in told(browser, session, "resend", gone)
-    assert acts() == []
+    assert done_acts() == []
 
 
 def test_a_waiting_message_is_cancelled_and_a_settled_one_is_not(browser: Client):
@@ -239,7 +238,7 @@ def test_the_context_begins_anew_behind_the_newest_message(browser: Client):
     told(browser, session, "reset")
     session.refresh_from_db()
     assert session.context_after == newest.pk
-    assert [kind for kind, _ in acts()] == ["reset"]
+    assert [kind for kind, _ in done_acts()] == ["reset"]
 
 
 def test_a_persona_is_chosen_for_the_chat_and_taken_back(browser: Client):
@@ -249,7 +248,7 @@ def test_a_persona_is_chosen_for_the_chat_and_taken_back(browser: Client):
     told(browser, session, "persona", persona="")
     assert not PersonaChoice.objects.exists()
     assert "not there any more" in told(browser, session, "persona", persona="999")
-    assert [kind for kind, _ in acts()] == ["persona", "persona"]
+    assert [kind for kind, _ in done_acts()] == ["persona", "persona"]
 
 
 def test_the_reader_goes_back_to_a_page_of_this_site_alone(browser: Client):
@@ -263,7 +262,7 @@ def test_acts_need_the_token_of_the_form():
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(User.objects.create_superuser("s"))
     assert do(strict, chat(), "take-over", hours="1").status_code == 403
-    assert acts() == []
+    assert done_acts() == []
 
 
 def test_a_take_over_whose_time_is_over_is_shown_nowhere(browser: Client):

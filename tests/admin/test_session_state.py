@@ -6,12 +6,12 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from agent.domain.state import SIZE_LIMIT
+from agent.domain.chat_state import SIZE_LIMIT
 from agent.models import ChatSession
 from tests.admin.record import chat, page
+from tools.models import ToolConfigChange
 
 
 def address(session: ChatSession) -> str:
@@ -122,8 +122,9 @@ def test_a_request_without_the_field_changes_nothing_and_an_emptied_one_empties_
 def test_a_change_is_on_record_with_its_author(browser: Client):
     session = chat()
     save(browser, session, {"a": 1})
-    entry = LogEntry.objects.get()
-    assert (entry.object_id, entry.user.username) == (str(session.pk), "user-")
+    entry = ToolConfigChange.objects.get()
+    subject = f"agent.chatsession:{session.pk}"
+    assert (entry.subject, str(entry.author)) == (subject, "user-")
     page(browser, f"/admin/agent/chatsession/{session.pk}/history/")
 
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from agent.admin.chats.chat import CHAT_PAGE_SIZE
-from agent.domain.operator_acts import ActKind
+from agent.domain.states import ActKind
 from agent.models import ChatGrant, ChatSession, Message
 from agent.record.waiting.operator_acts import record_act
 from tests.admin.record import answered, chat, logged_in, page, run_for, said

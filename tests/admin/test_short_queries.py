@@ -11,7 +11,7 @@ from agent.access import EVERYTHING
 from agent.admin.chats.chat import load_message_runs
 from agent.admin.chats.session_list import find_sessions_by_words
 from agent.models import Message
-from agent.pages.people import find_people, list_chats
+from frostproject.cockpit.people import find_people, list_chats
 
 pytestmark = pytest.mark.django_db
 BOUNDED = ("INTEGER PRIMARY KEY (rowid", "(message_id=?)", "(sender_id=?")

@@ -15,7 +15,7 @@ from agent.record.settings.manners import load_manners_table
 from frostproject.cockpit import start
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.doctor.checks import Check
-from onebot.connections.refusals import refused_clients
+from onebot.connections.handshake import refused_clients
 from onebot.models import Bot
 from tests.admin.endpoints import KEY, row
 from tests.admin.record import chat, page, said
@@ -142,7 +142,7 @@ def test_the_owners_of_an_account_that_connects_can_be_entered_at_once(browser: 
 
 def test_a_model_that_answers_is_kept(browser: Client, model: ScriptedModel):
     model.answer_with(reads_meter)
-    entered = {"preset": "other", "key": KEY, "base_url": model.url, "model": "scripted"}
+    entered = {"preset": "other", "keys": KEY, "base_url": model.url, "model": "scripted"}
     answer = browser.post(f"{START}model/", entered, headers=HTMX)
     (made,) = ModelEndpoint.objects.filter(environment="")
     assert (made.model, made.keys) == ("scripted", [KEY])
@@ -155,11 +155,11 @@ def test_a_model_that_answers_is_kept(browser: Client, model: ScriptedModel):
 def test_where_no_model_is_named_the_provider_is_asked_for_its_models(
     browser: Client, model: ScriptedModel
 ):
-    entered = {"preset": "other", "key": KEY, "base_url": model.url}
+    entered = {"preset": "other", "keys": KEY, "base_url": model.url}
     answer = browser.post(f"{START}model/", entered, headers=HTMX)
     assert "<option>scripted</option>" in answer.text
     model.answer_with(reads_meter)
-    browser.post(f"{START}model/", entered | {"chosen": "scripted"}, headers=HTMX)
+    browser.post(f"{START}model/", entered | {"model": "scripted"}, headers=HTMX)
     assert ModelEndpoint.objects.get(environment="").model == "scripted"
 
 
@@ -175,7 +175,7 @@ def test_a_model_that_fails_is_not_kept_unless_that_is_wished(
     browser: Client, model: ScriptedModel
 ):
     model.script([fails(401)])
-    entered = {"preset": "other", "key": KEY, "base_url": model.url, "model": "scripted"}
+    entered = {"preset": "other", "keys": KEY, "base_url": model.url, "model": "scripted"}
     answer = browser.post(f"{START}model/", entered, headers=HTMX)
     assert "refuses the key" in answer.text
     assert KEY not in answer.text
@@ -189,9 +189,9 @@ def test_a_model_that_fails_is_not_kept_unless_that_is_wished(
     [
         ({}, "Choose a provider"),
         ({"preset": "deepseek"}, "wants a key"),
-        ({"preset": "nonsense", "key": KEY, "model": "m"}, "nonsense"),
-        ({"preset": "deepseek", "key": "sk 中文"}, "key holds"),
-        ({"preset": "other", "key": KEY, "model": "m", "base_url": "ftp://x"}, "https://"),
+        ({"preset": "nonsense", "keys": KEY, "model": "m"}, "nonsense"),
+        ({"preset": "deepseek", "keys": "sk 中文"}, "key holds"),
+        ({"preset": "other", "keys": KEY, "model": "m", "base_url": "ftp://x"}, "https://"),
     ],
 )
 def test_what_cannot_be_is_said_and_nothing_is_kept(

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
@@ -16,7 +15,7 @@ from tests.admin.record import page
 from tests.admin.test_media_files import with_permissions
 from tests.pictures import RED, colour_of, picture
 from tools.live_rows import LiveKind
-from tools.models import ConfigVersion
+from tools.models import ConfigVersion, ToolConfigChange
 
 LIST = "/admin/agent/sticker/"
 
@@ -58,7 +57,7 @@ def test_an_upload_becomes_a_sticker_with_its_words(browser: Client, folder: Pat
         True,
     )
     assert colour_of((folder / sticker.path).read_bytes()) == "red"
-    assert LogEntry.objects.get().is_addition()
+    assert ToolConfigChange.objects.get().kind == "added"
     page(browser, LIST)
     assert Sticker.objects.count() == 1  # the look at the folder knows it
 

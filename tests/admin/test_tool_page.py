@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.admin.tools.use import CALL_LIMIT, load_tool_use, percentile
+from agent.admin.tools.page import CALL_LIMIT, load_tool_use, percentile
 from agent.models import Step, ToolCall
 from tests.admin.record import call_of, page, run_for, step_of, tool_form
 from tools.contract import ToolSpec
@@ -162,7 +162,7 @@ def test_the_page_shows_the_use_in_few_queries(
 ):
     call_of(step, duration_ms=1234)
     page(browser, f"{TOOLS}{weather.pk}/change/")  # what Django remembers for good is asked here
-    with django_assert_num_queries(8):  # the sign-in's four, zone, the row, its calls, its changes
+    with django_assert_num_queries(9):  # the sign-in's four, zone, the row twice, calls, changes
         text = page(browser, f"{TOOLS}{weather.pk}/change/")
     assert "<dd>1234 ms</dd>" in text
     assert "/admin/agent/toolcall/?tool=get_weather" in text

@@ -15,8 +15,7 @@ from tools.admin.declared import (
     strip_null,
 )
 from tools.admin.json_field import IndentedJSONField
-from tools.text.readable import drop_surrogates
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import drop_surrogates, escape_invisible_chars
 
 WHOLE_VALUE = ""
 """The one field of a tool that does not say what it takes: all arguments as one JSON object."""

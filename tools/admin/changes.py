@@ -1,14 +1,12 @@
 """Changes of rows: what was what before, and the way back, on each row's page; and a list of all
 of them."""
 
-from collections.abc import Iterable
-from contextlib import nullcontext
+import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from django.apps import apps
 from django.contrib import admin, messages
-from django.contrib.auth import get_permission_codename
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied, ValidationError
 from django.db.models import Model, Q
@@ -24,23 +22,27 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (
+    Column,
     PageAdmin,
     RecordAdmin,
     format_moment,
     parse_row_number,
     record_link,
 )
-from tools.admin.related_rows import format_entries
-from tools.admin.row_history import (
+from tools.live_rows import tracked_fields
+from tools.models import ToolConfig, ToolConfigChange
+from tools.models.change import SAID, ChangeKind, row_subject
+from tools.models.related_rows import format_entries
+from tools.models.row_history import (
     SEALED,
     SHOWN,
+    can_make_again,
     find_changes,
-    record_changes,
+    make_again,
+    read_tracked_values,
+    record_change,
     revert_change,
 )
-from tools.live_rows import Tracked, tracked_fields
-from tools.models import ToolConfig, ToolConfigChange
-from tools.models.change import SAID, row_subject
 from tools.secrets.masked import MASK
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
@@ -67,8 +69,9 @@ def list_differences(change: ToolConfigChange, model: type[Model]) -> list[Field
             format_field_value(model, name, change.before.get(name)),
             format_field_value(model, name, value),
         )
-        for name, value in change.after.items()
+        for name, value in (change.after or dict.fromkeys(change.before)).items()
         if name not in SAID
+        and (change.after or change.before[name] not in (None, "", {}, []))
         and not (
             isinstance(value, dict) and SEALED in value and SHOWN not in value
         )  # kept along, and not different
@@ -136,27 +139,20 @@ class HistoryAdmin(PageAdmin):
     """Pages of rows whose changes are on record: shown on each row's page, and taken back there.
 
     A page that does not save through ``super().save_model`` saves within
-    :func:`tools.admin.row_history.record_changes` itself.
+    :func:`tools.models.row_history.record_changes` itself.
     """
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        is_alone = change and not tracked_fields(self.model).related
-        with record_changes(cast("User", request.user), *([obj] if is_alone else [])):
-            super().save_model(request, obj, form, change)
+        obj.was = read_tracked_values(obj) if change else {}
+        super().save_model(request, obj, form, change)
+        if not tracked_fields(self.model).related:
+            record_change(obj, cast("User", request.user), obj.was)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """One change for the row and all that belongs to it."""
-        has_more = bool(tracked_fields(self.model).related) and request.method == "POST"
-        row = self.get_object(request, object_id) if has_more and object_id else None
-        author = cast("User", request.user)
-        with record_changes(author, row) if row is not None else nullcontext():
-            return super().changeform_view(request, object_id, form_url, extra_context)
+        super().save_related(request, form, formsets, change)
+        if tracked_fields(self.model).related:
+            record_change(form.instance, cast("User", request.user), form.instance.was)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.revert_view)
@@ -236,65 +232,115 @@ class ToolConfigChangeAdmin(RecordAdmin):
     text_fields = ("name",)
     search_help_text: ClassVar = _("The name of a row, such as a tool or an account.")
     fields = ("row", "made_by", "at", "difference")
+    change_form_template = "admin/tools/toolconfigchange/change_form.html"
+    exact_lookups: ClassVar = {"pk": parse_row_number, "config__name": str}
+    columns: ClassVar = {
+        "changed": Column(_("changed"), lambda change: format_moment(change.at)),
+        "made_by": Column(_("author"), lambda change: change.made_by),
+        "row": Column(_("row"), lambda change: _row_link(change)),
+        "difference": Column(_("difference"), lambda change: _difference(change)),
+    }
 
     def get_queryset(self, request: HttpRequest) -> Rows:
-        """The changes of the rows that the person may see."""
+        """What was done with rows that the person may see."""
         rows: Rows = super().get_queryset(request)
-        hidden = [model for model in _models() if not _may_view(request, model)]
-        for model in hidden:
-            is_config = (
-                Q(config__isnull=False)
-                if model is ToolConfig
-                else Q(subject__startswith=f"{model._meta.label_lower}:")
-            )
-            rows = rows.exclude(is_config)
-        return rows
+        if request.user.is_superuser:
+            return rows
+        shown = Q(pk__in=())
+        for model, pages in self.admin_site._registry.items():
+            if pages.has_view_or_change_permission(request):
+                shown |= Q(subject__startswith=f"{model._meta.label_lower}:")
+                shown |= Q(config__isnull=False) if model is ToolConfig else Q(pk__in=())
+        return rows.filter(shown)
 
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=parse_row_number(term))
-        yield Q(config__name=term)
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.make_again_view)
+        name = "tools_toolconfigchange_make_again"
+        return [path("<int:pk>/make-again/", view, name=name), *super().get_urls()]
 
-    @admin.display(description=_("changed"))
-    def changed(self, change: ToolConfigChange) -> str:
-        return format_moment(change.at)
+    def page_context(self, request: HttpRequest, obj: ToolConfigChange) -> dict[str, Any]:
+        return {"can_make_again": self._find_deleted(request, obj) is not None}
 
-    @admin.display(description=_("author"))
-    def made_by(self, change: ToolConfigChange) -> Any:
-        return change.made_by
-
-    @admin.display(description=_("row"))
-    def row(self, change: ToolConfigChange) -> str:
-        model, pk = _row_of(change)
-        name = change.config or change.name
-        if model is None:
-            return str(name)
-        link = record_link(model._meta.label_lower.replace(".", "_"), pk, name)
-        return format_html('{}<div class="quiet">{}</div>', link, model._meta.verbose_name)
-
-    @admin.display(description=_("difference"))
-    def difference(self, change: ToolConfigChange) -> str:
+    def _find_deleted(self, request: HttpRequest, change: ToolConfigChange) -> type[Model] | None:
+        """The model of a row that the person may make again; None where he may not, or what it
+        needs was not kept."""
         model, _pk = _row_of(change)
-        found = list_differences(change, model) if model else []
-        return render_to_string("admin/difference.html", {"differences": found})
+        pages = self.admin_site._registry.get(model) if model else None
+        if model is None or not isinstance(pages, HistoryAdmin):
+            return None
+        is_allowed = pages.has_add_permission(request) and can_make_again(change, model)
+        return model if is_allowed else None
+
+    def make_again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Make a deleted row again, and show it."""
+        change = get_object_or_404(self.get_queryset(request), pk=pk)
+        model = self._find_deleted(request, change)
+        if model is None or not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            row = make_again(change, model, cast("User", request.user))
+        except ValidationError as error:
+            for line in problem_lines(error, model):
+                self.message_user(request, line, messages.ERROR)
+            return redirect("admin:tools_toolconfigchange_change", pk)
+        self.message_user(request, gettext("It is there again."), messages.SUCCESS)
+        return redirect(f"admin:{model._meta.label_lower.replace('.', '_')}_change", row.pk)
 
 
-def _models() -> list[type[Model]]:
-    return [
-        model for model in apps.get_models() if isinstance(getattr(model, "tracked", None), Tracked)
-    ]
+def change_words(change: ToolConfigChange) -> str:
+    """What was done, in a sentence; fields are called as the forms call them."""
+    message = change.words
+    if change.kind == ChangeKind.DELETED:
+        return gettext("Deleted.")
+    if not message:
+        model, _pk = _row_of(change)
+        names = [name for name in change.after if name not in SAID]
+        labels = [field_label(model, name) if model else name for name in names]
+        message = json.dumps([{"changed": {"fields": labels}}])
+    try:
+        parts = json.loads(message)
+        for part in parts:
+            if "changed" in part:
+                fields = part["changed"]["fields"]
+                part["changed"]["fields"] = [_field_words(name) for name in fields]
+        return str(LogEntry(change_message=json.dumps(parts)).get_change_message())
+    except (ValueError, KeyError, TypeError):  # words of this program, or of an older Django
+        return message
 
 
-def _may_view(request: HttpRequest, model: type[Model]) -> bool:
-    names = [get_permission_codename(action, model._meta) for action in ("view", "change")]
-    return any(request.user.has_perm(f"{model._meta.app_label}.{name}") for name in names)
+def _field_words(name: str) -> str:
+    """A field's name in the reader's language: Django keeps names with a capital, under which no
+    catalogue has them."""
+    small = name[:1].lower() + name[1:]
+    found = gettext(name)
+    return str(capfirst(gettext(small))) if found == name else found
 
 
-def _row_of(change: ToolConfigChange) -> tuple[type[Model] | None, int]:
-    """The model of the row that ``change`` is about, None where the program knows it no more, and
-    its number."""
+def _row_link(change: ToolConfigChange) -> str:
+    model, pk = _row_of(change)
+    name = change.config or change.name
+    if model is None:
+        return str(name)
+    page = model._meta.label_lower.replace(".", "_")
+    link = name if change.kind == ChangeKind.DELETED else record_link(page, pk, name)
+    return format_html('{}<div class="quiet">{}</div>', link, model._meta.verbose_name)
+
+
+def _difference(change: ToolConfigChange) -> str:
+    model, _pk = _row_of(change)
+    found = list_differences(change, model) if model else []
+    is_plain = change.kind == ChangeKind.CHANGED and not change.words
+    words = "" if is_plain else change_words(change)
+    return render_to_string("admin/difference.html", {"differences": found, "words": words})
+
+
+def _row_of(change: ToolConfigChange) -> tuple[type[Model] | None, Any]:
+    """The model of the row that ``change`` is about, None where no page shows it any more, and its
+    key."""
     if change.config_id is not None:
         return ToolConfig, change.config_id
-    label, _colon, number = change.subject.partition(":")
-    return next(
-        (model for model in _models() if model._meta.label_lower == label), None
-    ), parse_row_number(number)
+    label, _colon, key = change.subject.partition(":")
+    models = (model for model in admin.site._registry if model._meta.label_lower == label)
+    return next(models, None), key

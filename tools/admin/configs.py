@@ -1,21 +1,16 @@
 """Tools: the rows that the operator edits and the next message obeys."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.changes import HistoryAdmin
 from tools.admin.declaration_review import (
     LOOK_NEEDED,
     MOST_AT_ONCE,
@@ -26,8 +21,8 @@ from tools.admin.declaration_review import (
 )
 from tools.admin.declared import declared_title, readable_declaration
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin.record_pages import EXCERPT, clamp_text, parse_row_number
-from tools.admin.row_history import record_look
+from tools.admin.record_pages import EXCERPT, Column, clamp_text, parse_row_number
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, author_of
 from tools.admin.tool_words import (
     ProviderFilter,
     approval_words,
@@ -36,15 +31,11 @@ from tools.admin.tool_words import (
     told_description,
 )
 from tools.models import ToolConfig
+from tools.models.row_history import record_look
 from tools.text.readable import text_block
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[ToolConfig]
-else:
-    _Form = forms.ModelForm
 
-
-class ToolConfigForm(_Form):
+class ToolConfigForm(SettingsForm):
     """One tool's settings. What makes no sense together is refused by the model, fault by fault."""
 
     class Meta:
@@ -63,16 +54,6 @@ class ToolConfigForm(_Form):
             "parameter_descriptions": forms.Textarea(attrs=JSON_INPUT),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        """A request that leaves a field out, as a script's may, leaves that field as it is."""
-        super().__init__(*arguments, **options)
-        if self.is_bound:
-            for name, field in self.fields.items():
-                if field.widget.value_omitted_from_data(
-                    self.data, self.files, self.add_prefix(name)
-                ):
-                    field.required = False
-
     def clean_parameter_descriptions(self) -> Any:
         """An emptied field means that nothing is described."""
         value = self.cleaned_data["parameter_descriptions"]
@@ -80,9 +61,12 @@ class ToolConfigForm(_Form):
 
 
 @admin.register(ToolConfig)
-class ToolConfigAdmin(HistoryAdmin):
+class ToolConfigAdmin(SettingsAdmin):
+    rights = frozenset({"change"})
+    show_full_result_count = True
     form = ToolConfigForm
     actions = ("look",)
+    list_pages = ("look",)
     list_display = (
         "tool",
         "enabled",
@@ -105,7 +89,6 @@ class ToolConfigAdmin(HistoryAdmin):
         "requires_approval",
         ProviderFilter,
     )
-    show_facets = admin.ShowFacets.NEVER
     search_fields = (
         *("name", "description", "declaration__description", "declaration__title"),
         "provider_name",
@@ -147,12 +130,6 @@ class ToolConfigAdmin(HistoryAdmin):
         kept = tuple(name for name in names if name != "other_chats")
         return [self.fieldsets[0], (_("Who may use it"), {"fields": kept}), *self.fieldsets[2:]]
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:
         title, provider = declared_title(config.declaration), provider_words(config.provider_name)
@@ -164,29 +141,13 @@ class ToolConfigAdmin(HistoryAdmin):
             " · ".join(filter(None, (title, provider))),
         )
 
-    @admin.display(description=_("provider"))
-    def provider(self, config: ToolConfig) -> str:
-        return provider_words(config.provider_name) or "-"
-
-    @admin.display(description=_("its own description"))
-    def own_words(self, config: ToolConfig) -> str:
-        return text_block(own_description(config))
-
-    @admin.display(description=_("needs approval"))
-    def approval(self, config: ToolConfig) -> str:
-        return approval_words(config)
-
-    @admin.display(description=_("arguments"))
-    def arguments(self, config: ToolConfig) -> str:
-        return ", ".join(f"{{{name}}}" for name in config.parameter_names or ()) or "-"
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        """The list edits a few fields; the form's own checks are of others."""
-        return forms.ModelForm
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.look_view)
-        return [path("look/", view, name="tools_toolconfig_look"), *super().get_urls()]
+    provider = Column(_("provider"), lambda row: provider_words(row.provider_name) or "-")
+    own_words = Column(_("its own description"), lambda row: text_block(own_description(row)))
+    approval = Column(_("needs approval"), approval_words)
+    arguments = Column(
+        _("arguments"),
+        lambda row: ", ".join(f"{{{name}}}" for name in row.parameter_names or ()) or "-",
+    )
 
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
     def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
@@ -197,17 +158,11 @@ class ToolConfigAdmin(HistoryAdmin):
                 request, gettext("None of these tools is new or has changed."), messages.INFO
             )
             return None
-        page = {
+        page: dict[str, Any] = {
             "glances": [DeclarationDiff(config) for config in found[:MOST_AT_ONCE]],
             "most": MOST_AT_ONCE if len(found) > MOST_AT_ONCE else 0,
-            "title": gettext("Look at what tools declare"),
-            "opts": self.opts,
         }
-        return TemplateResponse(
-            request,
-            "admin/tools/toolconfig/look.html",
-            {**self.admin_site.each_context(request), **page},
-        )
+        return self.show_page(request, "look", gettext("Look at what tools declare"), **page)
 
     def look_view(self, request: HttpRequest) -> HttpResponse:
         """Record for each tool that the user has reviewed what the page showed, not what changed
@@ -233,7 +188,7 @@ class ToolConfigAdmin(HistoryAdmin):
         true."""
         number, _colon, mark = entry.partition(":")
         config = get_object_or_404(ToolConfig, pk=parse_row_number(number))
-        if record_look(config.pk, mark, cast("User", request.user)):
+        if record_look(config.pk, mark, author_of(request)):
             self.log_change(request, config, gettext("Looked at what the tool declares."))
             return True
         words = gettext("%(name)s has changed since this page was made: look again.") % {
@@ -241,12 +196,6 @@ class ToolConfigAdmin(HistoryAdmin):
         }
         self.message_user(request, words, messages.WARNING)
         return False
-
-    def changeable(self, request: HttpRequest, object_id: str) -> ToolConfig:
-        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        return get_object_or_404(ToolConfig, pk=parse_row_number(object_id))
 
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
         """The context of a tool's page in addition to the default one."""

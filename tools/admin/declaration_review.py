@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.record_pages import render_badge
 from tools.models import ToolConfig
-from tools.registry.declaration_review import covers_fingerprint, judged_parts
-from tools.text.visible import escape_invisible_chars, escape_invisible_json
+from tools.registry.catalogue import covers_fingerprint, judged_parts
+from tools.text.readable import escape_invisible_chars, escape_invisible_json
 
 MOST_AT_ONCE = 50
 """The most tools on one page; nobody reviews more."""

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tools.text.readable import drop_surrogates, format_readable
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import drop_surrogates, escape_invisible_chars, format_readable
 
 ICON_SOURCES = ("https://", "data:image/")
 UNESCAPED_CHARS = "\n\t\u3000\ufe0f"
@@ -133,9 +132,9 @@ def type_label(part: dict[str, Any]) -> str:
 def _followed(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """``part`` with the definition that it, or its one alternative to null, points to."""
     plain = strip_null(part)
-    place = str(plain.get("$ref") or "").removeprefix("#/$defs/")
+    ref = str(plain.get("$ref") or "").removeprefix("#/$defs/")
     definitions = schema.get("$defs")
-    target = definitions.get(place) if isinstance(definitions, dict) else None
+    target = definitions.get(ref) if isinstance(definitions, dict) else None
     return (
         {**target, **part, "type": target.get("type"), "anyOf": None}
         if isinstance(target, dict)

@@ -5,25 +5,31 @@ A list never counts, sorts or scans a whole table. It has one order, counts at m
 :data:`~tools.admin.filters.WINDOW` rows only, which the page says.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import PAGE_VAR, ChangeList
+from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.db.models import Model, Q
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import cached_property
-from django.utils.html import format_html
+from django.utils.functional import Promise, cached_property
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.filters import RecordedSince, Rows, listed_floor, window_floor
+from tools.models import ToolConfigChange
+from tools.models.change import ChangeKind
+from tools.models.row_history import find_history, record_event
 
 #: Rows of a list that are counted and paged through; a longer one is shown as "10,000+".
 COUNT_LIMIT = 10_000
@@ -122,8 +128,76 @@ class RecordChangeList(ChangeList):
         return self.get_query_string(self.model_admin.beyond(list(self.result_list)[-1]))
 
 
-class PageAdmin(ModelAdmin):
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list, or a field of a page: what it is called, what it shows of a row, and by
+    which field of the row the list is sorted for it, None for none."""
+
+    short_description: str | Promise
+    show: Callable[[Any], object]
+    admin_order_field: str | None = None
+
+    def __call__(self, row: Any) -> object:
+        return self.show(row)
+
+
+class LoggedAdmin(ModelAdmin):
+    """Pages that keep what is done there in the one history of rows, in place of Django's log."""
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        return record_event(cast("User", request.user), obj, ChangeKind.ADDED, message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        """Words stand with the change of what the row holds, if there is one; which fields that
+        were, it says itself."""
+        change: ToolConfigChange | None = getattr(obj, "recorded", None)
+        if change is None:
+            return record_event(cast("User", request.user), obj, ChangeKind.DONE, message)
+        if not isinstance(message, list):
+            change.words = f"{change.words} {message}".strip()
+            change.save(update_fields=["words"])
+        return change
+
+    def log_deletions(self, request: HttpRequest, queryset: Iterable[Model]) -> Any:
+        author = cast("User", request.user)
+        return [record_event(author, row, ChangeKind.DELETED) for row in queryset]
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        row = self.get_object(request, unquote(object_id))
+        found = ToolConfigChange.objects.none() if row is None else find_history(row)
+        rows = self.get_paginator(request, found.select_related("author").order_by("at", "pk"), 100)
+        shown = rows.get_page(request.GET.get(PAGE_VAR, 1))
+        page = {
+            "action_list": shown,
+            "page_range": rows.get_elided_page_range(shown.number),
+            "pagination_required": rows.num_pages > 1,
+        }
+        return super().history_view(request, object_id, page | (extra_context or {}))
+
+
+class PageAdmin(LoggedAdmin):
     """Pages of one row that show more than its fields."""
+
+    #: What they show beside fields, under the names by which ``list_display`` and ``fields`` call
+    #: it.
+    columns: ClassVar[Mapping[str, Column]] = {}
+
+    #: What people may do with the rows, as far as they have the permission to.
+    rights: ClassVar[frozenset[str]] = frozenset({"add", "change", "delete"})
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, column in cls.columns.items():
+            setattr(cls, name, column)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return "add" in self.rights and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "change" in self.rights and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "delete" in self.rights and super().has_delete_permission(request, obj)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a
@@ -158,6 +232,7 @@ class PageAdmin(ModelAdmin):
 class RecordAdmin(PageAdmin):
     """Rows that the program writes and people only read."""
 
+    rights = frozenset()
     actions = None
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     paginator = CappedPaginator
@@ -178,21 +253,17 @@ class RecordAdmin(PageAdmin):
     list_excerpts: ClassVar[tuple[str, ...]] = ()
     #: Large fields that a list does not load.
     list_defer: ClassVar[tuple[str, ...]] = ()
+    #: Lookups, each with an index of its own, that a search compares with the whole term, and how
+    #: they read it.
+    exact_lookups: ClassVar[Mapping[str, Callable[[str], object]]] = {
+        "pk": lambda term: parse_row_number(term)
+    }
     #: Texts that words are searched in.
     text_fields: ClassVar[tuple[str, ...]] = ()
     #: Lookups with an index that gives the list's order as well.
     indexed_lookups: ClassVar[frozenset[str]] = frozenset()
     #: Lookups that narrow any index further.
     free_lookups: ClassVar[frozenset[str]] = frozenset({"since", "id__lt"})
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RecordChangeList
@@ -247,7 +318,8 @@ class RecordAdmin(PageAdmin):
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         """Conditions under which a row is meant by ``term``, each with an index of its own."""
-        yield Q(pk=parse_row_number(term))
+        for lookup, parse in self.exact_lookups.items():
+            yield Q((lookup, parse(term)))
 
     def _word_matches(self, term: str) -> Iterable[Q]:
         if self.text_fields:
@@ -262,9 +334,12 @@ class RecordAdmin(PageAdmin):
 class StateRecordAdmin(RecordAdmin):
     """A record of rows with a state, which is the column ``outcome``."""
 
-    @admin.display(description=_("state"))
-    def outcome(self, row: Any) -> str:
-        return render_badge(row.state, row.get_state_display())
+    outcome = Column(_("state"), lambda row: render_state(row))
+
+
+def render_state(row: Any) -> str:
+    """The state of a row as a coloured label."""
+    return render_badge(row.state, row.get_state_display())
 
 
 def parse_row_number(term: str) -> int:
@@ -280,6 +355,11 @@ def record_link(page: str, pk: int | None, text: object) -> str:
         if pk
         else ""
     )
+
+
+def record_links(page: str, pks: Iterable[int]) -> str:
+    """Links to the pages of rows by their numbers; "-" for none."""
+    return format_html_join(" ", "{}", ((record_link(page, pk, f"#{pk}"),) for pk in pks)) or "-"
 
 
 def format_moment(at: datetime | None) -> str:

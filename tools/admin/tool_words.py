@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.declared import readable_declaration
 from tools.models import ToolConfig
-from tools.models.choices import ApprovalMode
+from tools.models.tool_config import ApprovalMode
 
 #: What the program's own providers are called; the others have names that people gave them.
 PROVIDERS = {

@@ -1,12 +1,11 @@
 """Changes of rows that operators edit."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from django.apps import apps
 from django.conf import settings
-from django.contrib.admin.models import LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -18,25 +17,35 @@ SAID_UNTIL = "$until"
 SAID = frozenset({SAID_AUTHOR, SAID_UNTIL})
 
 
+class ChangeKind(StrEnum):
+    """What was done with a row. ``done``: something else than to change what it holds."""
+
+    CHANGED = "changed"
+    ADDED = "added"
+    DELETED = "deleted"
+    DONE = "done"
+
+
 def row_subject(row: models.Model) -> str:
     """Which row a change is about, as the column ``subject`` has it."""
     return f"{row._meta.label_lower}:{row.pk}"
 
 
 def delete_changes(rows: "models.QuerySet[Any]") -> None:
-    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing; in
-    Django's own history nothing stays of them but their keys."""
-    kept = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(rows.model))
+    """Delete the changes of ``rows`` that are about to be deleted, and are to leave nothing: of
+    what else was done with them nothing stays but their keys."""
     found = list(rows.order_by().only("pk"))
     for start in range(0, len(found), 500):
-        batch = found[start : start + 500]
-        ToolConfigChange.objects.filter(subject__in=map(row_subject, batch)).delete()
-        kept.filter(object_id__in=[str(row.pk) for row in batch]).update(object_repr="-")
+        subjects = [row_subject(row) for row in found[start : start + 500]]
+        changes = ToolConfigChange.objects.filter(subject__in=subjects)
+        changes.filter(kind=ChangeKind.CHANGED).delete()
+        changes.update(name="-", before={}, after={})
 
 
 class ToolConfigChange(models.Model):
-    """One change of one row: ``before`` and ``after`` hold the changed fields alone. See
-    :mod:`tools.admin.row_history`.
+    """One thing that was done with one row: of a change, ``before`` and ``after`` hold the changed
+    fields alone; of a deleted row, ``before`` holds all that is tracked. See
+    :mod:`tools.models.row_history`.
 
     It is named after the rows that had it first, because its table, permissions and address are
     public names. ``config`` is the row where that is a tool config; ``subject`` says which it is
@@ -64,8 +73,13 @@ class ToolConfigChange(models.Model):
     before = models.JSONField(_("before"), default=dict)
     after = models.JSONField(_("after"), default=dict)
     subject = models.CharField(
-        max_length=100, blank=True, default="", db_default="", editable=False
+        max_length=1000, blank=True, default="", db_default="", editable=False
     )
+    kind = models.CharField(
+        max_length=8, default=ChangeKind.CHANGED, db_default="changed", editable=False
+    )
+    words = models.TextField(blank=True, default="", db_default="", editable=False)
+    """What else there is to say, in the language of who did it or as Django's admin writes it."""
     name = models.CharField(
         _("name"), max_length=200, blank=True, default="", db_default="", editable=False
     )

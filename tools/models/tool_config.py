@@ -1,20 +1,140 @@
-"""The rows that configure single tools."""
+"""The rows that configure single tools.: where, by whom and how each may be called.
 
+The other chats that a tool may send to, and for whom, as its row lists them:
+
+::
+
+    group:123456 owners
+    private:20002 everyone
+    group:777 30003 30004
+"""
+
+import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Value
+from django.db.models import TextChoices, Value
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.live_rows import LiveKind, LiveModel, Tracked
-from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
-from tools.models.other_chats import check_other_chats
-from tools.models.row_validation import check_descriptions, check_ids, parse_ids
 from tools.text.placeholders import check_mock_template
+
+EVERYONE, OWNERS = "everyone", "owners"
+_CHAT = re.compile(r"(?:onebot:)?((?:group|private):[\w.@-]{1,64})", re.ASCII)
+_PERSON = re.compile(r"(?:onebot:)?[\w.@-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherChat:
+    """One chat, as ``kind:peer``, and who may have something sent there; owners always may."""
+
+    key: str
+    callers: frozenset[str]
+
+    def is_for(self, user_id: str, *, is_owner: bool) -> bool:
+        return is_owner or EVERYONE in self.callers or (bool(user_id) and user_id in self.callers)
+
+
+def parse_other_chats(text: str) -> tuple[OtherChat, ...]:
+    """What ``text`` lists; lines that name no chat, or nobody, are left out."""
+    found = []
+    for line in text.splitlines():
+        chat, *callers = line.replace(",", " ").replace("，", " ").split() or [""]
+        if (match := _CHAT.fullmatch(chat)) and callers:
+            ids = frozenset(one.rpartition(":")[2] for one in callers)
+            found.append(OtherChat(match[1], ids))
+    return tuple(found)
+
+
+def check_other_chats(text: str) -> list[str]:
+    """A sentence for each line that cannot be meant."""
+    problems = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        chat, *callers = line.replace(",", " ").replace("，", " ").split()
+        if not _CHAT.fullmatch(chat):
+            problems.append(
+                gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
+                % {"chat": chat[:64]}
+            )
+        elif not callers:
+            problems.append(
+                gettext("For %(chat)s nobody is named: owners, everyone, or ids of people.")
+                % {"chat": chat[:64]}
+            )
+        elif wrong := [one for one in callers if not _PERSON.fullmatch(one)]:
+            problems.append(gettext("“%(id)s” is not an id.") % {"id": wrong[0][:64]})
+    return problems
+
+
+_SEPARATORS = re.compile(r"[\s,;，；、]+")
+_ID = re.compile(r"[\w.@-]{1,64}(:[\w.@-]{1,64})*", re.ASCII)
+
+
+def parse_ids(text: str) -> list[str]:
+    """The ids of a list that is written with spaces, line breaks or commas of any kind, each once,
+    in order."""
+    return list(dict.fromkeys(part for part in _SEPARATORS.split(text) if part))
+
+
+def check_ids(text: str) -> list[str]:
+    """A line for each entry that cannot be an id; ``platform:id`` is one as well."""
+    return [
+        gettext("“%(id)s” is not an id.") % {"id": entry[:64]}
+        for entry in parse_ids(text)
+        if not _ID.fullmatch(entry)
+    ]
+
+
+def check_descriptions(value: object, parameter_names: Collection[str] | None) -> list[str]:
+    """What keeps ``value`` from describing these parameters: it must be an object of texts. None:
+    any name is known."""
+    if not isinstance(value, dict):
+        return [gettext("A JSON object is wanted: the name of each argument and its description.")]
+    problems = []
+    for name, text in value.items():
+        if parameter_names is not None and name not in parameter_names:
+            known = ", ".join(parameter_names) or gettext("none")
+            problems.append(
+                gettext("“%(name)s” is not an argument of this tool. Known: %(names)s.")
+                % {"name": name, "names": known}
+            )
+        elif not isinstance(text, str):
+            problems.append(gettext("The description of “%(name)s” is not text.") % {"name": name})
+    return problems
+
+
+class ToolVisibility(TextChoices):
+    VISIBLE = "visible", _("visible")
+    DEFERRED = "deferred", _("deferred")
+    HIDDEN = "hidden", _("hidden")
+
+
+class ToolScope(TextChoices):
+    ALL = "all", _("everywhere")
+    GROUP = "group", _("group chats only")
+    PRIVATE = "private", _("private chats only")
+
+
+class AllowedCallers(TextChoices):
+    """Who may use a tool. The owners of the bot always may."""
+
+    EVERYONE = "everyone", _("everyone")
+    OWNERS = "owners", _("owners of the bot")
+    PEOPLE = "people", _("listed people")
+    GROUPS = "groups", _("listed groups")
+    GROUP_ADMINS = "group_admins", _("owners and admins of the group")
+
+
+class ApprovalMode(TextChoices):
+    OWN = "own", _("as the tool itself says")
+    ALWAYS = "always", _("every call")
+    NEVER = "never", _("no call")
+
 
 MOST_CALLS = 10_000
 """Calls per minute that a row can set as a limit."""
@@ -153,7 +273,7 @@ class ToolConfig(LiveModel):
     fingerprint = models.CharField(
         max_length=100, blank=True, default="", db_default=Value(""), editable=False
     )
-    """The fingerprint of the current declaration, see :mod:`tools.registry.declaration_review`;
+    """The fingerprint of the current declaration, see :mod:`tools.registry.catalogue`;
     empty when no review is needed."""
     looked_at = models.CharField(
         _("looked at"), max_length=100, blank=True, default="", db_default=Value(""), editable=False

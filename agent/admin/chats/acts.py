@@ -1,27 +1,447 @@
 """The acts on the page of a chat, each on record with its author."""
 
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.files.uploadedfile import UploadedFile
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
+from django.template.defaultfilters import filesizeformat
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.crypto import get_random_string
+from django.utils.formats import date_format
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
-from agent.admin.chats.act_basics import ActCall, ActDone, ActRefused, may
-from agent.admin.chats.compose import COMPOSE_ACTS, MOST_CHARS, MOST_PICTURES, new_token
-from agent.admin.chats.steering_acts import HOURS, STEERING_ACTS, hours_in_words
-from agent.models import ChatSession, Message, PersonaChoice
+from agent.domain.answer_parts import split_answer
+from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain.manners import MOST_PART_CHARS
+from agent.domain.states import ActKind, MessageReason
+from agent.domain.types import MediaRef, MessagePart
+from agent.media.file_store import StoredFile
+from agent.media.media_store import MediaRow, record_media
+from agent.models import ChatSession, Message, PersonaChoice, Run
+from agent.models.message import BY_HAND
+from agent.record.chats.chat_resets import reset_context
 from agent.record.chats.members import find_members
-from agent.record.settings.chat_choices import list_personas
+from agent.record.runs.replies import FORWARD
+from agent.record.settings.chat_choices import choose_persona, list_personas
+from agent.record.settings.chat_manners import find_chat_manners
 from agent.record.settings.manners import ONEBOT, load_manners_table
-from agent.record.waiting.hand_messages import find_address
+from agent.record.settings.timed_silences import end_silence, silence_chat
+from agent.record.waiting.hand_messages import GOING_ON, HandMessage, find_address, put_down, resend
+from agent.record.waiting.operator_acts import record_act
+from agent.record.waiting.pauses import PauseLift, lift_pauses
+from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.take_overs import hand_back, take_over
+from agent.runtime import wiring
+from agent.runtime.serving import get_serving
+from agent.runtime.steering import Steering
+from agent.stickers.store import LARGEST, TYPES
 from tools.admin.record_pages import ModelAdmin, parse_row_number
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import escape_invisible_chars
+from tools.text.storable import make_storable
+
+# What all acts in chats have in common: who may do what, and how they end.
+
+SPEAK, CHANGE, MANNERS = (
+    "agent.speak_in_chat",
+    "agent.change_chatsession",
+    "agent.change_manners",
+)
+
+
+class ActRefused(Exception):  # noqa: N818 - the word says what happened
+    """An act that is not done, and why, in words for the one who asked: nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActDone:
+    """What was done, in words, and what the running server is still asked for. ``then`` is called
+    once the act is committed."""
+
+    words: str
+    then: Callable[[], None] | None = None
+    anchor: str = "acts"
+    """Where on the page the reader goes on."""
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ActCall:
+    """An act that somebody asks for: in a chat that he may reach, perhaps on one message of it."""
+
+    request: HttpRequest
+    session: ChatSession
+    message: Message | None = None
+
+    @property
+    def author(self) -> User:
+        return cast("User", self.request.user)
+
+    def posted(self, name: str) -> str:
+        """A value of the form, "" where it is missing."""
+        return self.request.POST.get(name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """``perform`` runs in a transaction; ``permissions``: any of them is enough."""
+
+    perform: Callable[[ActCall], ActDone]
+    permissions: tuple[str, ...] = (SPEAK,)
+    on_message: bool = False
+
+
+def may(request: HttpRequest, act: Act) -> bool:
+    return any(request.user.has_perm(permission) for permission in act.permissions)
+
+
+# Answering by hand as the bot, and sending again what could not be sent.
+
+State = Message.State
+
+#: Characters that are written at a time; longer words are sent as several messages.
+MOST_CHARS = 10_000
+#: Pictures that are sent at a time, and their bytes together.
+MOST_PICTURES, MOST_BYTES = 9, LARGEST
+#: Messages of operators that may wait in one chat.
+MOST_WAITING = 20
+TOKEN_CHARS = 32
+_TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_CHARS}}}", re.ASCII)
+#: No leading zero: clients read "0" as everyone.
+_ID = re.compile(r"[1-9]\d{0,18}", re.ASCII)
+
+
+class Written(NamedTuple):
+    """What an operator has written, checked."""
+
+    text: str
+    quoted_id: str
+    mention: str
+    pictures: Sequence[bytes]
+
+
+def new_token() -> str:
+    """What tells one sending of the form from another: a double click sends once."""
+    return get_random_string(TOKEN_CHARS)
+
+
+def _answer(call: ActCall) -> ActDone:
+    steering = _find_way(call.session)
+    token = call.posted("token")
+    if not _TOKEN.fullmatch(token):
+        raise ActRefused(gettext("The form was not complete. Reload the page and try again."))
+    _check_room(call.session)
+    written = _read(call)
+    pictures = [_keep(content) for content in written.pictures]
+    messages = _build_messages(call.session, written, pictures, steering)
+    rows = put_down(call.session, call.author, messages, token)
+    if not rows:
+        return ActDone(gettext("This was sent already, once."), anchor="compose")
+    _show_pictures(rows[-1].pk, pictures)
+    return _on_its_way(call.session, steering)
+
+
+def _resend(call: ActCall) -> ActDone:
+    steering, failed = _find_way(call.session), call.message
+    if failed is None or failed.direction != Message.Direction.OUT:
+        raise ActRefused(gettext("Only what the bot says can be sent again."))
+    if failed.state not in (State.FAILED, State.UNKNOWN):
+        raise ActRefused(gettext("This message was sent: there is nothing to send again."))
+    if failed.state == State.UNKNOWN and call.posted("twice") != "yes":
+        raise ActRefused(
+            gettext("It may have arrived. Say that it may arrive twice, then it is sent again.")
+        )
+    if _may_go_out_again(failed):
+        raise ActRefused(gettext("Its run is still going on, and may send it by itself."))
+    if missing := _missing_file(failed.segments):
+        text = gettext("The file %(name)s is not there any more: nothing was sent again.")
+        raise ActRefused(text % {"name": missing})
+    _check_room(call.session)
+    if resend(failed, call.author) is None:
+        raise ActRefused(gettext("It was sent again already. Look at the newer one."))
+    return _on_its_way(call.session, steering)
+
+
+def _may_go_out_again(failed: Message) -> bool:
+    """Whether its own run may still say it: a model that was told that its message failed, or an
+    answer whose merged forward was refused. A refused answer is only apologised for."""
+    if failed.run is None or failed.author or failed.run.state not in GOING_ON:
+        return False
+    return failed.tool_call_id is not None or failed.part == FORWARD
+
+
+def _find_way(session: ChatSession) -> Steering:
+    """What sends from here. Refuses where nothing can."""
+    if session.platform != ONEBOT:
+        raise ActRefused(gettext("This is no chat of an account."))
+    until = session.paused_until
+    if session.pause_reason and (until is None or until > timezone.now()):
+        text = gettext("The account cannot speak here: %(reason)s. Nothing was sent.")
+        raise ActRefused(text % {"reason": session.get_pause_reason_display()})
+    serving = get_serving()
+    if serving is None or serving.steering is None:
+        raise ActRefused(
+            gettext("This process sends no messages. Open the page of the running server.")
+        )
+    return serving.steering
+
+
+def _check_room(session: ChatSession) -> None:
+    waiting = Message.objects.filter(BY_HAND | Q(resent_from__isnull=False), session=session)
+    if waiting.filter(state=State.PENDING).count() >= MOST_WAITING:
+        raise ActRefused(gettext("Too many messages wait to be sent here. Wait a moment."))
+
+
+def _on_its_way(session: ChatSession, steering: Steering) -> ActDone:
+    warning = ""
+    if not steering.is_connected(find_address(session)):
+        warning = gettext(
+            "The account is not connected. It is sent if it connects within five minutes."
+        )
+    return ActDone("" if warning else gettext("On its way."), _send, "compose", warning)
+
+
+def _send() -> None:
+    if (serving := get_serving()) is not None:
+        serving.steer(lambda steering: steering.send_by_hand())
+
+
+def _read(call: ActCall) -> Written:
+    text = make_storable(call.posted("text")).replace("\r\n", "\n").strip()
+    pictures = _read_pictures(call.request.FILES.getlist("pictures"))
+    if not text and not pictures:
+        raise ActRefused(gettext("There is nothing to send: write something or add a picture."))
+    if len(text) > MOST_CHARS:
+        words = gettext("The text has %(count)s characters; at most %(limit)s are sent at a time.")
+        raise ActRefused(words % {"count": f"{len(text):,}", "limit": f"{MOST_CHARS:,}"})
+    mention = call.posted("mention").strip()
+    if mention and not (_ID.fullmatch(mention) and call.session.kind == "group"):
+        raise ActRefused(gettext("This person cannot be mentioned here."))
+    return Written(text, _find_quoted(call), mention, pictures)
+
+
+def _find_quoted(call: ActCall) -> str:
+    """The client's id of the message that is quoted; "" for none."""
+    pk = call.posted("quote")
+    if not pk:
+        return ""
+    rows = Message.objects.filter(session=call.session, pk=parse_row_number(pk))
+    found: str | None = rows.values_list("message_id", flat=True).first()
+    if not found:
+        raise ActRefused(gettext("This message cannot be quoted: the client gave it no id."))
+    return found
+
+
+def _read_pictures(files: "Sequence[UploadedFile[bytes]]") -> list[bytes]:
+    if len(files) > MOST_PICTURES:
+        text = gettext("At most %(count)s pictures are sent at a time.")
+        raise ActRefused(text % {"count": MOST_PICTURES})
+    if sum(file.size or 0 for file in files) > MOST_BYTES:
+        text = gettext("The pictures are larger than %(limit)s together.")
+        raise ActRefused(text % {"limit": filesizeformat(MOST_BYTES)})
+    contents = [file.read() for file in files]
+    if any(sniff_mime_type(content[:HEAD]) not in TYPES for content in contents):
+        raise ActRefused(
+            gettext("One of the files is no picture that can be sent: JPEG, PNG, GIF, WebP, BMP.")
+        )
+    return contents
+
+
+def _keep(content: bytes) -> StoredFile:
+    files = wiring.build_file_store()
+    try:
+        if files.has_room():
+            return files.put(content)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ActRefused(
+            gettext("The picture was not kept: %(reason)s") % {"reason": reason}
+        ) from error
+    raise ActRefused(gettext("The picture was not kept: the disk is almost full."))
+
+
+def _build_messages(
+    session: ChatSession,
+    written: Written,
+    pictures: Sequence[StoredFile],
+    steering: Steering,
+) -> list[HandMessage]:
+    """The words in as many messages as there need to be, the pictures in the last one."""
+    chat = find_address(session)
+    room = min(load_manners_table().find(chat).part_chars, MOST_PART_CHARS)
+    texts = split_answer(written.text, room - 1) or [""]
+    messages = []
+    for number, text in enumerate(texts):
+        before, shown = [], []
+        if number == 0 and written.quoted_id:
+            before.append(MessagePart("quote", message_id=written.quoted_id))
+        if number == 0 and written.mention:
+            before.append(MessagePart("mention_user", mention_user_id=written.mention))
+        if number == len(texts) - 1:
+            shown = [MessagePart("image", path=str(file.path.resolve())) for file in pictures]
+        lead = " " if text and before and before[-1].type == "mention_user" else ""
+        words = [MessagePart("plain", text=lead + text)] if text else []
+        said = text + "[图片]" * len(shown)
+        messages.append(HandMessage(steering.compose([*before, *words, *shown]), said))
+    return messages
+
+
+def _show_pictures(message_pk: int, pictures: Sequence[StoredFile]) -> None:
+    """Put down which copies a message shows, as for what people send."""
+    rows = [MediaRow(MediaRef("image"), one.sha256, one.mime, one.size) for one in pictures]
+    if rows:
+        record_media([(message_pk, rows)])
+
+
+def _missing_file(segments: Sequence[Any]) -> str:
+    """The name of a file that a message shows and that is not on this machine any more."""
+    for segment in segments:
+        data = segment.get("data") if isinstance(segment, dict) else None
+        file = str(data.get("file") or "") if isinstance(data, dict) else ""
+        if file.startswith("file://") and not Path(file.removeprefix("file://")).is_file():
+            return Path(file).name
+    return ""
+
+
+COMPOSE_ACTS = {"answer": Act(_answer), "resend": Act(_resend, on_message=True)}
+
+
+# Acts that say who answers in a chat: take over, hand back, silence, reset, persona, cancel.
+
+#: After how many hours a take-over ends by itself; 0 for never. The first is chosen already.
+HOURS = (12, 1, 4, 24, 72, 0)
+
+
+def _take_over(call: ActCall) -> ActDone:
+    _only_onebot(call.session)
+    end = _chosen_end(call.posted("hours"))
+    stopped = take_over(call.session.pk, call.author, end)
+    chat = find_address(call.session)
+    words = gettext("You have taken over: what is said to the bot here is yours to answer.")
+    if end is not None:
+        at = date_format(timezone.localtime(end), "DATETIME_FORMAT")
+        words += " " + gettext("It ends by itself at %(time)s.") % {"time": at}
+    return ActDone(words, partial(_let_go, chat, stopped, MessageReason.TAKEN_OVER), "compose")
+
+
+def _chosen_end(hours: str) -> datetime | None:
+    if hours not in {str(one) for one in HOURS}:
+        raise ActRefused(gettext("Choose how long you take over."))
+    return timezone.now() + timedelta(hours=int(hours)) if int(hours) else None
+
+
+def _hand_back(call: ActCall) -> ActDone:
+    if not hand_back(call.session.pk, call.author):
+        raise ActRefused(gettext("The bot answers here already: nobody has taken over."))
+    return ActDone(gettext("The bot answers here again, from the next message on."))
+
+
+def _silence(call: ActCall) -> ActDone:
+    _only_onebot(call.session)
+    silence_chat(find_address(call.session), None, call.author)
+    record_act(ActKind.SILENCE, call.session.pk, call.author)
+    return ActDone(gettext("Silenced this chat."))
+
+
+def _speak(call: ActCall) -> ActDone:
+    """Take the silence out of the row for this chat alone; those for others too stay."""
+    _only_onebot(call.session)
+    chat = find_address(call.session)
+    own, words = find_chat_manners(chat), ""
+    if own is not None and own.is_silencing:
+        end_silence(chat, call.author)
+        record_act(ActKind.SPEAK, call.session.pk, call.author)
+        words = gettext("Let this chat speak.")
+    if still := load_manners_table().find(chat).find_silence(timezone.now()):
+        text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
+        return ActDone(words, warning=text % {"name": still})
+    return ActDone(words or gettext("This chat is not silenced."))
+
+
+def _lift(call: ActCall) -> ActDone:
+    if not lift_pauses(PauseLift(find_address(call.session))):
+        raise ActRefused(gettext("The account can speak here already."))
+    record_act(ActKind.LIFT, call.session.pk, call.author)
+    return ActDone(gettext("The account can speak here again, from the next message on."))
+
+
+def _reset(call: ActCall) -> ActDone:
+    newest = Message.objects.filter(session=call.session).order_by("-pk").first()
+    if newest is None:
+        raise ActRefused(gettext("Nothing was said here yet."))
+    reset_context(call.session.pk, newest.pk)
+    record_act(ActKind.RESET, call.session.pk, call.author, message=newest)
+    return ActDone(gettext("The context is fresh: the model sees nothing of what was said before."))
+
+
+def _choose_persona(call: ActCall) -> ActDone:
+    _only_onebot(call.session)
+    names, chosen = {str(one.pk): one.name for one in list_personas()}, call.posted("persona")
+    if chosen and chosen not in names:
+        raise ActRefused(gettext("This persona is not there any more, or is switched off."))
+    pk = int(chosen) if chosen else None
+    choose_persona(find_address(call.session), pk, call.author)
+    record_act(ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, ""))
+    if not chosen:
+        return ActDone(gettext("From the next message on, nobody is chosen for this chat alone."))
+    words = gettext("From the next message on, %(name)s answers here.")
+    return ActDone(words % {"name": names[chosen]})
+
+
+def _cancel(call: ActCall) -> ActDone:
+    message = call.message
+    if message is None or message.reason == MessageReason.COMMAND:
+        raise ActRefused(gettext("This cannot be cancelled."))
+    pk = message.merged_into_id or message.pk
+    if not stop_runs(StopRequest(pk, MessageReason.STOPPED)).is_stopped:
+        raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
+    run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
+    record_act(ActKind.CANCEL, call.session.pk, call.author, message=message, run=run)
+    then = partial(_let_go, find_address(call.session), [pk], MessageReason.STOPPED)
+    return ActDone(gettext("The answer was cancelled."), then, f"m{message.pk}")
+
+
+def _let_go(chat: object, pks: list[int], reason: MessageReason) -> None:
+    """Have the server of this process stop at once; others stop at their next step."""
+    if pks and (serving := get_serving()) is not None:
+        serving.steer(lambda steering: steering.let_go(chat, pks, reason))  # type: ignore[arg-type]
+
+
+def _only_onebot(session: ChatSession) -> None:
+    if session.platform != ONEBOT:
+        raise ActRefused(gettext("This is no chat of an account."))
+
+
+STEERING_ACTS = {
+    "take-over": Act(_take_over),
+    "hand-back": Act(_hand_back),
+    "silence": Act(_silence, (MANNERS, SPEAK)),
+    "speak": Act(_speak, (MANNERS, SPEAK)),
+    "lift": Act(_lift, (CHANGE,)),
+    "reset": Act(_reset, (CHANGE,)),
+    "persona": Act(_choose_persona, (CHANGE,)),
+    "cancel": Act(_cancel, on_message=True),
+}
+
+
+def hours_in_words(hours: int) -> str:
+    if not hours:
+        return gettext("until I hand back")
+    return ngettext("for %(count)d hour", "for %(count)d hours", hours) % {"count": hours}
+
 
 ACTS = {**STEERING_ACTS, **COMPOSE_ACTS}
 #: People that can be chosen to be mentioned.
@@ -81,7 +501,7 @@ class SessionActs(ModelAdmin):
         if wanted and url_has_allowed_host_and_scheme(wanted, {call.request.get_host()}):
             return redirect(wanted)
         page = reverse("admin:agent_chatsession_change", args=(call.session.pk,))
-        return redirect(f"{page}#{done.place}")
+        return redirect(f"{page}#{done.anchor}")
 
 
 def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:

@@ -6,15 +6,28 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, cast
 
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.utils.translation import gettext as _
+from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
+from agent.access import find_access
+from agent.domain.states import ActKind
 from agent.models import ChatSession, Message
 from agent.record.chats.person_names import find_names
+from agent.record.waiting.operator_acts import record_act
+from tools.admin.record_pages import ModelAdmin, parse_row_number
 from tools.admin.spreadsheet import escape_formula
+from tools.local_time import find_zone
 
 #: Messages that are read at a time.
 BATCH = 500
@@ -89,7 +102,7 @@ def _write_markdown(rows: Iterable[Row]) -> str:
 
 def _markdown_message(row: Row) -> str:
     at = datetime.fromisoformat(row["at"])
-    who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else _("bot")
+    who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else gettext("bot")
     if row["author"]:
         who = f"{who} ({row['author']})"
     # Quoted, so that nothing in the words is a heading, a picture or HTML of the file itself.
@@ -107,3 +120,42 @@ FORMS = {
     "csv": ExportForm("text/csv; charset=utf-8", "csv", _csv_head, _write_csv),
     "markdown": ExportForm("text/markdown; charset=utf-8", "md", _markdown_head, _write_markdown),
 }
+
+
+# The address where a chat is taken away as a file.
+
+EXPORT = "agent.export_chatsession"
+#: The forms of :data:`FORMS`, as buttons say them.
+EXPORT_FORMS = (
+    ("markdown", _("Markdown, to read")),
+    ("csv", _("CSV, for a spreadsheet")),
+    ("jsonl", _("JSONL, for programs")),
+)
+
+
+class SessionExport(ModelAdmin):
+    """For the pages of chats: ``POST <chat>/export/<form>/``. Each is on record as an act."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.export_view)
+        address = "<path:object_id>/export/<slug:form>/"
+        return [path(address, view, name="agent_chatsession_export"), *super().get_urls()]
+
+    @method_decorator(require_POST)
+    def export_view(self, request: HttpRequest, object_id: str, form: str) -> StreamingHttpResponse:
+        wanted = FORMS.get(form)
+        session = get_object_or_404(ChatSession, pk=parse_row_number(object_id))
+        if wanted is None or not find_access(request.user).covers(session):
+            raise Http404
+        if not request.user.has_perms((EXPORT, "agent.view_message")):
+            raise PermissionDenied
+        record_act(ActKind.EXPORT, session.pk, cast("User", request.user), detail=form)
+        name = f"{session.account}-{session.kind}-{session.peer_id}.{wanted.suffix}"
+        return StreamingHttpResponse(
+            stream_chat(session, wanted, find_zone()),
+            content_type=wanted.content_type,
+            headers={
+                "Content-Disposition": f'attachment; filename="{name}"',
+                "Cache-Control": "no-store",
+            },
+        )

@@ -11,10 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.chats.act_basics import SPEAK
-from agent.admin.chats.pictures import MessagePictures
+from agent.admin.chats.acts import SPEAK
 from agent.admin.chats.session_list import names_in
-from agent.admin.chats.thumbnails import load_media_previews
+from agent.admin.chats.thumbnails import MessagePictures, load_media_previews
 from agent.models import ChatSession, Message
 from agent.pages.error_words import error_block
 from agent.pages.own_chats import OwnChatsAdmin
@@ -22,11 +21,14 @@ from agent.pages.reasons import names_source, reason_words
 from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
+    Column,
     StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
+    record_links,
+    render_state,
 )
 from tools.text.readable import json_block, text_block
 
@@ -51,6 +53,54 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
         "filtered list."
     )
     change_form_template = "admin/agent/message/change_form.html"
+    columns: ClassVar = {
+        "recorded": Column(_("recorded at"), lambda row: format_moment(row.created_at)),
+        "chat": Column(
+            _("chat"),
+            lambda row: format_html(
+                '{} <div class="quiet">{}</div>',
+                record_link(
+                    "agent_chatsession", row.session_id, row.session.title or row.session.key
+                ),
+                _speaker(row),
+            ),
+        ),
+        # the chat, opened where the message was said
+        "chat_place": Column(
+            _("chat"),
+            lambda row: format_html(
+                '<a href="{}?around={}#m{}">{}</a>',
+                reverse("admin:agent_chatsession_change", args=(row.session_id,)),
+                *(row.pk, row.pk, row.session),
+            ),
+        ),
+        "sender": Column(_("sender"), lambda row: _sender(row)),
+        "excerpt": Column(_("text"), lambda row: clamp_text(getattr(row, "text_excerpt", ""))),
+        "words": Column(_("text"), lambda row: text_block(row.text)),
+        "media_list": Column(_("media"), lambda row: _media_list(row)),
+        "decision": Column(_("state"), lambda row: _decision(row)),
+        "why": Column(_("reason"), lambda row: reason_words(row, row.detail) or "-"),
+        # what went wrong, in words; the name of a row stands at the reason
+        "details": Column(
+            _("detail"),
+            lambda row: error_block("" if names_source(row.reason) else row.detail) or "-",
+        ),
+        "run_link": Column(
+            _("run"), lambda row: record_link("agent_run", row.run_id, f"#{row.run_id}") or "-"
+        ),
+        "run_links": Column(
+            _("runs"),
+            lambda row: record_links(
+                "agent_run",
+                sorted(
+                    {row.run_id, *row.runs.order_by("pk").values_list("pk", flat=True)[:20]}
+                    - {None}
+                ),
+            ),
+        ),
+        "segments_json": Column(_("segments"), lambda row: json_block(row.segments)),
+        "event_json": Column(_("event"), lambda row: json_block(row.raw)),
+    }
     fieldsets = (
         (
             None,
@@ -121,95 +171,33 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
         )[:CHAT_LIMIT]:
             yield Q(session=session)
 
-    @admin.display(description=_("recorded at"))
-    def recorded(self, message: Message) -> str:
-        return format_moment(message.created_at)
 
-    @admin.display(description=_("chat"))
-    def chat(self, message: Message) -> str:
-        place = record_link(
-            "agent_chatsession", message.session_id, message.session.title or message.session.key
-        )
-        return format_html('{} <div class="quiet">{}</div>', place, self._speaker(message))
+def _speaker(message: Message) -> object:
+    if message.direction == Message.Direction.OUT:
+        return format_html('<span class="from-bot">{}</span>', _("bot"))
+    return message.sender_name or names_in(message.session_id, message.sender_id)
 
-    @admin.display(description=_("chat"))
-    def chat_place(self, message: Message) -> str:
-        """The chat, opened where the message was said."""
-        page = reverse("admin:agent_chatsession_change", args=(message.session_id,))
-        return format_html(
-            '<a href="{}?around={}#m{}">{}</a>', page, message.pk, message.pk, message.session
-        )
 
-    def _speaker(self, message: Message) -> object:
-        if message.direction == Message.Direction.OUT:
-            return format_html('<span class="from-bot">{}</span>', _("bot"))
-        return message.sender_name or names_in(message.session_id, message.sender_id)
+def _sender(message: Message) -> str:
+    person = message.sender_id
+    name = message.sender_name or (names_in(message.session_id, person) if person else "")
+    return f"{name} ({person})" if name != person else person or "-"
 
-    @admin.display(description=_("sender"))
-    def sender(self, message: Message) -> str:
-        person = message.sender_id
-        name = message.sender_name or (names_in(message.session_id, person) if person else "")
-        return f"{name} ({person})" if name != person else person or "-"
 
-    @admin.display(description=_("text"))
-    def excerpt(self, message: Message) -> str:
-        return clamp_text(getattr(message, "text_excerpt", ""))
+def _media_list(message: Message) -> str:
+    """The pictures, voice and files of the message, and why some could not be fetched."""
+    shown = load_media_previews([message.pk]).get(message.pk)
+    if shown is None:
+        return "-"
+    words = (
+        (thumbnail or medium.get_kind_display(), gettext(medium.reason or " "))
+        for thumbnail, medium in shown.media
+    )
+    items = format_html_join("", "<li>{} {}</li>", words)
+    return format_html('<ul class="thumbnails">{}</ul>', items)
 
-    @admin.display(description=_("text"))
-    def words(self, message: Message) -> str:
-        return text_block(message.text)
 
-    @admin.display(description=_("media"))
-    def media_list(self, message: Message) -> str:
-        """The pictures, voice and files of the message, and why some could not be fetched."""
-        shown = load_media_previews([message.pk]).get(message.pk)
-        if shown is None:
-            return "-"
-        words = (
-            (thumbnail or medium.get_kind_display(), gettext(medium.reason or " "))
-            for thumbnail, medium in shown.media
-        )
-        return format_html(
-            '<ul class="thumbnails">{}</ul>', format_html_join("", "<li>{} {}</li>", words)
-        )
-
-    @admin.display(description=_("state"))
-    def decision(self, message: Message) -> str:
-        state = self.outcome(message)
-        words = reason_words(message, getattr(message, "detail_excerpt", ""))
-        return format_html('{} <div class="quiet">{}</div>', state, words) if words else state
-
-    @admin.display(description=_("reason"))
-    def why(self, message: Message) -> str:
-        return reason_words(message, message.detail) or "-"
-
-    @admin.display(description=_("detail"))
-    def details(self, message: Message) -> str:
-        """What went wrong, in words; the name of a row stands at the reason."""
-        return error_block("" if names_source(message.reason) else message.detail) or "-"
-
-    @admin.display(description=_("run"))
-    def run_link(self, message: Message) -> str:
-        return record_link("agent_run", message.run_id, f"#{message.run_id}") or "-"
-
-    @admin.display(description=_("runs"))
-    def run_links(self, message: Message) -> str:
-        pks = {message.run_id, *message.runs.order_by("pk").values_list("pk", flat=True)[:20]} - {
-            None
-        }
-        return (
-            format_html_join(
-                " ",
-                "{}",
-                ((record_link("agent_run", pk, f"#{pk}"),) for pk in sorted(filter(None, pks))),
-            )
-            or "-"
-        )
-
-    @admin.display(description=_("segments"))
-    def segments_json(self, message: Message) -> str:
-        return json_block(message.segments)
-
-    @admin.display(description=_("event"))
-    def event_json(self, message: Message) -> str:
-        return json_block(message.raw)
+def _decision(message: Message) -> str:
+    state = render_state(message)
+    words = reason_words(message, getattr(message, "detail_excerpt", ""))
+    return format_html('{} <div class="quiet">{}</div>', state, words) if words else state

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.access import ChatAccess, find_access
 from agent.admin.chats.session_manners import has_pause, session_address, silenced_condition
 from agent.domain.budgets import SpendKind, cost_words
-from agent.domain.playground import is_playground
+from agent.domain.types import is_playground
 from agent.models import ActivitySum, ChatSession, Message, SpendSum
 from agent.models.activity import WHOLE_DAY
 from agent.record.chats.person_names import find_names
@@ -32,7 +32,7 @@ from tools.admin.record_pages import (
     RecordChangeList,
 )
 from tools.local_time import current_day
-from tools.text.visible import escape_direction_chars
+from tools.text.readable import escape_direction_chars
 
 #: Newest messages that a search for words finds chats by.
 MOST_FOUND = 20_000

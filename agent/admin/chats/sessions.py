@@ -1,13 +1,18 @@
 """Chat sessions: the list of chats, and the page that reads like one."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, cast
+from math import isfinite
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
-from django.db.models import Model, Q
+from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -15,7 +20,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats.acts import SessionActs, describe_acts
-from agent.admin.chats.export_view import EXPORT_FORMS, SessionExport
+from agent.admin.chats.export import EXPORT_FORMS, SessionExport
 from agent.admin.chats.session_list import (
     AccountFilter,
     RecentlyActive,
@@ -24,34 +29,180 @@ from agent.admin.chats.session_list import (
     SpeakingFilter,
     find_sessions_by_words,
 )
-from agent.admin.chats.session_manners import (
-    describe_manners,
-    describe_pause,
-    session_address,
-)
-from agent.admin.chats.session_search import search_chat
-from agent.admin.chats.state_form import StateForm
+from agent.admin.chats.session_manners import describe_manners, describe_pause, session_address
 from agent.admin.chats.stream import SessionStream, load_stream
-from agent.models import ChatSession
+from agent.domain.chat_state import (
+    SIZE_LIMIT,
+    TEMPORARY,
+    StateChange,
+    diff_states,
+    is_same_json,
+    is_value_name,
+    stored_state_size,
+)
+from agent.models import ChatSession, Manners, Message
 from agent.models.manners import LIMITS
 from agent.pages.answering import describe_answering
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.sessions import save_changes
-from agent.record.settings.chat_manners import change_chat_manners
+from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
 from agent.record.settings.manners import ONEBOT
 from agent.record.sums.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
-from tools.admin.filters import Rows
+from tools.admin.filters import LISTED_WINDOW, Rows, listed_floor
+from tools.admin.json_field import IndentedJSONField
 from tools.admin.record_pages import (
+    WORD_LIMIT,
     RecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     render_badge,
 )
-from tools.admin.row_history import record_changes
-from tools.text.readable import format_readable
-from tools.text.visible import escape_direction_chars
+from tools.models.row_history import record_changes
+from tools.text.readable import escape_direction_chars, format_readable
+
+# What an operator may set of a chat: its state, which the persona's prompt shows, its timing
+# gate, and the limits of answers in its own row of manners.
+
+#: Characters of a wrong name that its fault repeats.
+NAME_SHOWN = 64
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[ChatSession]
+else:
+    _Form = forms.ModelForm
+
+
+def _own_limit(name: str, label: Any) -> Any:
+    column: Any = Manners._meta.get_field(name)
+    words = _("In this chat. 0: no limit. Empty: as other rows of manners say.")
+    return column.formfield(label=label, help_text=words)
+
+
+class StateForm(_Form):
+    """The state as JSON. What the page showed is sent along, so that only what was changed there is
+    saved."""
+
+    person_per_minute = _own_limit("person_per_minute", _("answers to one person a minute"))
+    person_per_day = _own_limit("person_per_day", _("answers to one person a day"))
+    chat_per_minute = _own_limit("chat_per_minute", _("answers in this chat a minute"))
+    chat_per_day = _own_limit("chat_per_day", _("answers in this chat a day"))
+
+    state = IndentedJSONField(
+        label=_("state"),
+        required=False,
+        show_hidden_initial=True,
+        help_text=_(
+            'What {placeholders} in the persona\'s prompt stand for in this chat: {"name": '
+            '"value"}. The program itself knows'
+            " bot_name, chat_kind, date, time and weekday. Tools may read and change these values."
+        ),
+    )
+
+    class Meta:
+        model = ChatSession
+        fields = ("timing_gate", "state")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.initial.update(own_limits(self.instance))
+        if gate := self.fields.get("timing_gate"):  # a page that only shows has none
+            gate.widget = forms.NullBooleanSelect()
+            gate.widget.choices = [
+                ("unknown", _("as the bot's page says")),
+                ("true", _("yes")),
+                ("false", _("no")),
+            ]
+            gate.help_text = _("Whether a small model call decides first if and when to answer.")
+
+    def changed_values(self, *names: str) -> dict[str, Any]:
+        """The fields among ``names`` that were changed on the page; what a request leaves out, as a
+        script's may, stays as it is."""
+        return {
+            name: self.cleaned_data[name]
+            for name in names
+            if name in self.changed_data and not self._is_omitted(name)
+        }
+
+    def _is_omitted(self, name: str) -> bool:
+        widget: Any = self.fields[name].widget
+        return bool(widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)))
+
+    def clean_state(self) -> dict[str, Any]:
+        """A request that leaves the field out, as a script's may, changes nothing; an emptied one
+        empties the state."""
+        if self._is_omitted("state"):
+            return self._stored
+        state = self.cleaned_data["state"]
+        if problems := list(state_messages({} if state is None else state, self._stored)):
+            raise ValidationError(problems)
+        return state or {}
+
+    def change(self) -> StateChange:
+        """What was changed on the page, of a form that is valid."""
+        return diff_states(self.instance.pk, self._shown(), self.cleaned_data["state"])
+
+    @property
+    def _stored(self) -> dict[str, Any]:
+        state = self.initial.get("state")
+        return state if isinstance(state, dict) else {}
+
+    def _shown(self) -> dict[str, Any]:
+        """The state when the page was made: a tool may have changed it since."""
+        try:
+            shown = self.fields["state"].clean(self.data.get(self.add_initial_prefix("state")))
+        except ValidationError:
+            shown = None
+        return shown if isinstance(shown, dict) else self._stored
+
+
+def own_limits(session: ChatSession) -> dict[str, int | None]:
+    """The limits that the row of manners for this chat alone says."""
+    row = find_chat_manners(session_address(session)) if session.pk else None
+    return {name: getattr(row, name, None) for name in LIMITS}
+
+
+def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
+    """The reasons why ``state`` cannot be saved, one translated line each.
+
+    Values that people write are flat, as placeholders show them; a value that a tool stored may
+    have any shape, and is accepted while it is unchanged.
+    """
+    if not isinstance(state, dict):
+        yield gettext('Write an object: {"name": "value"}.')
+        return
+    written = {
+        name: value
+        for name, value in state.items()
+        if name not in stored or not is_same_json(value, stored[name])
+    }
+    problems = [problem for name, value in written.items() if (problem := _problem(name, value))]
+    yield from problems
+    if not problems and (over := stored_state_size(state)) > SIZE_LIMIT:
+        yield gettext("A state has room for %(limit)d bytes; this one has %(size)d.") % {
+            "limit": SIZE_LIMIT,
+            "size": over,
+        }
+
+
+def _problem(name: str, value: Any) -> str:
+    """The error in one entry that a person wrote; "" if there is none."""
+    if name.startswith(TEMPORARY):
+        problem = gettext(
+            "“%(name)s”: what begins with temp: is never stored; only tools set it, for one run."
+        )
+    elif not is_value_name(name):
+        problem = gettext(
+            "“%(name)s” is no name: write letters, digits and _, at most with app: or user: "
+            "before them."
+        )
+    elif isinstance(value, dict | list) or (isinstance(value, float) and not isfinite(value)):
+        problem = gettext("“%(name)s” needs a text, a number, true, false or null.")
+    else:
+        problem = ""
+    return problem % {"name": name[:NAME_SHOWN]}
+
 
 #: Characters of words that are searched.
 LONGEST_SEARCH = 200
@@ -70,14 +221,15 @@ class ChatSessionAdmin(
         "100,000 messages."
     )
     text_fields = ("title",)
+    exact_lookups: ClassVar = {
+        "pk": parse_row_number,
+        "peer_id": lambda term: term.rpartition(":")[2],
+    }
     free_lookups = frozenset({"since", "last_message_at__lte"})
     list_defer = ("state", "discovered_tools")
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Of a chat, its state, its timing gate and its limits can be changed."""
-        return request.user.has_perm("agent.change_chatsession")
+    rights = frozenset({"change"})  # of its state, its timing gate and its limits
 
     def get_fields(self, request: HttpRequest, obj: ChatSession | None = None) -> Any:
         """Only chats of a platform that has manners have limits."""
@@ -113,10 +265,6 @@ class ChatSessionAdmin(
         found = super().hits(term, rows, floor, is_filtered=is_filtered)
         said = rows.filter(pk__in=find_sessions_by_words(term))
         return found | set(said.values_list("pk", flat=True))
-
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=parse_row_number(term))
-        yield Q(peer_id=term.rpartition(":")[2])
 
     @admin.display(description=_("chat"))
     def name(self, session: Any) -> str:
@@ -201,3 +349,65 @@ def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
         (who, datetime.fromtimestamp(until, UTC))
         for who, until in find_silences(place, int(timezone.now().timestamp()))
     ]
+
+
+# Words inside one chat: where they were said, the newest first.
+
+#: Messages that a search shows; characters before and after the first word that was found.
+MOST_HITS, AROUND = 50, 60
+#: The newest messages of the chat that are searched.
+SEARCHED = LISTED_WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message in which all words are; ``parts`` are its words around the first of them, those
+    that were searched for marked True."""
+
+    message: Message
+    parts: list[tuple[str, bool]]
+
+    @property
+    def name(self) -> str:
+        return escape_direction_chars(self.message.sender_name or self.message.sender_id)
+
+
+def search_chat(session: ChatSession, term: str) -> list[Hit]:
+    """The newest messages of ``session`` that hold every word of ``term``, in their text or their
+    sender's name, or that are of the person with that id."""
+    words = term.replace("\0", "").split()[:WORD_LIMIT]
+    if not words:
+        return []
+    rows = Message.objects.filter(session=session)
+    said = Q(*(Q(text__icontains=word) | Q(sender_name__icontains=word) for word in words))
+    found: Any = rows.filter(said | Q(sender_id=term.strip()), pk__gte=listed_floor(rows))
+    shown = found.only("direction", "sender_id", "sender_name", "created_at", "text", "session_id")
+    return [
+        Hit(message, mark_words(escape_direction_chars(message.text), words))
+        for message in shown.order_by("-pk")[:MOST_HITS]
+    ]
+
+
+def mark_words(text: str, words: list[str]) -> list[tuple[str, bool]]:
+    """The part of ``text`` around the first of ``words``, cut where they begin and end. Pure."""
+    pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
+    first = pattern.search(text)
+    begin = max(0, first.start() - AROUND) if first else 0
+    shown = text[begin : begin + 4 * AROUND]
+    parts = list(_cut(shown, pattern))
+    if begin:
+        parts.insert(0, ("…", False))
+    if begin + len(shown) < len(text):
+        parts.append(("…", False))
+    return parts
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
+    at = 0
+    for found in pattern.finditer(text):
+        if found.start() > at:
+            yield text[at : found.start()], False
+        yield found[0], True
+        at = found.end()
+    if at < len(text):
+        yield text[at:], False

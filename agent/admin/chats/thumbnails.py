@@ -1,22 +1,36 @@
-"""Pictures of messages as pages show them: small, re-encoded from our own copies, never a sender's
-file."""
+"""Pictures and voice of messages as pages show them, from our own copies and never from a sender's
+address; pictures small and re-encoded."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from agent.admin.chats.voices import HEADERS, PLAYED, render_voice
+from agent.admin.chats.segments import MEDIA
+from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.domain.media_refs import MediaUnavailable
-from agent.media.image_reader import build_model_image_job
-from agent.media.image_worker import process_image_now
-from agent.models import Description, KeptFile, MessageMedia
+from agent.domain.types import MediaUnavailable
+from agent.media.image_reader import build_model_image_job, process_image_now
+from agent.media.media_folder import open_media_file
+from agent.models import Description, KeptFile, Message, MessageMedia
 from agent.runtime import wiring
+from tools.admin.record_pages import ModelAdmin
 
+#: The copy of a hash never changes.
+HEADERS = {
+    "Cache-Control": "private, max-age=86400, immutable",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
+#: What browsers play. SILK and AMR, QQ's own, are played by none.
+PLAYED = frozenset({"audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "audio/mp4"})
+#: Bytes of a copy that is played.
+LARGEST = 2**25
 #: Longest side and bytes of a thumbnail.
 SIDE, BYTES = 480, 2**17
 #: Types that thumbnails are made in.
@@ -51,11 +65,6 @@ def load_media_previews(message_pks: Sequence[int]) -> dict[int, MediaPreviews]:
     for medium in media.order_by("message_id", "position"):
         behind.setdefault(medium.message_id, MediaPreviews()).add(medium)
     return behind
-
-
-def thumbnail_response(request: HttpRequest, kept: KeptFile) -> HttpResponse:
-    """The thumbnail of a copy. Raises Http404 where there can be none."""
-    return thumbnail_of(kept.sha256)
 
 
 def thumbnail_of(sha256: str) -> HttpResponse:
@@ -95,3 +104,88 @@ def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> 
         source,
         alt,
     )
+
+
+def voice_response(kept: KeptFile) -> HttpResponse:
+    """The copy, if it is sound that browsers play by its content. Raises Http404 else."""
+    stored = wiring.build_file_store().find(kept.sha256)
+    if stored is None or stored.mime not in PLAYED or stored.size > LARGEST:
+        raise Http404(_("This copy cannot be played."))
+    try:
+        content = stored.path.read_bytes()
+    except OSError as error:
+        raise Http404(_("This copy cannot be played.")) from error
+    return HttpResponse(content, content_type=stored.mime, headers=HEADERS)
+
+
+def render_voice(kept: KeptFile) -> str:
+    """A player; nothing is loaded before it is started."""
+    source = reverse("admin:agent_keptfile_voice", args=(kept.pk,))
+    return format_html(
+        '<audio controls preload="none" src="{}" aria-label="{}"></audio>', source, _("voice")
+    )
+
+
+# Pictures that the bot sent, as its chats show them: small, and made from the file that the
+# record names.
+
+LOCAL = "file://"
+#: Bytes of a file that a thumbnail is made of.
+LARGEST_SENT = 20 * 2**20
+
+
+def picture_address(message_pk: int, file: str, index: int) -> str:
+    """Where the picture at ``index`` of a message that the bot sent is shown; "" for one that is
+    not on this machine."""
+    if not file.startswith(LOCAL):
+        return ""
+    return reverse("admin:agent_message_picture", args=(message_pk, index))
+
+
+def render_picture(address: str, words: str) -> str:
+    """A picture by :func:`picture_address`; "" for none."""
+    if not address:
+        return ""
+    return format_html(
+        '<span class="thumbnail"><img src="{}" alt="{}" loading="lazy" decoding="async"></span>',
+        address,
+        words,
+    )
+
+
+class MessagePictures(ModelAdmin):
+    """The address of the pictures, for the pages of messages."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.picture_view)
+        address = path("<int:pk>/picture/<int:index>/", view, name="agent_message_picture")
+        return [address, *super().get_urls()]
+
+    def picture_view(self, request: HttpRequest, pk: int, index: int) -> HttpResponse:
+        """A thumbnail. Raises Http404 where there is no such picture any more, or it is out of
+        reach."""
+        if not self.has_view_permission(request):
+            return HttpResponse(status=403)
+        rows = self.get_queryset(request).filter(direction=Message.Direction.OUT)
+        message = get_object_or_404(rows.only("segments"), pk=pk)
+        try:
+            with open_media_file(_file_of(message.segments, index)) as file:
+                content = file.read(LARGEST_SENT + 1)
+            if len(content) > LARGEST_SENT:
+                raise Http404
+            kept = wiring.build_file_store().put(content)
+        except (MediaError, OSError) as error:
+            raise Http404 from error
+        return thumbnail_of(kept.sha256)
+
+
+def _file_of(segments: Any, index: int) -> Path:
+    """Raises Http404 where the segment names no picture of this machine."""
+    try:
+        segment = segments[index]
+        kind, file = segment["type"], segment["data"]["file"]
+    except (IndexError, KeyError, TypeError) as error:
+        raise Http404 from error
+    if kind not in MEDIA or not isinstance(file, str) or not file.startswith(LOCAL):
+        raise Http404
+    return Path(file.removeprefix(LOCAL))

@@ -3,34 +3,33 @@ presets fill in."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from django import forms
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.domain.endpoint import ThinkingSwitch
-from agent.llm.client.api_keys import is_sendable
-from agent.llm.providers.preset_models import PresetModel, Thinks
-from agent.llm.providers.presets import PRESETS, Preset
-from agent.llm.providers.thinking import EFFORTS, thinking_parameters
+from agent.llm.client.transport import is_sendable
+from agent.llm.providers.presets import (
+    EFFORTS,
+    PRESETS,
+    Preset,
+    PresetModel,
+    Thinks,
+    thinking_parameters,
+)
 from agent.models import ModelEndpoint
 from agent.pages.endpoints.checks import find_address_problem
 from tools.admin.json_field import IndentedJSONField
 from tools.admin.lines import LinesField, SecretLinesField
-from tools.secrets.encryption import DecryptionError
+from tools.admin.settings_page import SettingsForm
 from tools.secrets.hosts import parse_host
 from tools.secrets.masked import MASK
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[ModelEndpoint]
-else:
-    _Form = forms.ModelForm
 
 FROM_ENVIRONMENT = ("base_url", "model", "keys")
 """What the environment says of the endpoints that it names."""
@@ -103,8 +102,8 @@ def normalize_base_url(text: str) -> str:
 def other_protocol(url: str) -> str:
     """What is to be said of an address that is known to speak another protocol; "" for others."""
     parts = urlsplit(url)
-    place = f"{parts.netloc}{parts.path}"
-    name = next((name for sign, name in _OTHER_PROTOCOLS if sign.search(place)), "")
+    address = f"{parts.netloc}{parts.path}"
+    name = next((name for sign, name in _OTHER_PROTOCOLS if sign.search(address)), "")
     words = gettext(
         "This is an address of the %s protocol. Enter the one of the OpenAI-compatible API (chat "
         "completions); the provider's documentation names it."
@@ -175,13 +174,13 @@ class KeysField(LinesField):
         if MASK not in line:
             return clean_key(line)
         found = _STORED.fullmatch(line)
-        place = int(found[1] or 1) - 1 if found else -1
-        if self.stored is None or not 0 <= place < len(self.stored):
+        index = int(found[1] or 1) - 1 if found else -1
+        if self.stored is None or not 0 <= index < len(self.stored):
             raise ValidationError(
                 gettext("“%s” stands for no stored key: replace the whole line with a key.")
                 % line[:20]
             )
-        return self.stored[place]
+        return self.stored[index]
 
 
 class HeadersField(SecretLinesField):
@@ -336,18 +335,10 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def stored_secrets(row: ModelEndpoint, name: str) -> Any:
-    """The ``keys`` or ``headers`` of ``row``; None where they cannot be read any more."""
-    try:
-        return getattr(row, name)
-    except DecryptionError:
-        return None
+class EndpointForm(SettingsForm):
+    """One endpoint."""
 
-
-class EndpointForm(_Form):
-    """One endpoint. ``user`` is who fills it in."""
-
-    user: User | None = None
+    sealed = ("keys", "headers")
 
     preset = forms.ChoiceField(
         label=capfirst(_("provider")),
@@ -423,15 +414,9 @@ class EndpointForm(_Form):
             self.fields["name"].required = False
         if "preset" in self.fields:
             self.fields["preset"].choices = preset_choices()  # type: ignore[attr-defined]
-        for name in ("keys", "headers"):
-            if name in self.fields:
-                field: Any = self.fields[name]
-                field.stored = stored_secrets(self.instance, name)
-                self.initial[name] = field.shown()
-        if self.instance.environment:
-            for name in FROM_ENVIRONMENT:
-                if name in self.fields:
-                    self.fields[name].disabled = True
+
+    def locked(self) -> Collection[str]:
+        return FROM_ENVIRONMENT if self.instance.environment else ()
 
     # --- Fields -----------------------------------------------------------------
 
@@ -517,15 +502,10 @@ class EndpointForm(_Form):
         old, new = parse_host(before), parse_host(url)
         if old == new and old is not None:
             return
-        for name in ("keys", "headers"):
-            if getattr(self.fields[name], "kept", ()):
-                self.add_error(
-                    name,
-                    gettext(
-                        "The address has changed, and what is stored is not sent elsewhere: enter "
-                        "it again."
-                    ),
-                )
+        words = gettext(
+            "The address has changed, and what is stored is not sent elsewhere: enter it again."
+        )
+        self.refuse_kept(dict.fromkeys(self.sealed, words))
 
     def _own_name(self, cleaned: dict[str, Any]) -> str:
         preset = PRESETS.get(cleaned.get("preset") or "")
@@ -538,11 +518,7 @@ class EndpointForm(_Form):
         return next((name for name in names if name not in used), base)
 
     def _post_clean(self) -> None:
-        """The sealed values are no fields of the model, so that Django does not carry them over."""
-        super()._post_clean()  # type: ignore[misc]
+        """What the environment names keeps no key of its own."""
         if self.instance.environment:
             self.cleaned_data.pop("keys", None)
-        for name in ("keys", "headers"):
-            value = self.cleaned_data.get(name)
-            if value is not None and value != stored_secrets(self.instance, name):
-                setattr(self.instance, name, value)
+        super()._post_clean()

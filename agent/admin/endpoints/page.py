@@ -1,11 +1,10 @@
 """Model endpoints: setting them up, seeing how they fare, forgetting what was learnt of them."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import (
     Http404,
@@ -15,8 +14,6 @@ from django.http import (
     HttpResponseRedirect,
     JsonResponse,
 )
-from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
@@ -27,13 +24,18 @@ from agent.admin.endpoints.form import (
     describe_presets,
     effort_warning,
     fill_in,
-    stored_secrets,
 )
 from agent.domain.endpoint import Endpoint
 from agent.llm.client.model_list import ListedModel
 from agent.llm.providers.presets import PRESETS
 from agent.models import EndpointStatus, ModelEndpoint
-from agent.pages.endpoints.checks import ModelsUnknown, load_models, row_endpoint, try_row
+from agent.pages.endpoints.checks import (
+    ModelsUnknown,
+    entered_endpoint,
+    load_models,
+    row_endpoint,
+    try_row,
+)
 from agent.pages.endpoints.state import (
     describe_factor,
     describe_price,
@@ -43,25 +45,17 @@ from agent.pages.endpoints.state import (
     list_abilities,
     list_learnt,
 )
-from tools.admin.changes import HistoryAdmin
-from tools.admin.concurrent_edits import ConcurrentEdits
-from tools.admin.record_pages import parse_row_number, render_badge
-from tools.admin.row_history import record_changes
-from tools.secrets.masked import MASK
-from tools.secrets.url_masking import mask_url
+from tools.admin.record_pages import Column, render_badge
+from tools.admin.settings_page import SettingsAdmin, author_of, read_sealed
+from tools.models.row_history import record_changes
+from tools.secrets.masked import MASK, mask_url
 
 _ABILITIES = ("can_chat", "can_tools", "can_see", "can_think", "can_transcribe", "can_embed")
 _COLLAPSED = ("collapse",)
 SHOWN = 100
 """Models on the page that works without a script."""
-_ADDRESS_FIELDS = ("base_url", "keys", "headers")
 MOST_TESTED = 5
 """Endpoints that the action of the list tests."""
-
-if TYPE_CHECKING:
-    Rows = QuerySet[ModelEndpoint]
-else:
-    Rows = QuerySet
 
 
 class EndpointChangeList(ChangeList):
@@ -76,18 +70,61 @@ class EndpointChangeList(ChangeList):
 
 
 @admin.register(ModelEndpoint)
-class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
+class EndpointAdmin(SettingsAdmin):
     """An endpoint costs money and is sent what people say: operators set up those that are public,
     superusers any (:mod:`agent.pages.endpoints.checks`)."""
 
     form = EndpointForm
+    show_full_result_count = True
     list_display = ("endpoint", "model_name", "abilities", "state", "roles", "price", "enabled")
     list_display_links = ("endpoint",)
     list_select_related = ("status",)
     search_fields = ("name", "model")
-    readonly_fields = ("created_at", "updated_at")
     actions = ("test_selected",)
     change_form_template = "admin/agent/modelendpoint/change_form.html"
+    buttons = ("test", "forget", "models")
+    facts = ("created_at", "updated_at")
+    unseen: ClassVar = {
+        "base_url": "address",
+        "keys": "key_count",
+        "headers": "header_names",
+        "filled": "",
+    }
+    fieldsets = (
+        (None, {"fields": ("preset", "base_url", "keys", "model", "name", "enabled", "filled")}),
+        (_("What the model can do"), {"fields": (_ABILITIES,)}),
+        (
+            _("Thinking and parameters"),
+            {
+                "classes": _COLLAPSED,
+                "fields": (
+                    *("thinking", "effort", "temperature", "top_p", "max_tokens", "extra_body"),
+                ),
+            },
+        ),
+        (
+            _("Prices"),
+            {
+                "classes": _COLLAPSED,
+                "fields": (
+                    *("price_input", "price_cached", "price_output", "price_reasoning"),
+                    "currency",
+                ),
+            },
+        ),
+        (_("Window and tools"), {"fields": ("window", "max_tools", "text_calls")}),
+        (
+            _("Streaming, limits and headers"),
+            {
+                "classes": _COLLAPSED,
+                "fields": (
+                    *("streamed", "piece_seconds", "timeout_seconds", "max_concurrent"),
+                    *("calls_per_minute", "headers", "position"),
+                ),
+            },
+        ),
+        (_("History"), {"fields": facts}),
+    )
 
     class Media:
         js: ClassVar = ["agent/endpoint.js"]
@@ -107,44 +144,6 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
         actions: dict[str, Any] = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
-
-    # --- Forms ------------------------------------------------------------------
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        secret = ("key_count", "header_names") if looks else ("keys", "headers")
-        address = "address" if looks else "base_url"
-        filled = () if looks else ("filled",)
-        thinking = ("thinking", "effort", "temperature", "top_p", "max_tokens", "extra_body")
-        limits = ("timeout_seconds", "max_concurrent", "calls_per_minute")
-        prices = ("price_input", "price_cached", "price_output", "price_reasoning", "currency")
-        parts = [
-            (None, {"fields": ("preset", address, secret[0], "model", "name", "enabled", *filled)}),
-            (_("What the model can do"), {"fields": (_ABILITIES,)}),
-            (_("Thinking and parameters"), {"classes": _COLLAPSED, "fields": thinking}),
-            (_("Prices"), {"classes": _COLLAPSED, "fields": prices}),
-            (_("Window and tools"), {"fields": ("window", "max_tools", "text_calls")}),
-            (
-                _("Streaming, limits and headers"),
-                {
-                    "classes": _COLLAPSED,
-                    "fields": ("streamed", "piece_seconds", *limits, secret[1], "position"),
-                },
-            ),
-        ]
-        history = (_("History"), {"fields": ("created_at", "updated_at")})
-        return [*parts, *([history] if obj else [])]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        shown = ("address", "key_count", "header_names") if looks else ()
-        return (*self.readonly_fields, *shown)
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
-    ) -> Any:
-        made = super().get_form(request, obj, change, **options)
-        return type("EndpointForm", (made,), {"user": request.user})
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return EndpointChangeList
@@ -170,40 +169,26 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
         title = preset.title if preset else mask_url(row.base_url)
         return format_html('{} {}<div class="quiet">{}</div>', row.name, badge, title)
 
-    @admin.display(description=_("model"), ordering="model")
-    def model_name(self, row: ModelEndpoint) -> str:
-        return row.model or "-"
-
-    @admin.display(description=_("what it can do"))
-    def abilities(self, row: ModelEndpoint) -> str:
-        return format_html('<span class="quiet">{}</span>', list_abilities(row) or "-")
-
-    @admin.display(description=_("state"))
-    def state(self, row: ModelEndpoint) -> str:
-        return describe_state(row)
-
-    @admin.display(description=_("asked for"))
-    def roles(self, row: Any) -> str:
-        return ", ".join(row.asked_for) or "-"
-
-    @admin.display(description=_("price"))
-    def price(self, row: ModelEndpoint) -> str:
-        return describe_price(row)
-
-    @admin.display(description=_("base URL"))
-    def address(self, row: ModelEndpoint) -> str:
-        return mask_url(row.base_url) or "-"
+    model_name = Column(_("model"), lambda row: row.model or "-", admin_order_field="model")
+    abilities = Column(
+        _("what it can do"),
+        lambda row: format_html('<span class="quiet">{}</span>', list_abilities(row) or "-"),
+    )
+    state = Column(_("state"), describe_state)
+    roles = Column(_("asked for"), lambda row: ", ".join(row.asked_for) or "-")
+    price = Column(_("price"), describe_price)
+    address = Column(_("base URL"), lambda row: mask_url(row.base_url) or "-")
 
     @admin.display(description=_("keys"))
     def key_count(self, row: ModelEndpoint) -> str:
-        keys = stored_secrets(row, "keys")
+        keys = read_sealed(row, "keys")
         if keys is None:
             return gettext("cannot be read: sealed under another secret key")
         return ngettext("%d key", "%d keys", len(keys)) % len(keys)
 
     @admin.display(description=_("headers"))
     def header_names(self, row: ModelEndpoint) -> str:
-        headers = stored_secrets(row, "headers")
+        headers = read_sealed(row, "headers")
         if headers is None:
             return gettext("cannot be read: sealed under another secret key")
         return ", ".join(f"{name}: {MASK}" for name in headers) or "-"
@@ -222,48 +207,23 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
             "learnt": list(list_learnt(obj)),
             "factor": describe_factor(obj),
             "is_left_over": is_left_over(obj),
-            "unreadable": None in (stored_secrets(obj, "keys"), stored_secrets(obj, "headers")),
+            "unreadable": None in (read_sealed(obj, "keys"), read_sealed(obj, "headers")),
         }
 
     # --- Buttons ----------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view
-        own = [
-            path("models/", view(self.models_view), name="agent_modelendpoint_models_of_new"),
-            path(
-                "<path:object_id>/models/",
-                view(self.models_view),
-                name="agent_modelendpoint_models",
-            ),
-            path("<path:object_id>/test/", view(self.test_view), name="agent_modelendpoint_test"),
-            path(
-                "<path:object_id>/forget/",
-                view(self.forget_view),
-                name="agent_modelendpoint_forget",
-            ),
-        ]
-        return [*own, *super().get_urls()]
+        view, name = self.admin_site.admin_view(self.new_models_view), "models_of_new"
+        return [path("models/", view, name=f"agent_modelendpoint_{name}"), *super().get_urls()]
 
-    def forget_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def forget_view(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse:
         """Forget what was learnt that the endpoint refuses: it is asked as any other again."""
-        row = self.changeable(request, object_id)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         ModelEndpoint.objects.filter(pk=row.pk).update(learnt={}, token_factor=1.0)
-        self.log_change(request, row, gettext("Forgot what was learnt."))
-        self.message_user(
-            request,
-            gettext("Forgotten. What it still refuses will be learnt again."),
-            messages.SUCCESS,
-        )
-        return redirect("admin:agent_modelendpoint_change", row.pk)
+        words = gettext("Forgotten. What it still refuses will be learnt again.")
+        return self.tell_done(request, row, words, gettext("Forgot what was learnt."))
 
-    def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def test_view(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse:
         """Ask the stored endpoint, and show what came of it."""
-        row = self.changeable(request, object_id)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         return self._results(request, [row])
 
     @admin.action(description=_("Test the selected endpoints"), permissions=["change"])
@@ -276,15 +236,8 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
 
     def _results(self, request: HttpRequest, rows: list[ModelEndpoint]) -> HttpResponse:
         tried = [try_row(self, request, row) for row in rows]
-        page = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": gettext("Test"),
-            "original": rows[0] if len(rows) == 1 else None,
-            "subtitle": str(rows[0]) if len(rows) == 1 else None,
-            "tried": tried,
-        }
-        return TemplateResponse(request, "admin/agent/modelendpoint/test.html", page)
+        row = rows[0] if len(rows) == 1 else None
+        return self.show_page(request, "test", gettext("Test"), row, tried=tried)
 
     # --- After saving -----------------------------------------------------------
 
@@ -306,25 +259,21 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
 
     # --- Choosing a model from the provider's list ------------------------------
 
-    def changeable(self, request: HttpRequest, object_id: str) -> ModelEndpoint:
-        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
-        row: ModelEndpoint = get_object_or_404(ModelEndpoint, pk=parse_row_number(object_id))
-        if not self.has_change_permission(request, row):
-            raise PermissionDenied
-        return row
-
-    def models_view(self, request: HttpRequest, object_id: str = "") -> HttpResponse:
-        """The models, as JSON for the script of the form with what stands in its fields, or as a
-        page to choose one for the stored row."""
-        row = self.changeable(request, object_id) if object_id else None
-        if row is None and not self.has_add_permission(request):
+    def new_models_view(self, request: HttpRequest) -> HttpResponse:
+        """The models, as JSON for the script of the form of a new endpoint."""
+        if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if "application/json" in request.headers.get("accept", ""):
-            return self._as_json(request, row)
-        if row is None:
+        if not _wants_json(request):
             raise Http404
+        return self._as_json(request, None)
+
+    def models_view(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse:
+        """The models, as JSON for the script of the form with what stands in its fields, or as a
+        page to choose one for the stored row."""
+        if _wants_json(request):
+            return self._as_json(request, row)
         if chosen := request.POST.get("chosen", "")[:200]:
             return self._choose(request, row, chosen)
         return self._page(request, row)
@@ -341,22 +290,7 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
         if row is not None and row.environment:
             return row_endpoint(row)
         made = self.get_form(request, row, change=row is not None)
-        form = made(request.POST, instance=row)
-        with transaction.atomic():  # the form compares the row, locked, with what was seen
-            form.full_clean()
-        problems = {
-            name: [str(line) for line in form.errors[name]]
-            for name in _ADDRESS_FIELDS
-            if name in form.errors
-        }
-        if problems:
-            raise ModelsUnknown(problems)
-        entered = form.cleaned_data
-        return Endpoint(
-            url=entered["base_url"],
-            keys=tuple(entered["keys"] or ()),
-            headers=entered["headers"] or {},
-        )
+        return entered_endpoint(made(request.POST, instance=row))
 
     def _page(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse:
         words = request.POST.get("q", "")[:200].strip()
@@ -367,18 +301,9 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
         except ModelsUnknown as error:
             problems = error.lines
         wanted = [m for m in found if all(w in m.name.lower() for w in words.lower().split())]
-        page: dict[str, Any] = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "original": row,
-            "title": gettext("Models"),
-            "subtitle": str(row),
-            "words": words,
-            "problems": problems,
-            "models": wanted[:SHOWN],
-            "more": len(wanted) - SHOWN,
-        }
-        return TemplateResponse(request, "admin/agent/modelendpoint/models.html", page)
+        page: dict[str, Any] = {"words": words, "problems": problems}
+        page |= {"models": wanted[:SHOWN], "more": len(wanted) - SHOWN}
+        return self.show_page(request, "models", gettext("Models"), row, **page)
 
     def _choose(self, request: HttpRequest, row: ModelEndpoint, name: str) -> HttpResponse:
         if row.environment or not name.isprintable():
@@ -387,11 +312,14 @@ class EndpointAdmin(ConcurrentEdits, HistoryAdmin):
         values["model"] = name
         if preset := PRESETS.get(row.preset):
             fill_in(values, preset, is_new=not row.model)
-        with record_changes(request.user, row):  # type: ignore[arg-type] # signed in
+        with record_changes(author_of(request), row):
             for field, value in values.items():
                 setattr(row, field, value)
             row.learnt = {}
             row.save()
-        self.log_change(request, row, gettext("Chose the model %s.") % name)
-        self.message_user(request, gettext("The model is %s now.") % name, messages.SUCCESS)
-        return redirect("admin:agent_modelendpoint_change", row.pk)
+        logged = gettext("Chose the model %s.") % name
+        return self.tell_done(request, row, gettext("The model is %s now.") % name, logged)
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return "application/json" in request.headers.get("accept", "")

@@ -1,37 +1,35 @@
 """The form of a row of manners: what its fields show while they are empty, and examples of what to
 write."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.manners import Manners as Counting
 from agent.domain.manners import environment_manners
 from agent.models import Manners, ModelEndpoint
 from agent.models.manners import LIMITS, LISTS
+from tools.admin.settings_page import SettingsForm
 
 #: Fields that show the program's own value in grey while they are empty.
 SHOWN_EMPTY = (
     *("wake_chance", "ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds"),
     *("part_chars", "forward_above", "command_prefix", *LIMITS),
 )
-SWITCHES = ("groups", "wake_mention", "wake_quote", "wake_always", "typing", "says_beside_calls")
-OF_PERSONA = ("mention", "quote")
+#: Those whose empty choice says it.
+CHOICES = (
+    *("groups", "wake_mention", "wake_quote", "wake_always", "typing", "says_beside_calls"),
+    *("mention", "quote", "private", "answered", "markdown"),
+)
 _ROWS = {
     **dict.fromkeys(("chats", "wake_names", "wake_prefixes", "quiet_hours"), 3),
     **dict.fromkeys(LISTS, 3),
 }
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Manners]
-else:
-    _Form = forms.ModelForm
 
-
-class MannersForm(_Form):
+class MannersForm(SettingsForm):
     """A row of manners. What is wrong with a value is said beside its field, by the model."""
 
     class Meta:
@@ -93,7 +91,18 @@ class MannersForm(_Form):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        _show_program(self.fields, environment_manners())
+        usual = environment_manners()
+        self.show_unsaid("wake_names", usual.wake_names)
+        for name in SHOWN_EMPTY:
+            self.show_unsaid(name, getattr(usual, name), gettext("default %(value)s"))
+        for name in CHOICES:
+            value = getattr(usual, name)
+            words = (
+                gettext("not said here (else: as the persona says)")
+                if value is None
+                else gettext("not said here (else: %(value)s)")
+            )
+            self.show_unsaid(name, value, words)
         if "endpoint" in self.fields:
             self.fields["endpoint"].queryset = chat_endpoints(self.instance.endpoint_id)  # type: ignore[attr-defined]
 
@@ -101,38 +110,3 @@ class MannersForm(_Form):
 def chat_endpoints(chosen: int | None) -> Any:
     """The endpoints that can answer, and the one that is ``chosen`` already."""
     return ModelEndpoint.objects.filter(Q(can_chat=True, enabled=True) | Q(pk=chosen))
-
-
-def _show_program(fields: dict[str, Any], usual: Counting) -> None:
-    """What counts where no row says anything: a placeholder, or the words of the empty choice."""
-    for name in SHOWN_EMPTY:
-        if name in fields:
-            value = getattr(usual, name)
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
-            words = gettext("default %(value)s") % {"value": shown}
-            fields[name].widget.attrs["placeholder"] = words
-    if "wake_names" in fields:
-        fields["wake_names"].widget.attrs["placeholder"] = "\n".join(usual.wake_names)
-    for name in (*SWITCHES, *OF_PERSONA):
-        if name in fields:
-            value = getattr(usual, name)
-            words = unsaid_words(_yes_or_no(value))
-            (unknown, _words), *others = fields[name].widget.choices
-            fields[name].widget.choices = [(unknown, words), *others]
-    for name in ("private", "answered", "markdown"):
-        if name in fields:
-            words = unsaid_words(getattr(usual, name).label)
-            others = [choice for choice in fields[name].choices if choice[0]]
-            fields[name].choices = [("", words), *others]
-
-
-def unsaid_words(usual: object) -> str:
-    """The choice to say nothing of a field, and what the program then does unless other rows say
-    something."""
-    if usual is None:
-        return gettext("not said here (else: as the persona says)")
-    return gettext("not said here (else: %(value)s)") % {"value": usual}
-
-
-def _yes_or_no(value: bool | None) -> object:
-    return None if value is None else gettext("yes") if value else gettext("no")

@@ -1,13 +1,11 @@
 """Manners: how the bot behaves where, which of two rows counts, and one switch for everything."""
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
@@ -27,10 +25,10 @@ from agent.record.settings.chat_manners import (
     silence_everything,
 )
 from agent.record.settings.manners import rank_row
-from tools.admin.changes import HistoryAdmin, field_label
-from tools.admin.concurrent_edits import ConcurrentEdits
+from tools.admin.changes import field_label
 from tools.admin.filters import Rows
-from tools.admin.record_pages import format_moment, record_link, render_badge
+from tools.admin.record_pages import Column, record_link, render_badge
+from tools.admin.settings_page import SettingsAdmin, author_of, choice_alone
 
 #: What a row says that a list shows, and contradictions that a row's page shows.
 STATEMENTS, CONTRADICTIONS = 4, 20
@@ -55,16 +53,16 @@ class RowAccountFilter(admin.SimpleListFilter):
 
 
 @admin.register(Manners)
-class MannersAdmin(ConcurrentEdits, HistoryAdmin):
+class MannersAdmin(SettingsAdmin):
     form = MannersForm
     list_display = ("name", "state", "place", "says", "changed")
     list_filter = ("enabled", "silenced", RowAccountFilter, "chat_kind")
     search_fields = ("name", "account", "chats", "wake_names", "allowed_people", "denied_people")
     list_select_related = ("endpoint",)
-    list_per_page = 50
-    show_full_result_count = False
     change_list_template = "admin/agent/manners/change_list.html"
     change_form_template = "admin/agent/manners/change_form.html"
+    list_pages = ("everything",)
+    place = Column(_("where it counts"), place_words)
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),
@@ -91,12 +89,7 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
         super().save_model(request, obj, form, change)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        """The choice alone: an endpoint has a page of its own."""
-        field: Any = super().formfield_for_dbfield(db_field, request, **options)
-        if db_field.name == "endpoint":
-            for name in ("add", "change", "view", "delete"):
-                setattr(field.widget, f"can_{name}_related", False)
-        return field
+        return choice_alone(super().formfield_for_dbfield(db_field, request, **options))
 
     # --- Everything at once -----------------------------------------------------------
 
@@ -104,17 +97,13 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
         shown = {"is_all_silenced": any(row.is_silencing for row in find_everywhere())}
         return super().changelist_view(request, {**(extra_context or {}), **shown})
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.everything_view)
-        return [path("everything/", view, name="agent_manners_everything"), *super().get_urls()]
-
     def everything_view(self, request: HttpRequest) -> HttpResponse:
         """Silence every chat, or end that; then back to the page with the button."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        author = cast("User", request.user)
+        author = author_of(request)
         if "silence" in request.POST:
             row = silence_everything(gettext("everywhere"), author)
             self.log_change(request, row, gettext("Silenced everything."))
@@ -141,10 +130,6 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
             return render_badge("refused", _("silenced"))
         return render_badge("succeeded", _("on"))
 
-    @admin.display(description=_("where it counts"))
-    def place(self, row: Manners) -> str:
-        return place_words(row)
-
     @admin.display(description=_("what it says"))
     def says(self, row: Manners) -> str:
         said = list(list_said(row))
@@ -154,10 +139,6 @@ class MannersAdmin(ConcurrentEdits, HistoryAdmin):
         more = len(said) - STATEMENTS
         beyond = gettext("and %(count)d more") % {"count": more} if more > 0 else ""
         return format_html('<div class="quiet">{}{}</div>', lines, beyond) if said else "-"
-
-    @admin.display(description=_("changed"), ordering="updated_at")
-    def changed(self, row: Manners) -> str:
-        return format_moment(row.updated_at)
 
 
 def contradiction_lines(row: Manners) -> Any:

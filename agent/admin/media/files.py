@@ -19,19 +19,20 @@ from django.utils.translation import gettext_lazy as _
 from agent.admin.media.stickers import HEADERS
 from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.media.folder_listing import (
+from agent.media.media_folder import (
     LISTED,
     UPLOAD_BYTES,
     FolderEntry,
     NameTaken,
     list_folder,
+    locate_media_file,
+    open_media_file,
     remove_media_file,
     save_media_file,
 )
-from agent.media.media_folder import locate_media_file, open_media_file
 from agent.models import MediaFile
 from agent.stickers.store import LARGEST, TYPES
-from tools.admin.record_pages import ModelAdmin, format_moment
+from tools.admin.record_pages import LoggedAdmin, format_moment
 
 #: Entries on one page.
 FOLDER_PAGE_SIZE = 100
@@ -66,7 +67,7 @@ class UploadForm(forms.Form):
 
 
 @admin.register(MediaFile)
-class MediaFileAdmin(ModelAdmin):
+class MediaFileAdmin(LoggedAdmin):
     """Pages over a folder instead of a table; only permissions and the history of changes are
     Django's."""
 
@@ -151,7 +152,7 @@ class MediaFileAdmin(ModelAdmin):
         except MediaError as error:
             messages.error(request, str(error))
         else:
-            self.log_deletions(request, [MediaFile(name)])  # type: ignore[arg-type]  # no query set, for there is no table
+            self.log_deletions(request, [MediaFile(name)])
             messages.success(request, gettext("“%(path)s” was deleted.") % {"path": name})
         query = urlencode({"folder": name.rpartition("/")[0]})
         return HttpResponseRedirect(f"{reverse('admin:agent_mediafile_changelist')}?{query}")
@@ -185,7 +186,7 @@ class MediaFileAdmin(ModelAdmin):
 def _trail(folder: str) -> list[tuple[str, str]]:
     """The folders that lead to ``folder``, each with its name and its path."""
     names = [name for name in folder.split("/") if name]
-    return [(name, "/".join(names[: place + 1])) for place, name in enumerate(names)]
+    return [(name, "/".join(names[: index + 1])) for index, name in enumerate(names)]
 
 
 def _is_picture(entry: FolderEntry) -> bool:

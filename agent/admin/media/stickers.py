@@ -3,14 +3,13 @@
 import contextlib
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
@@ -21,8 +20,14 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.domain.errors import MediaError
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.media.folder_listing import NameTaken, remove_media_file, safe_name, save_media_file
-from agent.media.media_folder import media_folder_root, open_media_file
+from agent.media.media_folder import (
+    NameTaken,
+    media_folder_root,
+    open_media_file,
+    remove_media_file,
+    safe_name,
+    save_media_file,
+)
 from agent.models import Sticker
 from agent.models.sticker import FOLDER
 from agent.stickers.store import (
@@ -33,16 +38,17 @@ from agent.stickers.store import (
     sync_stickers,
     words_from_path,
 )
-from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import (
-    ModelAdmin,
+    Column,
+    PageAdmin,
     RecordAdmin,
     clamp_text,
     format_moment,
     render_badge,
 )
-from tools.admin.row_history import record_changes
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, author_of
 from tools.live_rows import ConfigVersion, LiveKind
+from tools.models.row_history import record_changes
 
 #: Names that are tried for a file whose own one is taken.
 NAMES = 1_000
@@ -54,13 +60,8 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
 }
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Sticker]
-else:
-    _Form = forms.ModelForm
 
-
-class StickerForm(_Form):
+class StickerForm(SettingsForm):
     """The words of a sticker."""
 
     class Meta:
@@ -113,7 +114,8 @@ class NewStickerForm(StickerForm):
 
 
 @admin.register(Sticker)
-class StickerAdmin(HistoryAdmin, RecordAdmin):
+class StickerAdmin(SettingsAdmin, RecordAdmin):
+    rights = PageAdmin.rights
     form = StickerForm
     actions = ("enable", "disable", "delete_selected")  # type: ignore[assignment] # the base has none
     list_display = ("preview", "described", "condition", "used")
@@ -122,27 +124,14 @@ class StickerAdmin(HistoryAdmin, RecordAdmin):
     text_fields = ("words", "tags", "path")
     search_help_text: ClassVar = _("Words, tags or names of files, or #number of a sticker.")
     change_form_template = "admin/change_form.html"
-    readonly_fields = (
-        "picture",
-        "path",
-        "condition",
-        "sha256",
-        "use_count",
-        "last_used_at",
-        "created_at",
+    facts = ("path", "condition", "sha256", "use_count", "last_used_at", "created_at")
+    fixed = ("picture",)
+    fieldsets = (
+        (None, {"fields": ("picture", "words", "tags", "enabled")}),
+        (_("File"), {"fields": facts}),
     )
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is None:
-            return ((None, {"fields": ("picture", "words", "tags", "enabled")}),)
-        facts = ("path", "condition", "sha256", "use_count", "last_used_at", "created_at")
-        return (
-            (None, {"fields": ("picture", "words", "tags", "enabled")}),
-            (_("File"), {"fields": facts}),
-        )
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.readonly_fields if obj else ()
+    picture = Column(_("picture"), lambda sticker: _shown(sticker, SIDE))
+    preview = Column(_("picture"), lambda sticker: _shown(sticker, PREVIEW_SIDE))
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
@@ -153,15 +142,6 @@ class StickerAdmin(HistoryAdmin, RecordAdmin):
             change,
             **options | ({} if obj else {"form": NewStickerForm, "fields": None}),
         )
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return ModelAdmin.has_add_permission(self, request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return ModelAdmin.has_change_permission(self, request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return ModelAdmin.has_delete_permission(self, request, obj)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.picture_view)
@@ -237,14 +217,6 @@ class StickerAdmin(HistoryAdmin, RecordAdmin):
     def disable(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
         _switch(request, queryset, enabled=False)
 
-    @admin.display(description=_("picture"))
-    def picture(self, sticker: Sticker) -> str:
-        return _shown(sticker, SIDE)
-
-    @admin.display(description=_("picture"))
-    def preview(self, sticker: Sticker) -> str:
-        return _shown(sticker, PREVIEW_SIDE)
-
     @admin.display(description=_("words"))
     def described(self, sticker: Sticker) -> str:
         words = clamp_text(str(sticker))
@@ -288,7 +260,7 @@ def _shown(sticker: Sticker, height: int) -> str:
 
 
 def _switch(request: HttpRequest, stickers: QuerySet[Sticker], *, enabled: bool) -> None:
-    with record_changes(cast("User", request.user), *stickers):
+    with record_changes(author_of(request), *stickers):
         ConfigVersion.bump(LiveKind.STICKERS)
         stickers.update(enabled=enabled)
 

@@ -1,30 +1,37 @@
 """Notes: what the bot remembers, for the operator to read, to correct, to take away and to
 forget."""
 
+import csv
+import io
+import json
+import re
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
-from django.db.models import Model, Q
+from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.access import find_access
-from agent.admin.notes.export import EXPORT_LIMIT, export_notes_csv, export_notes_json
-from agent.admin.notes.form import NoteForm, SuggestedInput, suggest_accounts, suggest_chats
-from agent.memory.full_text import search_notes
+from agent.access import NOTHING, find_access
+from agent.domain.notes import TEXT_LIMIT
+from agent.memory.note_visibility import search_notes
 from agent.memory.notes_store import delete_note_rows, erase_person, find_person_notes
-from agent.models import Note
+from agent.models import ChatSession, Note
 from agent.pages.own_chats import OwnPlacesAdmin
 from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
     HIT_LIMIT,
-    ModelAdmin,
+    Column,
+    PageAdmin,
     RecordAdmin,
     clamp_text,
     format_moment,
@@ -32,7 +39,118 @@ from tools.admin.record_pages import (
     record_link,
     render_badge,
 )
+from tools.admin.spreadsheet import escape_formula
 from tools.text.search_terms import search_terms
+
+# A note as a person writes it: tags as words, a chat as it is known.
+
+#: Chats that a form suggests, those with the newest messages.
+SUGGESTED = 200
+#: What separates tags: commas of both kinds, the Chinese pause mark, and lines.
+SEPARATOR = re.compile(r"[,，、;；\n]")
+#: A chat as people write it: ``group 30001``, ``群30001``, ``私聊：20001``.
+WRITTEN_CHAT = re.compile(r"(group|private|群聊?|私聊)\s*[:：]?\s*(\d+)", re.IGNORECASE)
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[Note]
+else:
+    _Form = forms.ModelForm
+
+
+class TagsField(forms.CharField):
+    """Short words with commas between them; cleaned to a list. A JSON list, as a script may send
+    it, is read as well."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        text = str(super().to_python(value) or "")
+        if text.startswith(("[", "{")):
+            try:
+                return json.loads(text)  # the model says what a tag may be
+            except (ValueError, RecursionError) as error:
+                raise ValidationError(_("Write words with commas between them.")) from error
+        return list(dict.fromkeys(tag for part in SEPARATOR.split(text) if (tag := part.strip())))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return bool(list(initial or []) != self.to_python(data))
+        except ValidationError:
+            return True
+
+
+class SuggestedInput(forms.TextInput):
+    """A line of text with values to choose from, each with the name that people know it by."""
+
+    def __init__(self, suggested: Iterable[tuple[str, str]] = (), attrs: Any = None) -> None:
+        super().__init__({"class": "vTextField", "autocomplete": "off", **(attrs or {})})
+        self.suggested = list(suggested)
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        known = f"{(attrs or {}).get('id', name)}_known"
+        shown = super().render(name, value, {**(attrs or {}), "list": known}, renderer)
+        options = format_html_join("", '<option value="{}">{}</option>', self.suggested)
+        return format_html('{}<datalist id="{}">{}</datalist>', shown, known, options)
+
+
+def suggest_chats(user: Any) -> list[tuple[str, str]]:
+    """The chats with the newest messages that ``user`` may reach, each with its name."""
+    return [(chat.key, f"{chat.title or chat.key} ({chat.account})") for chat in _newest(user)]
+
+
+def suggest_accounts(user: Any) -> list[tuple[str, str]]:
+    """The accounts of these chats."""
+    return [(account, account) for account in sorted({chat.account for chat in _newest(user)})]
+
+
+def _newest(user: Any) -> list[ChatSession]:
+    return list(find_access(user).sessions().order_by("-last_message_at", "-pk")[:SUGGESTED])
+
+
+class NoteForm(_Form):
+    """The model refuses a note that no viewer could see, and one too many."""
+
+    tags = TagsField(
+        label=_("tags"), required=False, help_text=_("Short words with commas between them.")
+    )
+
+    class Meta:
+        model = Note
+        fields = (
+            *("text", "tags", "visibility", "platform", "account", "chat"),
+            *("owner_kind", "owner_id", "expires_at"),
+        )
+        widgets = {  # noqa: RUF012 - Django's own form
+            "text": forms.Textarea(
+                attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT}
+            )
+        }
+
+    #: What the writer may reach; set for each of them.
+    access = NOTHING
+
+    def clean(self) -> dict[str, Any]:
+        """Who may not see every chat writes notes of his own ones, for them alone."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.access.is_everything or self.errors:
+            return cleaned
+        place = (cleaned["account"], cleaned["chat"])
+        if place[0] not in self.access.accounts and place not in self.access.chats:
+            self.add_error("chat", gettext("Choose one of your own chats and its account."))
+        if cleaned["visibility"] != Note.Visibility.CHAT:
+            self.add_error("visibility", gettext("Your notes are for the chat that they name."))
+        return cleaned
+
+    def clean_chat(self) -> str:
+        """A chat as the record names it."""
+        chat = str(self.cleaned_data["chat"]).strip()
+        written = WRITTEN_CHAT.fullmatch(chat)
+        if written is None:
+            return chat
+        kind = "group" if written[1].lower() in ("group", "群", "群聊") else "private"
+        return f"{kind}:{written[2]}"
+
 
 #: People whose notes one action erases.
 PEOPLE_LIMIT = 100
@@ -40,6 +158,7 @@ PEOPLE_LIMIT = 100
 
 @admin.register(Note)
 class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
+    rights = PageAdmin.rights  # errors in what it remembers can be corrected
     chat_field = "chat"
     form = NoteForm
     actions = ("export_as_csv", "export_as_json", "erase_people")  # type: ignore[assignment]
@@ -60,6 +179,43 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
         (_("Platform"), {"fields": ("platform",), "classes": ("collapse",)}),
     )
 
+    columns: ClassVar = {
+        "recorded": Column(_("recorded at"), lambda note: format_moment(note.created_at)),
+        "excerpt": Column(_("text"), lambda note: clamp_text(note.text[:EXCERPT])),
+        "about": Column(
+            _("about"),
+            lambda note: _with_less(note.owner_id or "-", note.get_owner_kind_display()),
+        ),
+        "seen_by": Column(
+            _("visible to"),
+            lambda note: _with_less(
+                note.get_visibility_display(),
+                note.chat if note.visibility == Note.Visibility.CHAT else "",
+            ),
+        ),
+        "origin": Column(
+            _("source"), lambda note: render_badge(note.source, note.get_source_display())
+        ),
+        "used": Column(
+            _("times used"),
+            lambda note: _with_less(note.use_count, format_moment(note.last_used_at)),
+        ),
+        "speaker": Column(
+            _("said by"),
+            lambda note: (
+                f"{note.said_by_name} ({note.said_by})"
+                if note.said_by_name
+                else note.said_by or "-"
+            ),
+        ),
+        "said_in": Column(
+            _("said in message"),
+            lambda note: (
+                record_link("agent_message", note.message_id, f"#{note.message_id}") or "-"
+            ),
+        ),
+    }
+
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """A chat and an account are chosen among known ones, or written."""
         known = {"chat": suggest_chats, "account": suggest_accounts}.get(db_field.name)
@@ -74,19 +230,9 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
         form.access = find_access(request.user)
         return form
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return ModelAdmin.has_add_permission(self, request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Notes are not part of the record: errors in them can be corrected."""
-        return ModelAdmin.has_change_permission(self, request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return ModelAdmin.has_delete_permission(self, request, obj)
-
     def has_erase_permission(self, request: HttpRequest) -> bool:
         """People are erased from every chat."""
-        may = ModelAdmin.has_delete_permission(self, request)
+        may = self.has_delete_permission(request)
         return may and find_access(request.user).is_everything
 
     def exact_matches(self, term: str) -> Iterable[Q]:
@@ -107,43 +253,6 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
     def delete_model(self, request: HttpRequest, obj: Note) -> None:
         """With what its changes kept of it."""
         delete_note_rows(Note.objects.filter(pk=obj.pk))
-
-    @admin.display(description=_("recorded at"))
-    def recorded(self, note: Note) -> str:
-        return format_moment(note.created_at)
-
-    @admin.display(description=_("text"))
-    def excerpt(self, note: Note) -> str:
-        return clamp_text(note.text[:EXCERPT])
-
-    @admin.display(description=_("about"))
-    def about(self, note: Note) -> str:
-        return format_html(
-            '{} <div class="quiet">{}</div>', note.owner_id or "-", note.get_owner_kind_display()
-        )
-
-    @admin.display(description=_("visible to"))
-    def seen_by(self, note: Note) -> str:
-        where = note.chat if note.visibility == Note.Visibility.CHAT else ""
-        return format_html('{} <div class="quiet">{}</div>', note.get_visibility_display(), where)
-
-    @admin.display(description=_("source"))
-    def origin(self, note: Note) -> str:
-        return render_badge(note.source, note.get_source_display())
-
-    @admin.display(description=_("times used"))
-    def used(self, note: Note) -> str:
-        return format_html(
-            '{} <div class="quiet">{}</div>', note.use_count, format_moment(note.last_used_at)
-        )
-
-    @admin.display(description=_("said by"))
-    def speaker(self, note: Note) -> str:
-        return f"{note.said_by_name} ({note.said_by})" if note.said_by_name else note.said_by or "-"
-
-    @admin.display(description=_("said in message"))
-    def said_in(self, note: Note) -> str:
-        return record_link("agent_message", note.message_id, f"#{note.message_id}") or "-"
 
     @admin.action(description=_("Export as CSV"), permissions=["view"])
     def export_as_csv(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
@@ -200,6 +309,10 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
         return None
 
 
+def _with_less(text: object, beside: object) -> str:
+    return format_html('{} <div class="quiet">{}</div>', text, beside)
+
+
 def list_note_people(notes: Rows) -> list[tuple[str, str]]:
     """Platform and id of the first people that ``notes`` are about or come from."""
     rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[
@@ -209,3 +322,59 @@ def list_note_people(notes: Rows) -> list[tuple[str, str]]:
         (row[0], row[2]) for row in rows if row[1] == Note.Owner.PERSON
     }
     return sorted(person for person in people if person[1])[:PEOPLE_LIMIT]
+
+
+# Notes as files: CSV for a spreadsheet, JSON for a program.
+
+#: Notes that one file may hold.
+EXPORT_LIMIT = 10_000
+EXPORT_FIELDS = (
+    *(
+        "id",
+        "platform",
+        "account",
+        "owner_kind",
+        "owner_id",
+        "visibility",
+        "chat",
+        "source",
+        "said_by",
+        "said_by_name",
+    ),
+    *("message_id", "created_at", "last_used_at", "use_count", "expires_at", "tags", "text"),
+)
+
+
+def export_notes_json(notes: Iterable[Note]) -> HttpResponse:
+    """A list of objects, times in ISO 8601."""
+    rows = [{name: _plain(getattr(note, name)) for name in EXPORT_FIELDS} for note in notes]
+    return _file(json.dumps(rows, ensure_ascii=False, indent=1), "application/json", "notes.json")
+
+
+def export_notes_csv(notes: Iterable[Note]) -> HttpResponse:
+    """A table with a head line. A cell that a spreadsheet would compute begins with an
+    apostrophe."""
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(EXPORT_FIELDS)
+    writer.writerows(
+        [_cell(_plain(getattr(note, name))) for name in EXPORT_FIELDS] for note in notes
+    )
+    return _file("\ufeff" + table.getvalue(), "text/csv; charset=utf-8", "notes.csv")
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _cell(value: Any) -> Any:
+    text = ", ".join(value) if isinstance(value, list) else value
+    return escape_formula(text)
+
+
+def _file(content: str, content_type: str, name: str) -> HttpResponse:
+    return HttpResponse(
+        content,
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

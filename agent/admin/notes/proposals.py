@@ -1,12 +1,10 @@
-"""Proposals for notes, which wait for a person, and the digests of conversations."""
+"""Proposals for notes, which wait for a person."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
@@ -14,16 +12,14 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.memory.review_store import decide_proposal
-from agent.models import Digest, NoteProposal
-from agent.pages.own_chats import OwnChatsAdmin
-from tools.admin.filters import RecordedSince, Rows
+from agent.memory.review import decide_proposal
+from agent.models import NoteProposal
+from tools.admin.filters import Rows
 from tools.admin.record_pages import (
-    RecordAdmin,
+    Column,
     StateRecordAdmin,
     clamp_text,
     format_moment,
-    parse_row_number,
     record_link,
 )
 from tools.text.readable import json_block, text_block
@@ -51,30 +47,13 @@ class NoteProposalAdmin(StateRecordAdmin):
         "before_json",
     )
 
-    @admin.display(description=_("recorded at"))
-    def recorded(self, proposal: NoteProposal) -> str:
-        return format_moment(proposal.created_at)
-
-    @admin.display(description=_("memory notes"))
-    def notes(self, proposal: NoteProposal) -> str:
-        """The notes as they were, each linked to what it is now."""
-        rows = (
-            (record_link("agent_note", note["pk"], f"#{note['pk']}"), clamp_text(note["text"]))
-            for note in proposal.before
-        )
-        return format_html_join("", "{} {}", rows) or "-"
-
-    @admin.display(description=_("text"))
-    def result(self, proposal: NoteProposal) -> str:
-        return text_block(proposal.text)
-
-    @admin.display(description=_("tags"))
-    def tags_json(self, proposal: NoteProposal) -> str:
-        return ", ".join(map(str, proposal.tags)) or "-"
-
-    @admin.display(description=_("before"))
-    def before_json(self, proposal: NoteProposal) -> str:
-        return json_block(proposal.before)
+    columns: ClassVar = {
+        "recorded": Column(_("recorded at"), lambda row: format_moment(row.created_at)),
+        "notes": Column(_("memory notes"), lambda row: _notes(row)),
+        "result": Column(_("text"), lambda row: text_block(row.text)),
+        "tags_json": Column(_("tags"), lambda row: ", ".join(map(str, row.tags)) or "-"),
+        "before_json": Column(_("before"), lambda row: json_block(row.before)),
+    }
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Users who may change and delete notes may apply proposals."""
@@ -140,35 +119,10 @@ class NoteProposalAdmin(StateRecordAdmin):
             self.message_user(request, words, messages.WARNING)
 
 
-@admin.register(Digest)
-class DigestAdmin(OwnChatsAdmin, RecordAdmin):
-    list_display = ("recorded", "chat", "kind", "excerpt", "message_count", "note_count", "model")
-    list_filter = (RecordedSince, "kind")
-    list_select_related = ("session",)
-    list_excerpts = ("text",)
-    indexed_lookups = frozenset({"kind__exact"})
-    text_fields = ("text",)
-    fields = (
-        *("chat", "kind", "words", "first_run", "last_run", "message_count", "note_count"),
-        *("model", "input_tokens", "output_tokens", "created_at"),
+def _notes(proposal: NoteProposal) -> str:
+    """The notes as they were, each linked to what it is now."""
+    rows = (
+        (record_link("agent_note", note["pk"], f"#{note['pk']}"), clamp_text(note["text"]))
+        for note in proposal.before
     )
-    search_help_text: ClassVar = _("Words of a summary, or the number of a digest.")
-
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=parse_row_number(term))
-
-    @admin.display(description=_("recorded at"))
-    def recorded(self, digest: Digest) -> str:
-        return format_moment(digest.created_at)
-
-    @admin.display(description=_("chat"))
-    def chat(self, digest: Digest) -> str:
-        return record_link("agent_chatsession", digest.session_id, digest.session)
-
-    @admin.display(description=_("text"))
-    def excerpt(self, digest: Digest) -> str:
-        return clamp_text(getattr(digest, "text_excerpt", ""))
-
-    @admin.display(description=_("text"))
-    def words(self, digest: Digest) -> str:
-        return text_block(digest.text)
+    return format_html_join("", "{} {}", rows) or "-"

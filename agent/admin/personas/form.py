@@ -1,7 +1,7 @@
 """The form of a persona or agent: what its fields accept, and what they show while they are
 empty."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -9,12 +9,18 @@ from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.example_dialogues import ExampleError, format_examples, parse_examples
-from agent.domain.persona import PersonaKind, environment_persona
+from agent.domain.persona import (
+    ExampleError,
+    PersonaKind,
+    environment_persona,
+    format_examples,
+    parse_examples,
+)
 from agent.models import ChatSession, Persona, PersonaChoice
 from agent.runtime.wiring import declared_tools
 from agent.subagents.provider import PROVIDER_NAME
 from tools.admin.record_pages import parse_row_number
+from tools.admin.settings_page import SettingsForm
 from tools.contract import TOOL_NAME
 from tools.models import ToolConfig
 
@@ -22,11 +28,6 @@ from tools.models import ToolConfig
 NUMBERS = ("model_calls", "context_messages", "context_chars", "run_seconds")
 SWITCHES = ("mention", "quote")
 CHATS_OFFERED = 50
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Any]
-else:
-    _Form = forms.ModelForm
 
 
 def known_tool_names() -> set[str]:
@@ -36,7 +37,7 @@ def known_tool_names() -> set[str]:
     return names | {spec.name for spec in declared_tools()}
 
 
-class PersonaForm(_Form):
+class PersonaForm(SettingsForm):
     """A persona: its examples are lines of text, its tools names on lines."""
 
     examples = forms.CharField(
@@ -82,7 +83,12 @@ class PersonaForm(_Form):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.initial["examples"] = format_examples(self.initial.get("examples") or [])
-        _show_environment(self.fields)
+        usual = environment_persona()
+        for name in ("prompt", *NUMBERS):
+            self.show_unsaid(name, getattr(usual, name))
+        for name in (*SWITCHES, "vision_mode"):
+            words = gettext("as the program is set: %(value)s")
+            self.show_unsaid(name, getattr(usual, name), words)
 
     def clean_examples(self) -> list[list[str]]:
         try:
@@ -129,7 +135,7 @@ def is_tool_name_taken(name: str) -> bool:
     return rows.exists() or any(spec.name == name for spec in declared_tools())
 
 
-class PlaceForm(_Form):
+class PlaceForm(SettingsForm):
     """Where a persona answers."""
 
     class Meta:
@@ -184,24 +190,3 @@ class PreviewForm(forms.Form):
 
 
 PLACE = ("account", "chat_kind", "peer_id", "user_id")
-
-
-def _show_environment(fields: dict[str, Any]) -> None:
-    """What counts while a field is empty: its placeholder, or the words of its empty choice."""
-    usual = environment_persona()
-    for name in ("prompt", *NUMBERS):
-        if name in fields:
-            value = getattr(usual, name)
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
-            fields[name].widget.attrs["placeholder"] = shown
-    as_there = gettext("as the program is set: %(value)s")
-    for name in SWITCHES:
-        if name in fields:
-            value = gettext("yes") if getattr(usual, name) else gettext("no")
-            (unknown, _words), *others = fields[name].widget.choices
-            fields[name].widget.choices = [(unknown, as_there % {"value": value}), *others]
-    if "vision_mode" in fields:
-        choices = dict(fields["vision_mode"].choices)
-        value = choices.get(usual.vision_mode, usual.vision_mode)
-        others = [(key, words) for key, words in choices.items() if key]
-        fields["vision_mode"].choices = [("", as_there % {"value": value}), *others]

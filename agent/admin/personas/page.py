@@ -5,13 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count
-from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -25,15 +21,15 @@ from agent.admin.personas.form import (
     is_tool_name_taken,
     known_tool_names,
 )
+from agent.admin.personas.places import OfPersona
 from agent.admin.personas.prompt_preview import build_preview
-from agent.domain.model_roles import PERSONA_ROLES, ModelRole
+from agent.domain.chat_state import parse_prompt_placeholders, program_values
+from agent.domain.endpoint import PERSONA_ROLES, ModelRole
 from agent.domain.persona import PersonaKind
-from agent.domain.prompt_template import parse_prompt_placeholders, program_values
 from agent.models import EndpointChoice, Persona, PersonaChoice
-from tools.admin.changes import HistoryAdmin
-from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.filters import Rows
-from tools.admin.record_pages import format_moment, parse_row_number, render_badge
+from tools.admin.record_pages import Column, render_badge
+from tools.admin.settings_page import SettingsAdmin, choice_alone
 
 if TYPE_CHECKING:
     TabularInline = admin.TabularInline[Any, Any]
@@ -41,33 +37,13 @@ else:
     TabularInline = admin.TabularInline
 
 
-class OwnRows(TabularInline):
-    """Rows on the page of the persona that they belong to: who may change it may change them."""
+class OwnRows(OfPersona, TabularInline):
+    """Rows of a persona on its page."""
 
     extra = 0
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return request.user.has_perm("agent.view_persona") or self._may(request)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
-
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        """The choice alone: what is chosen has a page of its own."""
-        field = super().formfield_for_dbfield(db_field, request, **options)
-        if isinstance(field, ModelChoiceField):
-            for name in ("add", "change", "view", "delete"):
-                setattr(field.widget, f"can_{name}_related", False)
-        return field
-
-    def _may(self, request: HttpRequest) -> bool:
-        return any(request.user.has_perm(f"agent.{one}_persona") for one in ("add", "change"))
+        return choice_alone(super().formfield_for_dbfield(db_field, request, **options))
 
 
 ONLY_AGENTS: Any = (_("Only for an agent"), {"fields": ("description", "as_tool")})
@@ -100,15 +76,14 @@ class Places(OwnRows):
 
 
 @admin.register(Persona)
-class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
+class PersonaAdmin(SettingsAdmin):
     form = PersonaForm
     inlines = (EndpointChoices, Places)
     list_display = ("name", "state", "kind", "where", "endpoints", "tool_count", "changed")
     list_filter = ("kind", "enabled")
     search_fields = ("name", "description", "prompt")
-    list_per_page = 50
-    show_full_result_count = False
     change_form_template = "admin/agent/persona/change_form.html"
+    row_pages = ("preview",)
     fieldsets = (
         (None, {"fields": ("name", "enabled", "kind")}),
         (_("What it says"), {"fields": ("prompt", "examples", "language")}),
@@ -158,27 +133,18 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
             page["preview_url"] = reverse("admin:agent_persona_preview", args=(obj.pk,))
         return page
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.preview_view)
-        return [
-            path("<path:object_id>/preview/", view, name="agent_persona_preview"),
-            *super().get_urls(),
-        ]
+    def may_open(self, request: HttpRequest, row: Persona) -> bool:
+        return self.has_view_permission(request, row) and may_preview(request)
 
-    def preview_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def preview_view(self, request: HttpRequest, row: Persona) -> HttpResponse:
         """The whole request as it would be sent in a chosen chat. Nothing is asked or kept."""
-        row = get_object_or_404(Persona, pk=parse_row_number(object_id))
-        if not (self.has_view_permission(request, row) and may_preview(request)):
-            raise PermissionDenied
         form = PreviewForm(request.POST if request.method == "POST" else None)
-        page: dict[str, Any] = {"form": form, "title": gettext("Preview"), "subtitle": str(row)}
+        page: dict[str, Any] = {"form": form}
         if form.is_valid():
-            session = form.cleaned_data["session"]
-            text = form.cleaned_data["text"]
-            page["preview"] = build_preview(row, session_address(session), session.pk, text)
-            page["session"] = session
-        page |= {"original": row, "opts": self.opts, **self.admin_site.each_context(request)}
-        return TemplateResponse(request, "admin/agent/persona/preview.html", page)
+            page["session"] = session = form.cleaned_data["session"]
+            said, chat = form.cleaned_data["text"], session_address(session)
+            page["preview"] = build_preview(row, chat, session.pk, said)
+        return self.show_page(request, "preview", gettext("Preview"), row, **page)
 
     # --- The list ---------------------------------------------------------------------
 
@@ -194,19 +160,13 @@ class PersonaAdmin(ConcurrentEdits, HistoryAdmin):
             return gettext("tool of its own") if row.as_tool else "use_subagent"
         return gettext("everywhere else") if row.is_default else str(row.place_count)
 
-    @admin.display(description=_("endpoints"))
-    def endpoints(self, row: Any) -> str:
-        return str(row.choice_count or "-")
+    endpoints = Column(_("endpoints"), lambda row: str(row.choice_count or "-"))
 
     @admin.display(description=_("tools"))
     def tool_count(self, row: Persona) -> str:
         count = len(row.tools.split())
         names = row.get_tool_choice_display()
         return f"{names} ({count})" if row.tool_choice != "all" else names
-
-    @admin.display(description=_("changed"), ordering="updated_at")
-    def changed(self, row: Persona) -> str:
-        return format_moment(row.updated_at)
 
 
 def may_preview(request: HttpRequest) -> bool:

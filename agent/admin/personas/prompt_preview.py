@@ -10,21 +10,20 @@ from django.utils import timezone
 
 from agent.admin.tools.trial import run_with_own_registry
 from agent.chat.history import open_conversation
-from agent.chat.run_context import build_tool_context
-from agent.domain.claims import Claim
-from agent.domain.endpoint import Endpoint
-from agent.domain.model_roles import ModelRole
-from agent.domain.persona import Persona
-from agent.domain.state import ChatState
+from agent.chat.message_run import build_tool_context
+from agent.domain.chat_state import ChatState
+from agent.domain.endpoint import Endpoint, ModelRole
+from agent.domain.persona import PersonaSettings
+from agent.domain.states import Claim
 from agent.domain.types import DEFAULT_ACCOUNT, ChatAddress, IncomingMessage
-from agent.llm.client.request_forms import RequestFormer
+from agent.llm.client.client import RequestFormer
 from agent.llm.endpoints.endpoint_book import EndpointBook
 from agent.llm.requests.base import LLMRequest
 from agent.llm.requests.messages import content_text
 from agent.llm.requests.tokens import estimate_message_tokens, estimate_tools_tokens
 from agent.media.pipeline import MediaText
-from agent.memory.prompt_block import MemoryContext
 from agent.memory.recall import RecallRequest, recall_notes
+from agent.memory.relevance import MemoryContext
 from agent.memory.service import build_chat_viewer
 from agent.models import Message
 from agent.models import Persona as PersonaRow
@@ -33,10 +32,8 @@ from agent.record.chats.chat_history import load_history
 from agent.record.chats.sessions import load_session_state
 from agent.record.runs.runs import OTHERS, ActiveRun
 from agent.record.settings.personas import load_persona
-from agent.run.engine import Engine
-from agent.run.persona_engines import PersonaEngines
-from agent.run.services import RunServices
-from agent.run.toolbox import add_tool_reminder
+from agent.run.engine import Engine, PersonaEngines
+from agent.run.services import RunServices, add_tool_reminder
 from agent.runtime import serving, wiring
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
@@ -60,7 +57,7 @@ class PreviewedEndpoint:
 class PromptPreview:
     """The first request of a run, before any endpoint is known, and what each would be sent."""
 
-    persona: Persona
+    persona: PersonaSettings
     messages: list[tuple[str, str]] = field(default_factory=list)
     """Roles and texts."""
     tools: list[tuple[str, str]] = field(default_factory=list)
@@ -161,7 +158,7 @@ def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMes
     )
 
 
-def _build_run(persona: Persona, chat: ChatAddress, session_pk: int) -> ActiveRun:
+def _build_run(persona: PersonaSettings, chat: ChatAddress, session_pk: int) -> ActiveRun:
     kept = load_session_state(session_pk)
     return ActiveRun(
         Claim(0),

@@ -1,12 +1,13 @@
 """Runs: everything done for one message, on one page."""
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -14,32 +15,237 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.runs.again import again_urls, may_ask_again
-from agent.admin.runs.sent_context import ContextReader
-from agent.admin.runs.turns import parse_transcript
 from agent.admin.runs.waterfall import build_waterfall
-from agent.models import Message, Run, Step, ToolCall
+from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
+from agent.models import Message, Run, Step, ToolCall, ToolOffer
 from agent.pages.error_words import format_error
 from agent.pages.own_chats import OwnRunsAdmin
-from agent.pages.runs.held_back import hold_back, hold_back_model, may_see_prompts
+from agent.pages.runs.held_back import hold_back, hold_back_model, may_see_prompts, veil_whole
 from agent.pages.runs.run_rows import RunRows, find_parent_call, find_told_call, load_run_rows
 from agent.pages.runs.step_facts import (
+    describe_calls,
     describe_step,
-    describe_verdict,
     format_run_duration,
     load_sums,
+    read_definitions,
     shown_note,
 )
+from agent.record.runs.requests import rebuild_request
 from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
+    Column,
     StateRecordAdmin,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
 )
-from tools.refusals import CallVerdict
-from tools.text.readable import TEXT_LIMIT, arguments_text, drop_surrogates
+from tools.text.readable import (
+    TEXT_LIMIT,
+    arguments_text,
+    drop_surrogates,
+    format_readable,
+    shorten_text,
+)
+
+# Model calls as conversations: who said what, and which tools were asked for. Pure.
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptMessage:
+    """One message of a model call: who speaks, what is said, which tools are called as (name,
+    arguments)."""
+
+    role: str
+    text: str
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    characters: int = 0
+    """Of its words and the arguments of its calls, before anything is cut for the page."""
+    tokens: int = 0
+    """Of the same, estimated."""
+
+    @property
+    def role_name(self) -> str:
+        names = {
+            "system": gettext("system"),
+            "user": gettext("user"),
+            "assistant": gettext("assistant"),
+            "tool": gettext("tool"),
+        }
+        return names.get(self.role, self.role)
+
+
+def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[TranscriptMessage]:
+    """Chat-completion messages one by one, of each text at most ``limit`` characters; anything
+    else as one turn of JSON."""
+    if not isinstance(messages, list):
+        messages = [messages]
+    return [parse_transcript_message(message, limit) for message in messages]
+
+
+def parse_transcript_message(message: Any, limit: int = TEXT_LIMIT) -> TranscriptMessage:
+    if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
+        return TranscriptMessage("", format_readable(message, limit=limit))
+    characters, tokens = _measure(message)
+    calls = message.get("tool_calls")
+    return TranscriptMessage(
+        role=drop_surrogates(str(message.get("role") or "assistant")),
+        text=_content(message.get("content"), limit),
+        calls=[_call(call) for call in calls] if isinstance(calls, list) else [],
+        characters=characters,
+        tokens=tokens,
+    )
+
+
+def _measure(message: dict[str, Any]) -> tuple[int, int]:
+    """Characters and estimated tokens of a message."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    pictures = sum(isinstance(part, dict) and "image_url" in part for part in parts)
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            texts += [function.get("name"), function.get("arguments")]
+    words = [text for text in texts if isinstance(text, str)]
+    tokens = sum(map(estimate_text_tokens, words)) + MESSAGE + pictures * PICTURE
+    return sum(map(len, words)), round(tokens)
+
+
+def _content(content: Any, limit: int) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return drop_surrogates(shorten_text(content, limit))
+    if isinstance(content, list):
+        return "\n".join(_part(part, limit) for part in content)
+    return format_readable(content, limit=limit)
+
+
+def _part(part: Any, limit: int) -> str:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return drop_surrogates(shorten_text(part["text"], limit))
+    return format_readable(part, limit=200)
+
+
+def _call(call: Any) -> tuple[str, str]:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return "", format_readable(call)
+    return drop_surrogates(str(function.get("name"))), arguments_text(function.get("arguments"))
+
+
+# What a model call was sent: the new messages, the whole request, the tools, and what was left
+# out.
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """One tool as it was offered; ``definition`` is "" where no more than the name is on record."""
+
+    name: str
+    definition: str = ""
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SentContext:
+    """The request of one step. ``messages`` are those since the step before, or all of them where
+    it ``is_whole``; the counts are those of the whole request."""
+
+    messages: Sequence[TranscriptMessage] = ()
+    is_whole: bool = False
+    count: int = 0
+    characters: int = 0
+    tokens: int = 0
+    tools: Sequence[OfferedTool] = ()
+    tools_as_in: int | None = None
+    """The number of the earlier step that was offered the same, which shows them."""
+    tool_count: int = 0
+    left_out: int = 0
+    """Messages of the run so far that were not sent, for lack of room."""
+    tools_left_out: Sequence[str] = ()
+    reshaped: int | None = None
+    """The messages that were really sent, where some were shortened, or put into the form that the
+    endpoint takes."""
+
+
+@dataclass(slots=True)
+class ContextReader:
+    """Reads the requests of a run's steps, in their order; ``whole`` is the number of the step that
+    is shown with all its messages. Of each text of the others ``limit`` characters are shown."""
+
+    offers: Mapping[int, ToolOffer] = field(default_factory=dict)
+    whole: int = 0
+    limit: int = TEXT_LIMIT
+    shows_prompts: bool = True
+    _seen: dict[int, int] = field(default_factory=dict)
+    _count: int = 0
+    _characters: int = 0
+    _tokens: int = 0
+
+    def read(self, step: Step) -> SentContext:
+        """The request of ``step``, which comes after those that were read before."""
+        new = parse_transcript(step.request, self.limit)
+        count, characters, tokens = self._counted(step, new)
+        sent = len(json.loads(step.sent)) if step.sent is not None else count
+        shown = self._read_whole(step) or new
+        offered = self._tools(step)
+        names = [drop_surrogates(str(name)) for name in step.tools]
+        known = {tool.name for tool in self._definitions(step)}
+        return SentContext(
+            shown,
+            shown is not new or count == len(new),
+            count,
+            characters,
+            tokens,
+            offered,
+            self._seen.get(step.offer_id or 0) if names and not offered else None,
+            len(names),
+            max(count - sent, 0),
+            [name for name in names if name not in known] if known else (),
+            sent if step.sent is not None and sent >= count else None,
+        )
+
+    def _counted(self, step: Step, new: Sequence[TranscriptMessage]) -> tuple[int, int, int]:
+        """Messages, characters and tokens of the whole request."""
+        sums = (len(new), sum(one.characters for one in new), sum(one.tokens for one in new))
+        if step.phase != Step.Phase.ACTION:  # the timing gate is sent a request of its own
+            return sums
+        self._count += sums[0]
+        self._characters += sums[1]
+        self._tokens += sums[2]
+        return self._count, self._characters, self._tokens
+
+    def _read_whole(self, step: Step) -> Sequence[TranscriptMessage]:
+        """All that was really sent, without the pictures themselves; () where it is not wanted, or
+        not on record."""
+        body = rebuild_request(step) if step.number == self.whole else None
+        if body is None:
+            return ()
+        messages = json.loads(body)["messages"]
+        return parse_transcript(messages if self.shows_prompts else veil_whole(messages))
+
+    def _tools(self, step: Step) -> Sequence[OfferedTool]:
+        """Of each set of tools once, at the first step that was offered it."""
+        if step.offer_id is None:
+            return [OfferedTool(drop_surrogates(str(name))) for name in step.tools]
+        if self._seen.setdefault(step.offer_id, step.number) != step.number:
+            return ()
+        return self._definitions(step)
+
+    def _definitions(self, step: Step) -> Sequence[OfferedTool]:
+        offer = self.offers.get(step.offer_id or 0)
+        return [_offered(one) for one in read_definitions(offer.definitions)] if offer else ()
+
+
+def _offered(definition: Any) -> OfferedTool:
+    inner = definition.get("function") if isinstance(definition, dict) else None
+    named = inner if isinstance(inner, dict) else definition
+    name = str(named.get("name")) if isinstance(named, dict) else ""
+    return OfferedTool(name, format_readable(definition), len(json.dumps(definition)))
+
 
 #: Characters of requests that one page shows: of many steps less of each text.
 SHOWN_CHARACTERS = 400_000
@@ -65,42 +271,39 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
     )
     change_form_template = "admin/agent/run/change_form.html"
     fields = ()
+    columns: ClassVar = {
+        "number": Column(_("run"), lambda run: f"#{run.pk}"),
+        "started": Column(
+            _("started"),
+            lambda run: format_html(
+                '{} <div class="quiet">{}</div>',
+                format_moment(run.started_at),
+                format_run_duration(run),
+            ),
+        ),
+        "chat": Column(
+            _("chat"),
+            lambda run: (
+                record_link(
+                    "agent_chatsession", run.session_id, run.session.title or run.session.key
+                )
+                if (chat := run.session)
+                else "-"
+            ),
+        ),
+        "answer": Column(
+            _("final answer"),
+            lambda run: (
+                format_error(error)
+                if (error := getattr(run, "error_excerpt", ""))
+                else clamp_text(getattr(run, "final_text_excerpt", ""))
+            ),
+        ),
+        "tokens": Column(_("tokens"), lambda run: f"{run.input_tokens:,} + {run.output_tokens:,}"),
+    }
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("session")
-
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=parse_row_number(term))
-
-    @admin.display(description=_("run"))
-    def number(self, run: Run) -> str:
-        return f"#{run.pk}"
-
-    @admin.display(description=_("started"))
-    def started(self, run: Run) -> str:
-        return format_html(
-            '{} <div class="quiet">{}</div>',
-            format_moment(run.started_at),
-            format_run_duration(run),
-        )
-
-    @admin.display(description=_("chat"))
-    def chat(self, run: Run) -> str:
-        return (
-            record_link("agent_chatsession", run.session_id, run.session.title or run.session.key)
-            if run.session
-            else "-"
-        )
-
-    @admin.display(description=_("final answer"))
-    def answer(self, run: Run) -> str:
-        if error := getattr(run, "error_excerpt", ""):
-            return format_error(error)
-        return clamp_text(getattr(run, "final_text_excerpt", ""))
-
-    @admin.display(description=_("tokens"))
-    def tokens(self, run: Run) -> str:
-        return f"{run.input_tokens:,} + {run.output_tokens:,}"
 
     def get_urls(self) -> list[Any]:
         return [*again_urls(self), *super().get_urls()]
@@ -193,18 +396,5 @@ def _shown_step(step: Step, rows: RunRows, reader: ContextReader) -> dict[str, A
         "context": reader.read(step),
         "answer": parse_transcript(step.response) if step.response is not None else [],
         **describe_step(step),
-        "calls": [_shown_call(call, rows) for call in rows.calls if call.step_id == step.pk],
-    }
-
-
-def _shown_call(call: ToolCall, rows: RunRows) -> dict[str, Any]:
-    return {
-        "call": call,
-        "arguments": arguments_text(call.arguments),
-        "verdict": describe_verdict(call.verdict),
-        "stood_in": call.verdict == CallVerdict.STOOD_IN,
-        "sent": [message for message in rows.messages if message.tool_call_id == call.pk],
-        "runs": rows.beside.inner.get(call.pk, []),
-        "told": rows.beside.later.get(call.pk, []),
-        "approval": rows.beside.approvals.get(call.pk),
+        "calls": describe_calls(step, rows),
     }

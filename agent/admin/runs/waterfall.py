@@ -78,12 +78,12 @@ def format_span(time: timedelta) -> str:
 
 
 def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> Bar:
-    def place(at: datetime) -> int:
+    def offset_of(at: datetime) -> int:
         return round(min(max((at - begin).total_seconds() / seconds, 0), 1) * WIDTH)
 
     is_mark = span.end is None or span.end <= span.begin
-    x = min(place(span.begin), WIDTH - THINNEST)
-    width = THINNEST if is_mark else max(place(span.end or end) - x, THINNEST)
+    x = min(offset_of(span.begin), WIDTH - THINNEST)
+    width = THINNEST if is_mark else max(offset_of(span.end or end) - x, THINNEST)
     took = "" if span.end is None or span.kind == "decision" else format_span(span.end - span.begin)
     return Bar(span, x, width, took, format_span(span.begin - begin), is_mark)
 

@@ -1,17 +1,20 @@
 """The page of a tool with what only the agent knows: how it was used, and what it does when it is
 run."""
 
+import math
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.admin.tools.trial import ToolTrial, explain_obstacle, run_trial
-from agent.admin.tools.use import load_tool_use
-from agent.run.flow import PROVIDER_NAME
+from agent.models import ToolCall
+from agent.run.tool_results import PROVIDER_NAME
 from tools.admin import ToolConfigAdmin
 from tools.admin.argument_form import ArgumentForm
 from tools.contract import ToolContentItem, is_picture
@@ -23,6 +26,8 @@ admin.site.unregister(ToolConfig)
 
 @admin.register(ToolConfig)
 class ToolPageAdmin(ToolConfigAdmin):
+    row_pages = ("trial",)
+
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
         page = super().page_context(request, config)
         if request.user.has_perm("agent.view_toolcall"):
@@ -36,16 +41,8 @@ class ToolPageAdmin(ToolConfigAdmin):
             page["trial_url"] = reverse("admin:tools_toolconfig_trial", args=(config.pk,))
         return page
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.trial_view)
-        return [
-            path("<path:object_id>/trial/", view, name="tools_toolconfig_trial"),
-            *super().get_urls(),
-        ]
-
-    def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def trial_view(self, request: HttpRequest, config: ToolConfig) -> HttpResponse:
         """The form for the tool's arguments and, once it is sent, what the call came to."""
-        config = self.changeable(request, object_id)
         form = ArgumentForm(
             config.declaration.get("parameters_schema"),
             request.POST if request.method == "POST" else None,
@@ -53,21 +50,10 @@ class ToolPageAdmin(ToolConfigAdmin):
         page: dict[str, Any] = {"form": form, "obstacle": explain_obstacle(config)}
         if not page["obstacle"] and form.is_valid():
             trial = run_trial(config, form.arguments(), request.user.get_username())
-            self.log_change(
-                request, config, gettext("Test run: %(outcome)s.") % {"outcome": _outcome(trial)}
-            )
+            outcome = {"outcome": _outcome(trial)}
+            self.log_change(request, config, gettext("Test run: %(outcome)s.") % outcome)
             page |= trial_context(trial)
-        page |= {
-            "title": gettext("Test run"),
-            "subtitle": str(config),
-            "original": config,
-            "opts": self.opts,
-        }
-        return TemplateResponse(
-            request,
-            "admin/tools/toolconfig/trial.html",
-            {**self.admin_site.each_context(request), **page},
-        )
+        return self.show_page(request, "trial", gettext("Test run"), config, **page)
 
 
 def trial_context(trial: ToolTrial) -> dict[str, Any]:
@@ -94,3 +80,50 @@ def _outcome(trial: ToolTrial) -> str:
 
 def _data_url(item: ToolContentItem) -> str:
     return f"data:{item.mime_type};base64,{item.data}"
+
+
+# How a tool was used lately: counted over its newest calls, however many there are.
+
+#: Newest calls of a tool that are read.
+CALL_LIMIT = 1_000
+PERIOD = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFigures:
+    """Calls within :data:`PERIOD`. Durations in ms are those of calls that reached the tool, None
+    without any."""
+
+    calls: int
+    failures: int
+    mocked: int
+    p50: int | None
+    p95: int | None
+    is_capped: bool
+    limit: int = CALL_LIMIT
+
+
+def load_tool_use(tool_name: str) -> ToolFigures:
+    """One query of :data:`CALL_LIMIT` rows at most; the period is cut here, so that no old row is
+    walked over for it."""
+    newest = ToolCall.objects.filter(tool_name=tool_name).order_by("-pk")
+    rows = list(newest.values_list("created_at", "state", "mocked", "duration_ms")[:CALL_LIMIT])
+    begin = timezone.now() - PERIOD
+    recent = [(state, mocked, duration) for at, state, mocked, duration in rows if at >= begin]
+    durations = sorted(
+        duration for _, mocked, duration in recent if duration is not None and not mocked
+    )
+    return ToolFigures(
+        calls=len(recent),
+        failures=sum(state == ToolCall.State.FAILED for state, _, _ in recent),
+        mocked=sum(mocked for _, mocked, _ in recent),
+        p50=percentile(durations, 50),
+        p95=percentile(durations, 95),
+        is_capped=len(recent) == CALL_LIMIT,
+    )
+
+
+def percentile(ordered: list[int], percent: int) -> int | None:
+    """The smallest value that ``percent`` % of the ``ordered`` ones do not exceed (nearest rank);
+    None of nothing."""
+    return ordered[math.ceil(len(ordered) * percent / 100) - 1] if ordered else None

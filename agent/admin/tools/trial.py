@@ -22,7 +22,7 @@ from tools.contract import (
     ToolInvocation,
 )
 from tools.models import ToolConfig
-from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
+from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 from tools.text.storable import make_storable

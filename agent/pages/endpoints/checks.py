@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.http import (
-    HttpRequest,
-)
+from django.db import transaction
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -26,11 +25,17 @@ from agent.domain.budgets import cost_words
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.client.model_list import ListedModel, fetch_models, find_alike
-from agent.llm.endpoints.environment_endpoints import environment_endpoints
-from agent.llm.errors.fault_words import explain_fault, name_fault
+from agent.llm.endpoints.endpoint_pool import environment_endpoints
+from agent.llm.errors.error_words import explain_fault, name_fault
 from agent.llm.errors.refusals import RefusalKind
-from agent.llm.probing.probe import TOOL_NAME, ProbedCall, ProbeReport, probe_endpoint
-from agent.llm.probing.probe_words import describe_probe, question_words
+from agent.llm.probing.probe import (
+    TOOL_NAME,
+    ProbedCall,
+    ProbeReport,
+    describe_probe,
+    probe_endpoint,
+    question_words,
+)
 from agent.models import ModelEndpoint
 from agent.pages.endpoints.state import list_learnt
 from agent.record.runs.steps import NewStep
@@ -48,8 +53,7 @@ from agent.record.settings.endpoints import (
 from agent.runtime import serving
 from tools.admin.changes import HistoryAdmin
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import DestinationResolver
-from tools.fetch.errors import DestinationRefused, FetchError
+from tools.fetch.request import DestinationRefused, DestinationResolver, FetchError
 from tools.findings import Finding, FindingLevel, fail_finding
 from tools.secrets.encryption import DecryptionError
 from tools.secrets.hosts import parse_host
@@ -96,6 +100,9 @@ def _is_in_environment(url: str) -> bool:
 RATE = RefillRate(15, 4.0)
 #: Tests under way at once.
 MOST_TESTS = 4
+#: No row's: what a test of an endpoint that is not stored counts as.
+NOT_STORED = 0
+ADDRESS_FIELDS = ("base_url", "keys", "headers")
 
 
 class HandThrottle:
@@ -156,6 +163,23 @@ def row_endpoint(row: ModelEndpoint) -> Endpoint:
     except DecryptionError as error:
         words = _("The keys or headers cannot be read any more: enter them again.")
         raise ModelsUnknown({"keys": [words]}) from error
+
+
+def entered_endpoint(form: Any) -> Endpoint:
+    """The endpoint whose address and keys stand in the form of an endpoint. Raises
+    :class:`ModelsUnknown` where they are wrong."""
+    with transaction.atomic():  # the form compares the row, locked, with what was seen
+        form.full_clean()
+    problems = {
+        name: [str(line) for line in form.errors[name]]
+        for name in ADDRESS_FIELDS
+        if name in form.errors
+    }
+    if problems:
+        raise ModelsUnknown(problems)
+    entered = form.cleaned_data
+    keys, headers = tuple(entered["keys"] or ()), entered["headers"] or {}
+    return Endpoint(url=entered["base_url"], keys=keys, headers=headers)
 
 
 def load_models(user: Any, endpoint: Endpoint) -> list[ListedModel]:
@@ -222,13 +246,7 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> Tri
     """Ask the stored ``row`` on behalf of ``page``; what came of it is on record."""
     started_at = timezone.now()
     try:
-        endpoint = row_endpoint(row)
-        if words := find_address_problem(request.user, endpoint.url):
-            raise ModelsUnknown({"base_url": [words]})
-        with throttle.testing(row.pk) as hindrance:
-            if hindrance:
-                raise ModelsUnknown({"": [hindrance]})
-            report = run_probe(endpoint)
+        report = ask_row(request.user, row)
     except ModelsUnknown as error:
         return TriedEndpoint(row, None, [fail_finding(line) for line in error.lines], [], [])
     run_pk = record_probe(row, report, request.user.get_username(), started_at)
@@ -238,6 +256,18 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> Tri
     found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
     page.log_change(request, row, _("Tested: %(outcome)s") % {"outcome": found.outcome})
     return found
+
+
+def ask_row(user: Any, row: ModelEndpoint) -> ProbeReport:
+    """What came of asking the endpoint of ``row``, stored or not, on behalf of ``user``. Raises
+    :class:`ModelsUnknown` where it may not be asked now."""
+    endpoint = row_endpoint(row)
+    if words := find_address_problem(user, endpoint.url):
+        raise ModelsUnknown({"base_url": [words]})
+    with throttle.testing(row.pk or NOT_STORED) as hindrance:
+        if hindrance:
+            raise ModelsUnknown({"": [hindrance]})
+        return run_probe(endpoint)
 
 
 def describe_report(report: ProbeReport) -> list[Finding]:
@@ -320,8 +350,8 @@ def _keep(row: ModelEndpoint, report: ProbeReport) -> None:
         save_learnt(LearntRefusal(row.pk, kind, words))
     if report.window:
         save_window(row.pk, report.window)
-    for place, words in report.refused_keys.items():
-        save_refused_key(RefusedKey(row.pk, place, words))
+    for index, words in report.refused_keys.items():
+        save_refused_key(RefusedKey(row.pk, index, words))
     if report.fault:
         save_status(StatusChange(row.pk, error=report.words or report.fault))
     elif report.answers:

@@ -9,14 +9,13 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from agent.domain.budgets import NANO, cost_words
-from agent.domain.endpoint import Ability
-from agent.domain.model_roles import ModelRole
-from agent.llm.endpoints.environment_endpoints import environment_endpoints
+from agent.domain.endpoint import Ability, ModelRole
+from agent.llm.endpoints.endpoint_pool import environment_endpoints
 from agent.models import EndpointStatus, ModelEndpoint
 from agent.pages.error_words import explain_error
 from agent.record.settings.endpoints import ABILITY_COLUMNS, load_endpoint_table
 from tools.admin.record_pages import clamp_text, format_moment, render_badge
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import escape_invisible_chars
 
 FACTOR_NOTED = 0.1
 """A token_factor that is nearer to 1 is not worth a word."""
@@ -32,9 +31,9 @@ def find_roles() -> dict[int, list[str]]:
     table = load_endpoint_table()
     found: dict[int, list[str]] = defaultdict(list)
     for role in ModelRole:
-        for place, endpoint in enumerate(table.resolve(role), start=1):
+        for turn, endpoint in enumerate(table.resolve(role), start=1):
             if endpoint.pk is not None:
-                words = str(role.label) if place == 1 else f"{role.label} ({place})"
+                words = str(role.label) if turn == 1 else f"{role.label} ({turn})"
                 found[endpoint.pk].append(words)
     return found
 

@@ -40,9 +40,11 @@ class RunRows:
     beside: RelatedRows = field(default_factory=RelatedRows)
 
 
-def load_run_rows(run: Run, sees: "frozenset[str]") -> RunRows:
-    """The rows of ``run``; ``sees`` are the names of the models that may be seen."""
-    steps = list(_steps(run)) if "step" in sees else []
+def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
+    """The rows of ``run``; ``sees`` are the names of the models that may be seen, ``unread`` large
+    columns of steps that are not shown."""
+    rows = Step.objects.filter(run=run).defer(*unread).order_by("number")
+    steps = list(rows[:STEP_LIMIT]) if "step" in sees else []
     calls = list(_calls(run)) if "toolcall" in sees else []
     asked = merged = None
     messages: list[Message] = []
@@ -110,10 +112,6 @@ def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
         if run.parent_id is None:
             told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
     return told
-
-
-def _steps(run: Run) -> Iterable[Step]:
-    return Step.objects.filter(run=run).order_by("number")[:STEP_LIMIT]
 
 
 def _calls(run: Run) -> Iterable[ToolCall]:

@@ -13,8 +13,9 @@ from agent.domain.budgets import cost_words, parse_shortage
 from agent.llm.answers.completion import parse_recorded
 from agent.models import Run, Step
 from agent.pages.error_words import explain_error
+from agent.pages.runs.run_rows import RunRows
 from tools.refusals import CallVerdict, RefusalReason
-from tools.text.readable import drop_surrogates, format_readable, shorten_text
+from tools.text.readable import arguments_text, drop_surrogates, format_readable, shorten_text
 
 VERDICTS: dict[str, Any] = {
     CallVerdict.ALLOWED: _("allowed"),
@@ -74,6 +75,25 @@ def describe_step(step: Step) -> dict[str, Any]:
         "parameters": format_readable(json.loads(step.parameters)) if step.parameters else "",
         "thoughts": read_thoughts(step.response),
     }
+
+
+def describe_calls(step: Step, rows: RunRows) -> list[dict[str, Any]]:
+    """The calls of ``step``, with the messages that each sent and what else there is on record of
+    it."""
+    return [
+        {
+            "call": call,
+            "arguments": arguments_text(call.arguments),
+            "verdict": describe_verdict(call.verdict),
+            "stood_in": call.verdict == CallVerdict.STOOD_IN,
+            "sent": [message for message in rows.messages if message.tool_call_id == call.pk],
+            "runs": rows.beside.inner.get(call.pk, []),
+            "told": rows.beside.later.get(call.pk, []),
+            "approval": rows.beside.approvals.get(call.pk),
+        }
+        for call in rows.calls
+        if call.step_id == step.pk
+    ]
 
 
 def read_thoughts(response: Any) -> str:

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from agent.admin.chats.faces import face_words
-from agent.admin.chats.segments import plain_words, render_segments
+from agent.admin.chats.segments import face_words, plain_words, render_segments
 
 
 def segment(kind: str, **data: object) -> dict:
@@ -50,7 +49,7 @@ def test_a_forward_lists_who_said_what():
 
 def test_media_know_their_place_among_the_segments():
     found = render_segments([segment("text", text="a"), segment("file", name="b.pdf")], {})
-    assert (found[1].kind, found[1].label, found[1].text, found[1].place) == (
+    assert (found[1].kind, found[1].label, found[1].text, found[1].index) == (
         *("media", "file", "b.pdf", 1),
     )
 

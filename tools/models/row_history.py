@@ -1,11 +1,11 @@
-"""What operators changed in rows, by whom, and the way back.
+"""What operators did with rows, by whom, and the way back.
 
 There are no save signals: code that lets an operator edit rows does so within
 :func:`record_changes`. Writes of the program itself are not recorded and cost nothing.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,22 +13,46 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.db.models import DateField, Model, Q, QuerySet
+from django.db.models import DateField, Model, QuerySet
 from django.utils.translation import gettext
 
-from tools.admin.related_rows import read_related, restore_related
 from tools.live_rows import Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
-from tools.models.change import SAID_AUTHOR, row_subject
+from tools.models.change import SAID_AUTHOR, ChangeKind, row_subject
+from tools.models.related_rows import read_related, restore_related
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 
 SHOWN, SEALED = "$shown", "$sealed"
 
 
+def find_history(row: Model) -> "QuerySet[ToolConfigChange]":
+    """All that was done with ``row``, the newest first."""
+    return ToolConfigChange.objects.filter(**_key(row))
+
+
 def find_changes(row: Model) -> "QuerySet[ToolConfigChange]":
-    """The changes of ``row``, the newest first."""
-    return ToolConfigChange.objects.filter(
-        Q(config=row) if isinstance(row, ToolConfig) else Q(subject=row_subject(row))
+    """The changes of what ``row`` holds, the newest first."""
+    return find_history(row).filter(kind=ChangeKind.CHANGED)
+
+
+def _key(row: Model) -> dict[str, Any]:
+    return {"config": row} if isinstance(row, ToolConfig) else {"subject": row_subject(row)}
+
+
+def record_event(
+    author: User | None, row: Model, kind: ChangeKind, words: str | list[Any] = ""
+) -> ToolConfigChange:
+    """Put on record what was done with ``row``, in ``words`` of this program or of Django's admin.
+    One that is about to be deleted is kept with all that is tracked of it."""
+    known, is_going = tracked_fields(type(row)), kind == ChangeKind.DELETED
+    held = read_tracked_values(row) if is_going and known != Tracked() else {}
+    return ToolConfigChange.objects.create(
+        **({"subject": row_subject(row)} if is_going else _key(row)),
+        kind=kind,
+        name=str(row)[:200],
+        author=author,
+        words=words if isinstance(words, str) else json.dumps(words),
+        before={name: _kept(known, name, held, dict.fromkeys(held)) for name in held},
     )
 
 
@@ -38,17 +62,13 @@ def record_changes(author: User | str | None, *rows: Model) -> Iterator[list[Too
 
     ``author`` is None for the program itself, and words for somebody without an account in the
     admin: an owner in a chat. What is handed out is filled at the end: a change for each row in
-    which something is different.
+    which something is different; the row has it as ``recorded``.
     """
     made: list[ToolConfigChange] = []
     with transaction.atomic():
         before = [(row, read_tracked_values(row)) for row in rows]
         yield made
-        made += [
-            change
-            for row, was in before
-            if (change := _change(row, author, was, read_tracked_values(row)))
-        ]
+        made += [change for row, was in before if (change := record_change(row, author, was))]
 
 
 def record_look(pk: int, fingerprint: str, author: User | None) -> bool:
@@ -77,19 +97,16 @@ def revert_change(
     Raises :class:`django.core.exceptions.ValidationError` when an old value is no longer
     valid, and then nothing is changed.
     """
-    known = tracked_fields(type(row))
-    names = sorted(change.before.keys() & {*known.fields, *known.sealed})
-    lists = sorted(change.before.keys() & known.related.keys())
     with record_changes(author, row) as made:
         stored = type(row)._base_manager.select_for_update().get(pk=row.pk)
-        columns = stored._meta.concrete_fields
-        for column in (one for one in columns if one.name in names):
-            kept = change.before[column.name]
-            value = _opened(column.name, kept) if column.name in known.sealed else kept
-            setattr(stored, column.attname, column.to_python(value))
+        known = tracked_fields(type(row))
+        names = sorted(change.before.keys() & {*known.fields, *known.sealed})
+        lists = sorted(change.before.keys() & known.related.keys())
+        _put_back(change, stored, names)
         if "looked_at" in names:
             names.append("looked_declaration")
             stored.looked_declaration = None  # type: ignore[attr-defined] # only the newest is kept
+        columns = stored._meta.concrete_fields
         stored.full_clean(exclude={one.name for one in columns} - {*known.fields, *known.sealed})
         stamps = [one.name for one in columns if isinstance(one, DateField) and one.auto_now]
         if names or lists:
@@ -97,6 +114,41 @@ def revert_change(
             for name in lists:
                 restore_related(stored, name, known.related[name], change.before[name])
     return made[0] if made else None
+
+
+def can_make_again(change: ToolConfigChange, model: type[Model]) -> bool:
+    """Whether all that a deleted row of ``model`` needs was kept of it."""
+    known, columns = tracked_fields(model), model._meta.concrete_fields
+    needed = {one.name for one in columns if not (one.blank or one.has_default() or one.null)}
+    is_whole = bool(change.before) and not known.masked and needed <= change.before.keys()
+    return change.kind == ChangeKind.DELETED and is_whole
+
+
+def make_again(change: ToolConfigChange, model: type[Model], author: User | None) -> Model:
+    """Make the row of ``model`` that ``change`` deleted again, under its number.
+
+    Raises :class:`django.core.exceptions.ValidationError` where it is there again, or what it held
+    is no longer valid, and then nothing is changed.
+    """
+    known = tracked_fields(model)
+    with transaction.atomic():
+        row = model(pk=int(change.subject.rpartition(":")[2]))
+        _put_back(change, row, change.before.keys() - known.related.keys())
+        row.full_clean()
+        row.save(force_insert=True)
+        for name in change.before.keys() & known.related.keys():
+            restore_related(row, name, known.related[name], change.before[name])
+        record_event(author, row, ChangeKind.ADDED, [{"added": {}}])
+    return row
+
+
+def _put_back(change: ToolConfigChange, row: Model, names: Collection[str]) -> None:
+    """Give the fields ``names`` of ``row`` what they held before ``change``."""
+    sealed = tracked_fields(type(row)).sealed
+    for column in (one for one in row._meta.concrete_fields if one.name in names):
+        kept = change.before[column.name]
+        value = _opened(column.name, kept) if column.name in sealed else kept
+        setattr(row, column.attname, column.to_python(value))
 
 
 def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, Any]:
@@ -124,9 +176,12 @@ def _read(row: Model, name: str) -> Any:
         return None
 
 
-def _change(
-    row: Model, author: User | str | None, was: dict[str, Any], now: dict[str, Any]
+def record_change(
+    row: Model, author: User | str | None, was: dict[str, Any]
 ) -> ToolConfigChange | None:
+    """Put on record that ``row`` held what it ``was``, by :func:`read_tracked_values`; None where
+    it holds that still. The row has the change as ``recorded``."""
+    now = read_tracked_values(row)
     changed = [name for name in was if name in now and was[name] != now[name]]
     if not changed:
         return None
@@ -140,14 +195,14 @@ def _change(
         ),
     ]
     said = {SAID_AUTHOR: author} if isinstance(author, str) else {}
-    return ToolConfigChange.objects.create(
-        config=row if isinstance(row, ToolConfig) else None,
-        subject="" if isinstance(row, ToolConfig) else row_subject(row),
+    row.recorded = change = ToolConfigChange.objects.create(  # type: ignore[attr-defined]
+        **_key(row),
         name=str(row)[:200],
         author=None if isinstance(author, str) else author,
         before={name: _kept(known, name, was, now) for name in names},
         after={name: _kept(known, name, now, was) for name in names} | said,
     )
+    return change
 
 
 def _kept(known: Tracked, name: str, values: dict[str, Any], others: dict[str, Any]) -> Any:

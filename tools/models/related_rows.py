@@ -65,7 +65,7 @@ def _label(model: type[Model], name: str) -> str:
     return str(field.verbose_name)
 
 
-def _shown(model: type[Model], name: str, value: Any) -> str:
+def _shown(model: type[Model], name: str, value: object) -> str:
     field: Any = model._meta.get_field(name)
     if isinstance(field, ForeignKey):
         other = field.related_model._base_manager.filter(pk=value).first()
