@@ -1,5 +1,5 @@
 """Model endpoints: what is asked, what is answered, and whom to ask.
 
-Each folder imports only those before it: ``errors`` and ``providers``, ``requests``, ``spending``,
+Each part imports only those before it: ``errors`` and ``providers``, ``requests``, ``spending``,
 ``answers``, ``client`` and ``endpoints``, ``probing``.
 """

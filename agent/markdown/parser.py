@@ -166,8 +166,8 @@ def _emphasis(state: StateInline, silent: bool) -> bool:
         opens, closes = bool(after.strip()), bool(before.strip())
     for _ in range(length):
         state.push("text", "", 0).content = marker
-        place = len(state.tokens) - 1
-        state.delimiters.append(Delimiter(ord(marker), length, place, -1, opens, closes))
+        index = len(state.tokens) - 1
+        state.delimiters.append(Delimiter(ord(marker), length, index, -1, opens, closes))
     state.pos += length
     return True
 

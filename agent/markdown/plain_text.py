@@ -103,7 +103,7 @@ def _render(block: Node, lines: Sequence[str]) -> str:
 def _render_list(block: Node, lines: Sequence[str]) -> str:
     numbers = [item.token.info for item in block.children]
     if len(set(numbers)) == 1 and len(numbers) > 1 and numbers[0]:
-        numbers = [str(int(numbers[0]) + place) for place in range(len(numbers))]
+        numbers = [str(int(numbers[0]) + step) for step in range(len(numbers))]
     written, last = [], None
     for item, number in zip(block.children, numbers, strict=True):
         start, end = span_of(item, lines)
@@ -141,12 +141,12 @@ def render_inline(tokens: Sequence[Token]) -> str:
     words = [_words(token, styles) for token in tokens]
     _put_back_marks(tokens, words)
     link: list[int] = []
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.type == "link_open":
-            link.append(place)
+            link.append(index)
         elif token.type == "link_close" and link:
             opened = link.pop()
-            words[place] = _address_of(tokens[opened], "".join(words[opened:place]))
+            words[index] = _address_of(tokens[opened], "".join(words[opened:index]))
     return "".join(words)
 
 
@@ -180,21 +180,21 @@ def _put_back_marks(tokens: Sequence[Token], words: list[str]) -> None:
         accumulate((word[:1] for word in reversed(words)), lambda old, new: new or old, initial="")
     )[::-1]
     opened: list[int] = []
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.type in ("em_open", "strong_open", "s_open"):
-            opened.append(place)
+            opened.append(index)
         elif token.type in ("em_close", "strong_close", "s_close") and opened:
             start = opened.pop()
-            around, inside = (lefts[start], rights[place]), (rights[start], lefts[place])
-            letters, size = counts[place] - counts[start], sizes[place] - sizes[start]
+            around, inside = (lefts[start], rights[index]), (rights[start], lefts[index])
+            letters, size = counts[index] - counts[start], sizes[index] - sizes[start]
             is_name = (
                 token.markup == "__"
-                and place - start < 5
-                and "".join(words[start:place]).isidentifier()
+                and index - start < 5
+                and "".join(words[start:index]).isidentifier()
             )
             is_face = len(token.markup) == 1 and letters * 2 < size
             if is_name or is_face or not _is_meant(token.type, *around, *inside):
-                words[start] = words[place] = token.markup
+                words[start] = words[index] = token.markup
 
 
 def _is_meant(mark: str, before: str, after: str, first: str, last: str) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.llm.requests.images import ModelPicture
+from agent.llm.requests.messages import ModelPicture
 
 HASH_CHARS = 64
 
@@ -66,8 +66,10 @@ class FileStore:
 
     def has_room(self) -> bool:
         """Whether enough is free on the disk."""
-        place = next(folder for folder in (self._folder, *self._folder.parents) if folder.is_dir())
-        return shutil.disk_usage(place).free >= self._least_free
+        existing = next(
+            folder for folder in (self._folder, *self._folder.parents) if folder.is_dir()
+        )
+        return shutil.disk_usage(existing).free >= self._least_free
 
     def put(self, content: bytes) -> StoredFile:
         """Keep ``content``, unless it is kept already. Raises OSError when the disk is full."""

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.domain.media_refs import MediaRef
-from agent.domain.types import ChatAddress, ForwardedMessage, MediaSource
+from agent.domain.types import ChatAddress, ForwardedMessage, MediaRef, MediaSource
 from agent.record.chats.chat_record import FoundMessage, find_messages
 from agent.record.record import Record
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 
 #: Levels below a message that can be opened.
 MAX_FORWARD_LEVELS = 8
@@ -45,7 +44,7 @@ class ForwardReader:
         """The message that ``path`` leads to, by numbers from 1, beginning at a message of
         ``chat``.
 
-        Raises :class:`tools.errors.ToolFailed` with the reason.
+        Raises :class:`tools.contract.ToolFailed` with the reason.
         """
         try:
             async with asyncio.timeout(OPEN_FORWARD_SECONDS):

@@ -17,8 +17,7 @@ from agent.record.chats.chat_record import FoundMessage, find_quoted
 from agent.record.chats.quoted_words import blank_value
 from agent.record.record import Record
 from agent.record.waiting.recovery import PendingMessage
-from tools.error_boundary import log_errors
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit, log_errors
 from tools.text.fences import FenceKind, clean_name, fence_values
 
 logger = logging.getLogger(__name__)

@@ -1,20 +1,26 @@
 """The media of messages on record: the outcome of each, the text read from it, and which copies to
 delete."""
 
-from collections.abc import Sequence
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from agent.domain.media_refs import MediaRef
-from agent.domain.types import ChatAddress
+from agent.domain.types import ChatAddress, MediaRef
+from agent.media.file_store import FileStore
 from agent.models import Description, KeptFile, Message, MessageMedia
 from agent.record.chats import early_recalls
 from agent.record.chats.chat_record import has_quoted_media
 from agent.record.chats.quoted_words import blank_quoted, find_quoted_ids
+from agent.record.record import Record
+from tools.error_boundary import LogLimit, log_errors
 
 #: Copies that are forgotten in one transaction.
 PRUNE_BATCH = 500
@@ -236,3 +242,157 @@ def unknown_copies(hashes: Sequence[str]) -> list[str]:
     """Which of the hashes have no row: copies of a process that died before it could say so."""
     known = set(KeptFile.objects.filter(sha256__in=hashes).values_list("sha256", flat=True))
     return [one for one in hashes if one not in known]
+
+
+#: Asks a model, or makes words in another way; with the tokens it took, where they are known.
+AskModel = Callable[[], Awaitable[str | NewDescription]]
+
+
+class DescriptionCache:
+    """Words for content: on record as :class:`agent.models.Description`, each question asked once.
+
+    While a question is being asked, others who ask the same wait for its answer.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._asking: dict[DescriptionKey, asyncio.Task[str]] = {}
+
+    async def get(self, message_pk: int, question: DescriptionKey, ask: AskModel) -> str:
+        """The answer on record, or else that of ``ask``; it is linked to the message's copies of
+        what was asked about.
+
+        "" is no answer and not kept. Raises what ``ask`` raises, to all who wait. One
+        who is cancelled leaves the others waiting.
+        """
+        asking = self._asking.get(question)
+        if asking is None:
+            asking = asyncio.create_task(self._find_or_ask(question, ask))
+            self._asking[question] = asking
+            asking.add_done_callback(lambda done: self._forget(question, done))
+        text = await asyncio.shield(asking)
+        if text:
+            await self._record.submit(link_description, message_pk, question)
+        return text
+
+    async def close(self) -> None:
+        """Stop what is being asked."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    def _forget(self, question: DescriptionKey, asked: asyncio.Task[str]) -> None:
+        del self._asking[question]
+        if not asked.cancelled():
+            asked.exception()  # marks it as seen: perhaps no task awaits it
+
+    async def _find_or_ask(self, question: DescriptionKey, ask: AskModel) -> str:
+        known = await self._record.submit_batched(find_descriptions, question)
+        if known is not None:
+            return known[1]
+        answer = await ask()
+        described = (
+            answer if isinstance(answer, NewDescription) else NewDescription(question, answer)
+        )
+        if described.text:
+            await self._record.submit(add_descriptions, described)
+        return described.text
+
+
+logger = logging.getLogger(__name__)
+LogLimit(logger)
+
+#: How often old copies are searched, in seconds, and how long after the start for the first time.
+EVERY_SECONDS = 3600.0
+FIRST_SECONDS = 60.0
+DAY = 86_400
+#: How often the number of copies is checked, in seconds.
+LOOK_SECONDS = 2.0
+#: The share that is deleted beyond the limit, so that not every new copy needs a check of all.
+SPARE = 0.1
+#: An unfinished file is kept for so many seconds.
+SPARED_SECONDS = 3600.0
+
+
+async def run_copy_expiry(record: Record, files: FileStore) -> None:
+    """Delete old copies for as long as this process lives."""
+    await asyncio.sleep(FIRST_SECONDS)
+    while settings.MEDIA_KEEP_DAYS:
+        with log_errors(logger, "Old copies of media could not be deleted"):
+            if count := await prune_copies_by_age(record, files, settings.MEDIA_KEEP_DAYS):
+                logger.info(
+                    "%d copies of media were deleted, unused for %d days",
+                    count,
+                    settings.MEDIA_KEEP_DAYS,
+                )
+        await asyncio.sleep(EVERY_SECONDS)
+
+
+async def run_copy_size_limit(record: Record, files: FileStore, limit: int) -> None:
+    """Delete the copies that were not used for longest whenever all together take more than
+    ``limit`` bytes.
+
+    What is on the disk counts, so that it does not matter who wrote it, and which of it is on
+    record.
+    """
+    size, written, measured_at = limit, files.written, -EVERY_SECONDS
+    while limit:
+        with log_errors(logger, "The copies of media could not be kept within MEDIA_KEEP_GIB"):
+            if (
+                size + files.written - written > limit
+                or time.monotonic() - measured_at > EVERY_SECONDS
+            ):
+                written, measured_at = files.written, time.monotonic()
+                size = await prune_copies_by_size(record, files, limit)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def prune_copies_by_size(record: Record, files: FileStore, limit: int) -> int:
+    """Delete what was not used for longest until the rest takes less than ``limit`` bytes, with
+    some to spare; what it takes."""
+    stored = await asyncio.to_thread(files.stored)
+    size, going, young = sum(one.size for one in stored), [], time.time() - SPARED_SECONDS
+    wanted = limit * (1 - SPARE) if size > limit else size
+    for one in stored:
+        if size <= wanted or (one.used_at > young and not one.is_whole):
+            continue
+        going.append(one.sha256)
+        size -= one.size
+    for start in range(0, len(going), PRUNE_BATCH):
+        batch = going[start : start + PRUNE_BATCH]
+        await record.submit(forget_hashes, batch)
+        await asyncio.to_thread(_remove, files, batch)
+    if going:
+        logger.info(
+            "%d copies of media were deleted: together they took more than MEDIA_KEEP_GIB",
+            len(going),
+        )
+    return size
+
+
+async def prune_copies_by_age(record: Record, files: FileStore, days: int) -> int:
+    """Delete the copies that were not used for ``days``, rows first; how many there were.
+
+    After cancellation a copy may be left that has no row; a later call finds it.
+    """
+    moment, count = timezone.now() - timedelta(days=days), 0
+    while forgotten := await record.submit(forget_copies, moment):
+        await asyncio.to_thread(_remove, files, forgotten)
+        count += len(forgotten)
+    return count + await _forget_unknown(record, files, days)
+
+
+async def _forget_unknown(record: Record, files: FileStore, days: int) -> int:
+    """Delete copies that no row names: their process died before it could say so."""
+    old, count = await asyncio.to_thread(lambda: sorted(set(files.older_than(days * DAY)))), 0
+    for start in range(0, len(old), PRUNE_BATCH):
+        unknown = await record.submit(unknown_copies, old[start : start + PRUNE_BATCH])
+        await asyncio.to_thread(_remove, files, unknown)
+        count += len(unknown)
+    return count
+
+
+def _remove(files: FileStore, hashes: list[str]) -> None:
+    for sha256 in hashes:
+        files.remove(sha256)

@@ -10,20 +10,45 @@ from typing import Any, Protocol
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
-from agent.domain.types import IncomingMessage, MediaSource
+from agent.domain.types import IncomingMessage, MediaKind, MediaRef, MediaSource, MediaUnavailable
 from agent.media import heard_words
 from agent.media import media_store as store
-from agent.media.daily_budget import DailyQuotas
-from agent.media.downloads import DownloadAllowance
+from agent.media.downloads import DailyQuotas, DownloadAllowance
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.heard_words import HeardWords
-from agent.media.mentioned_names import find_unnamed, name_mentions
 from agent.record.record import Record
 from agent.record.waiting.recovery import PendingMessage
-from tools.error_boundary import log_errors
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit, log_errors
 from tools.processes.disk import run_on_disk_thread
+from tools.text.fences import clean_name
+
+#: Time for a client to give all names of a message, in seconds, and how many are asked for.
+NAME_SECONDS, MOST_ASKED = 1.0, 5
+
+
+def find_unnamed(message: IncomingMessage) -> list[str]:
+    """The numbers of the people whom the header of ``message`` mentions without a name."""
+    mentions = (message.header or {}).get("mentions", ())
+    return [one["user_id"] for one in mentions if not one.get("name")][:MOST_ASKED]
+
+
+async def name_mentions(source: MediaSource, message: IncomingMessage) -> dict[str, Any] | None:
+    """The header of ``message`` with the names that the client gives in time; None where it gives
+    none."""
+    names: dict[str, str] = {}
+
+    async def ask(user_id: str) -> None:
+        names[user_id] = clean_name(await source.fetch_member_name(message.chat, user_id))
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(NAME_SECONDS):
+            await asyncio.gather(*map(ask, find_unnamed(message)))
+    if not any(names.values()) or message.header is None:
+        return None
+    mentions = message.header["mentions"]
+    named = [one | {"name": names.get(one["user_id"]) or one["name"]} for one in mentions]
+    return message.header | {"mentions": named}
+
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)

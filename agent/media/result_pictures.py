@@ -3,12 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from django.utils import timezone
 
 from agent.domain.file_types import PICTURES
-from agent.domain.media_refs import MediaUnavailable
+from agent.domain.types import ChatAddress, MediaUnavailable
 from agent.media.downloads import decode_base64
 from agent.media.file_store import FileStore, StoredFile
-from agent.media.result_picture_store import NewPictures, add_pictures
+from agent.models import KeptFile, ResultPicture, ToolCall
+from agent.record.chats.chat_record import find_session
 from agent.record.record import Record
 from tools.contract import (
     ToolContentItem,
@@ -19,7 +23,68 @@ from tools.contract import (
     is_picture,
 )
 from tools.error_boundary import log_errors
-from tools.fetch.errors import TooLarge
+from tools.fetch.request import TooLarge
+
+
+@dataclass(frozen=True, slots=True)
+class NewPictures:
+    """Copies of the pictures of one call's result, each with its place among the result's items,
+    from 1."""
+
+    call_pk: int
+    call_id: str
+    pictures: tuple[tuple[int, StoredFile], ...]
+
+
+def add_pictures(item: NewPictures) -> None:
+    """Put pictures on record. Those of a call without a chat cannot be asked for, and are left
+    out."""
+    call = ToolCall.objects.filter(pk=item.call_pk)
+    if (session_pk := call.values_list("run__session", flat=True).first()) is not None:
+        _add(item, session_pk)
+
+
+def find_pictures(chat: ChatAddress, call_id: str, number: int) -> str | None:
+    """The content hash of the picture at a place of the newest call with that id in a chat; None
+    where there is none."""
+    rows = ResultPicture.objects.filter(
+        session_id=find_session(chat), name=call_id, position=number
+    )
+    return rows.order_by("-pk").values_list("kept__sha256", flat=True).first()
+
+
+def touch_copies(sha256: str) -> None:
+    """Note that a copy was used just now: what is not used is forgotten in time."""
+    KeptFile.objects.filter(sha256=sha256).update(last_used_at=timezone.now())
+
+
+def _add(item: NewPictures, session_pk: int) -> None:
+    now = timezone.now()
+    copies = {kept.sha256: kept for _, kept in item.pictures}
+    KeptFile.objects.bulk_create(
+        (
+            KeptFile(
+                sha256=one.sha256, mime=one.mime, size=one.size, created_at=now, last_used_at=now
+            )
+            for one in copies.values()
+        ),
+        update_conflicts=True,
+        unique_fields=["sha256"],
+        update_fields=["last_used_at"],
+    )
+    pks = dict(KeptFile.objects.filter(sha256__in=copies).values_list("sha256", "pk"))
+    ResultPicture.objects.bulk_create(
+        ResultPicture(
+            session_id=session_pk,
+            call_id=item.call_pk,
+            name=item.call_id[:128],
+            position=position,
+            kept_id=pks[kept.sha256],
+            created_at=now,
+        )
+        for position, kept in item.pictures
+    )
+
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +93,8 @@ MOST, LARGEST = 20, 20 * 2**20
 
 
 class ResultPictureHook:
-    """A hook of the registry (:mod:`tools.registry.hooks`) that keeps what comes back, and changes
-    nothing."""
+    """A hook of the registry (:mod:`tools.registry.execution`) that keeps what comes back, and
+    changes nothing."""
 
     def __init__(self, record: Record, files: FileStore) -> None:
         self._record = record
@@ -44,7 +109,9 @@ class ResultPictureHook:
     ) -> ToolExecutionResult | None:
         """Keep the pictures of ``result``, if the call is on record. Never raises."""
         pictures = [
-            (place, item) for place, item in enumerate(result.content_items, 1) if is_picture(item)
+            (number, item)
+            for number, item in enumerate(result.content_items, 1)
+            if is_picture(item)
         ][:MOST]
         if pictures and invocation.call_pk:
             with log_errors(
@@ -59,11 +126,11 @@ class ResultPictureHook:
     def _put(
         self, pictures: Sequence[tuple[int, ToolContentItem]]
     ) -> Iterator[tuple[int, StoredFile]]:
-        for place, item in pictures:
+        for number, item in pictures:
             try:
                 kept = self._files.put(decode_base64(item.data, LARGEST))
             except (TooLarge, MediaUnavailable) as error:
                 logger.info("A picture of a tool's result was not kept: %s", error)
             else:
                 if kept.mime in PICTURES:
-                    yield place, kept
+                    yield number, kept

@@ -13,15 +13,13 @@ from dataclasses import replace
 
 from django.utils.translation import gettext_noop
 
+from agent.domain.endpoint import ModelRole
 from agent.domain.errors import LLMError
-from agent.domain.media_refs import MediaKind, MediaRef, MediaUnavailable
-from agent.domain.model_roles import ModelRole
-from agent.domain.types import ChatAddress, IncomingMessage
+from agent.domain.types import ChatAddress, IncomingMessage, MediaKind, MediaRef, MediaUnavailable
 from agent.llm.endpoints.transcription import SoundTranscriber
-from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import WRONG_KIND, DownloadAllowance, MediaDownloader
 from agent.media.file_store import StoredFile
-from agent.media.media_store import DescriptionKey
+from agent.media.media_store import DescriptionCache, DescriptionKey
 from agent.media.pipeline import FetchedMedia, MediaText, note_missing_media
 from agent.record.waiting.recovery import PendingMessage
 from tools.text import fences

@@ -119,11 +119,14 @@ def _has(messages: "QuerySet[Message]", least: int) -> bool:
 def _first_shown_run(session_pk: int, window: HistoryWindow) -> int:
     """The run with which what the model is shown begins: the oldest one that fits as a whole."""
     newest = _history(session_pk).order_by("-run_id", "-pk").values_list("run_id", "text")
-    places, room, first = window.messages, window.chars, 2**62
-    for run_pk, exchange in groupby(newest[: places + 1], lambda row: row[0]):
+    left, room, first = window.messages, window.chars, 2**62
+    for run_pk, exchange in groupby(newest[: left + 1], lambda row: row[0]):
         texts = [text for _, text in exchange]
-        places, room = places - len(texts), room - sum(FRAME_CHARS + len(text) for text in texts)
-        if places < 0 or room < 0:
+        left, room = (
+            left - len(texts),
+            room - sum(FRAME_CHARS + len(text) for text in texts),
+        )
+        if left < 0 or room < 0:
             break
         first = run_pk
     return int(first)

@@ -9,13 +9,12 @@ from typing import Any
 
 from agent.domain.endpoint import TextCallMode
 from agent.domain.errors import LLMError
-from agent.llm.answers.call_formats import TextCall
-from agent.llm.answers.text_calls import parse_text_calls
+from agent.llm.answers.text_calls import TextCall, parse_text_calls
 from agent.llm.answers.thoughts import split_thoughts
 from agent.llm.errors.failures import name_protocol
 from agent.llm.requests.base import CallExtras, LLMResponse, ToolCallRequest
-from agent.llm.requests.speakers import CALL_KEYS, FUNCTION_KEYS, SPEAKER
-from agent.llm.spending.usage import Usage, read_usage
+from agent.llm.requests.messages import CALL_KEYS, FUNCTION_KEYS, SPEAKER
+from agent.llm.spending import Usage, read_usage
 from tools.text.fences import neutralize_json, neutralize_marks
 
 UNNAMED = "unnamed_call"
@@ -258,7 +257,7 @@ def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[st
     """An assistant message that makes ``calls``, which are of one answer, for the next request.
 
     Endpoints whose models think before they call may refuse one that lacks the thoughts, so what
-    came goes back, to who said it (:mod:`agent.llm.requests.speakers`). Who said the thoughts of a
+    came goes back, to who said it (:mod:`agent.llm.requests.messages`). Who said the thoughts of a
     call without extras is not known.
     """
     # Some endpoints refuse a request in which a call's arguments are not JSON, so broken ones go
@@ -305,7 +304,7 @@ def _echoed_arguments(text: str) -> str:
     return text if plain == arguments else json.dumps(plain, ensure_ascii=False)
 
 
-def _harmless(said: Any, depth: int = 32) -> Any:
+def _harmless(said: object, depth: int = 32) -> Any:
     """What a model said beside its words, without marks and signs of turns, and no deeper than
     ``depth``. What is signed stays as it is: who signed it takes nothing else back."""
     if isinstance(said, str):

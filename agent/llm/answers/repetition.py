@@ -93,12 +93,12 @@ def _longest_period(items: Sequence[str]) -> tuple[int, int]:
     last = items[::-1]
     borders = [0] * len(last)
     best = (0, 0)
-    for place in range(1, len(last)):
-        border = borders[place - 1]
-        while border and last[place] != last[border]:
+    for index in range(1, len(last)):
+        border = borders[index - 1]
+        while border and last[index] != last[border]:
             border = borders[border - 1]
-        borders[place] = border + (last[place] == last[border])
-        length, period = place + 1, place + 1 - borders[place]
+        borders[index] = border + (last[index] == last[border])
+        length, period = index + 1, index + 1 - borders[index]
         if length >= 3 * period:
             best = (length, period)
     return best if best[0] and _is_loop(items[len(items) - best[0] :], best[1]) else (0, 0)
@@ -106,7 +106,7 @@ def _longest_period(items: Sequence[str]) -> tuple[int, int]:
 
 def _is_loop(items: Sequence[str], period: int) -> bool:
     passage = "".join(items[:period])
-    weight = _weight(passage)
+    weight = sum(2 if character > "⺀" else 1 for character in passage)
     times = len(items) // period
     least = next(least for most, least in _LEAST_TIMES if weight < most or most == WINDOW)
     return (
@@ -114,7 +114,3 @@ def _is_loop(items: Sequence[str], period: int) -> bool:
         and times >= least
         and any(character.isalnum() for character in passage)
     )
-
-
-def _weight(text: str) -> int:
-    return sum(2 if character > "\u2e80" else 1 for character in text)

@@ -7,7 +7,7 @@ https://platform.openai.com/docs/api-reference/models/list; the window is named 
 import asyncio
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import httpx2
@@ -16,8 +16,7 @@ from aiohttp import ClientError
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.answers.bounds import AnswerTooLong
-from agent.llm.client.api_keys import check_headers
-from agent.llm.client.transport import EndpointTransport
+from agent.llm.client.transport import EndpointTransport, check_headers
 from agent.llm.errors.failures import FailedTry, is_page, lost_try, refused_try, unusable_try
 from agent.llm.errors.refusals import RefusalKind
 
@@ -72,7 +71,7 @@ async def _get(transport: EndpointTransport) -> str:
 
 
 async def _get_at(transport: EndpointTransport, base: str) -> str:
-    _place, key = next(transport.keys.in_turn())
+    _index, key = next(transport.keys.in_turn())
     headers = {"Accept": "application/json"}
     headers |= {"Authorization": f"Bearer {key}"} if key else {}
     try:
@@ -123,7 +122,7 @@ def _listed(entries: list[Any]) -> Iterator[ListedModel]:
             yield ListedModel(name, _window(fields))
 
 
-def _window(fields: dict[str, Any]) -> int:
+def _window(fields: Mapping[str, object]) -> int:
     limits = fields.get("token_limits")
     named = [fields.get(key) for key in _WINDOWS]
     named.append(limits.get("context_window") if isinstance(limits, dict) else None)

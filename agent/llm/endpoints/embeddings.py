@@ -62,7 +62,7 @@ class Embedder:
         await self._client.close()
 
 
-def _vectors(answer: Any, count: int) -> list[bytes]:
+def _vectors(answer: object, count: int) -> list[bytes]:
     data = answer.get("data") if isinstance(answer, dict) else None
     if (
         not isinstance(data, list)
@@ -70,8 +70,8 @@ def _vectors(answer: Any, count: int) -> list[bytes]:
         or not all(isinstance(item, dict) for item in data)
     ):
         raise LLMError(f"the answer holds no {count} embeddings")
-    by_place = {item.get("index", place): item.get("embedding") for place, item in enumerate(data)}
-    vectors = [by_place.get(place) for place in range(count)]
+    by_index = {item.get("index", index): item.get("embedding") for index, item in enumerate(data)}
+    vectors = [by_index.get(index) for index in range(count)]
     if not all(_is_vector(vector) for vector in vectors):
         raise LLMError("an embedding in the answer is no list of numbers")
     return [pack_vector(vector) for vector in vectors if vector]

@@ -4,16 +4,173 @@ more."""
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, NamedTuple, Protocol
 
-from agent.domain.endpoint import Endpoint
+from django.conf import settings
+
+from agent.domain.endpoint import CHAT_ROLES, ROLE_ENVIRONMENTS, Ability, Endpoint, ModelRole
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.endpoints.breaker import Fault, count_fault, endpoint_breaker, judge_fault
-from agent.llm.endpoints.endpoint_table import endpoint_key
+from agent.llm.errors.refusals import RefusalKind
 from agent.llm.requests.base import LLMRequest, LLMResponse
 from tools.breaker import Breaker
+
+#: What an endpoint must be able to do for a role.
+NEEDS = {
+    ModelRole.VISION: Ability.SEE,
+    ModelRole.TRANSCRIPTION: Ability.TRANSCRIBE,
+    ModelRole.EMBEDDING: Ability.EMBED,
+}
+#: What the environment names for these is asked for their role alone, unless it is chosen.
+APART = frozenset({"CODER"})
+
+#: As the last key of a choice: then those that are asked without one.
+AS_USUAL = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTable:
+    """All endpoints that may be asked. It is replaced, never changed."""
+
+    rows: Mapping[int, Endpoint] = field(default_factory=dict)
+    """Enabled rows by key, those that mirror the environment included, in the order in which they
+    are asked."""
+    environment: Mapping[str, Endpoint] = field(default_factory=dict)
+    """What the environment names, by what it is called there, unless its row is disabled."""
+    defaults: Mapping[ModelRole, tuple[int, ...]] = field(default_factory=dict)
+    """The lists of the default persona."""
+    faults: Mapping[int, str] = field(default_factory=dict)
+    """Why rows are left out that should be here."""
+
+    def resolve(self, role: ModelRole, choice: Sequence[int] = ()) -> tuple[Endpoint, ...]:
+        """The endpoints for ``role``, the first to ask first; ``choice`` are the keys that a
+        persona names for it; :data:`AS_USUAL` may end them. What is no more, or disabled, is left
+        out."""
+        if choice and choice[-1] == AS_USUAL:
+            usual = self.resolve(role)
+            first = tuple(self.rows[pk] for pk in choice if pk in self.rows)
+            return first + tuple(one for one in usual if one not in first)
+        for keys in (choice, self.defaults.get(role, ())):
+            if chosen := tuple(self.rows[pk] for pk in keys if pk in self.rows):
+                return chosen
+        named = self.environment.get(ROLE_ENVIRONMENTS.get(role, ""))
+        own = (named,) if named is not None else ()
+        if role in CHAT_ROLES:
+            able = self.resolve(ModelRole.CHAT)
+        else:
+            need = NEEDS.get(role, Ability.CHAT)
+            able = tuple(
+                one
+                for one in self.rows.values()
+                if need in one.abilities and one.environment not in APART
+            )
+        return own + tuple(one for one in able if one != named)
+
+    def find(self, key: int | str) -> Endpoint | None:
+        """The endpoint of a row, or what the environment names where it has no row."""
+        return self.rows.get(key) if isinstance(key, int) else self.environment.get(key)
+
+
+def endpoint_key(endpoint: Endpoint) -> int | str:
+    """What stays the same of ``endpoint`` when it is changed."""
+    return endpoint.pk if endpoint.pk is not None else endpoint.environment
+
+
+CHATS = frozenset({Ability.CHAT, Ability.TOOLS})
+
+
+def environment_endpoints() -> dict[str, Endpoint]:
+    """What the settings name, by what it is called there; a vision model is never the one that
+    answers."""
+    url, key = settings.UPSTREAM_ENDPOINT, settings.UPSTREAM_API_KEY
+    coder_url, coder_key = settings.CODER_ENDPOINT, settings.CODER_API_KEY
+    named = {
+        "UPSTREAM": (url, key, settings.MODEL_NAME, CHATS),
+        "VISUAL": (url, key, settings.VISUAL_MODEL_NAME, {Ability.SEE}),
+        "CODER": (coder_url, coder_key, settings.CODER_MODEL_NAME, CHATS),
+        "TRANSCRIBE": (url, key, settings.TRANSCRIBE_MODEL_NAME, {Ability.TRANSCRIBE}),
+        "EMBEDDING": (url, key, settings.EMBEDDING_MODEL_NAME, {Ability.EMBED}),
+    }
+    return {
+        name: Endpoint(
+            url=url,
+            keys=(key,) if key else (),
+            model=model,
+            abilities=frozenset(abilities),
+            timeout_seconds=settings.LLM_TIMEOUT,
+            environment=name,
+        )
+        for name, (url, key, model, abilities) in named.items()
+        if url and (model or name == "UPSTREAM")
+    }
+
+
+def environment_table() -> EndpointTable:
+    """The table of an installation without rows."""
+    return EndpointTable(environment=environment_endpoints())
+
+
+#: Failures in a row after which an endpoint rests.
+MOST_FAILURES = 3
+#: Seconds of the first rest; each further one is twice as long, up to the second figure.
+FIRST_REST, LONGEST_REST = 30.0, 600.0
+#: Seconds of a rest after what only a person can mend.
+STANDING_REST = 300.0
+#: Seconds that an endpoint may ask for itself.
+LONGEST_WISH = 3_600.0
+
+#: Refusals that only a person can mend.
+STANDING = frozenset(
+    {
+        RefusalKind.WRONG_KEY,
+        RefusalKind.WRONG_REGION,
+        RefusalKind.NO_MONEY,
+        RefusalKind.UNKNOWN_MODEL,
+        RefusalKind.WRONG_ADDRESS,
+    }
+)
+#: Refusals, and failures of no kind, that say nothing of the request.
+PASSING = frozenset({"", RefusalKind.DOWN, RefusalKind.LIMITED})
+
+
+class Fault(Enum):
+    """What a failed call says of its endpoint."""
+
+    PASSING = auto()
+    """It is down or limited; it may be well again soon."""
+    LATE = auto()
+    """It cost its whole time limit. Nobody is to pay that twice."""
+    STANDING = auto()
+    """No request will be answered until somebody changes something."""
+    REQUEST = auto()
+    """It refused this request as such; it may answer others."""
+
+
+def judge_fault(error: LLMError) -> Fault:
+    """What ``error`` says of the endpoint that raised it."""
+    if error.kind in STANDING and not error.is_repeated:
+        return Fault.STANDING
+    if error.kind not in PASSING or error.is_repeated:
+        return Fault.REQUEST
+    is_late = isinstance(error, LLMTimeout) and error.kind != RefusalKind.LIMITED
+    return Fault.LATE if is_late else Fault.PASSING
+
+
+def endpoint_breaker() -> Breaker:
+    """The breaker of one endpoint."""
+    return Breaker(MOST_FAILURES, FIRST_REST, LONGEST_REST)
+
+
+def count_fault(breaker: Breaker, fault: Fault, now: float, wish: float = 0.0) -> bool:
+    """Whether the endpoint rests from now on, or longer; ``wish``: the seconds of its
+    Retry-After."""
+    if fault is Fault.REQUEST:
+        return False
+    seconds = STANDING_REST if fault is Fault.STANDING else max(0.0, min(wish, LONGEST_WISH))
+    return breaker.fail(now, seconds=seconds, at_once=fault is Fault.LATE)
+
 
 #: Seconds of a call after which it says something of its endpoint that the caller gave it up: the
 #: time of a run or of a tool may be shorter than that of the endpoint.

@@ -3,7 +3,6 @@
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import httpx2
 
@@ -66,7 +65,7 @@ def unusable_try(content: str) -> FailedTry:
     return FailedTry(f"the answer is not JSON: {excerpt(content)}", status=200)
 
 
-def error_try(error: Any, text: str) -> FailedTry:
+def error_try(error: object, text: str) -> FailedTry:
     """What an ``error`` in a successful answer means; ``text`` is that answer, or its end."""
     code = error.get("code") if isinstance(error, dict) else None
     status = code if type(code) is int and 400 <= code < 600 else 200

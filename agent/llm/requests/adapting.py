@@ -5,16 +5,13 @@ What an endpoint refuses (:class:`agent.llm.errors.refusals.RefusalKind`) is lea
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from agent.domain.endpoint import Endpoint, ThinkingSwitch
 from agent.llm.errors.refusals import RefusalKind
-from agent.llm.providers.presets import PRESETS
-from agent.llm.providers.thinking import ThinkingStyle, thinking_parameters
-from agent.llm.requests.images import GONE
-from agent.llm.requests.messages import ChatMessage, content_text
-from agent.llm.requests.speakers import has_extras, strip_extras
+from agent.llm.providers.presets import PRESETS, ThinkingStyle, thinking_parameters
+from agent.llm.requests.messages import GONE, ChatMessage, content_text, has_extras, strip_extras
 from tools.text import fences
 
 Messages = list[ChatMessage]
@@ -82,7 +79,7 @@ def adapt(
     """``messages`` and ``tools`` as an endpoint takes them that ``refuses`` so much; the very same
     lists where nothing of it is among them.
 
-    ``messages`` are those of :func:`agent.llm.requests.speakers.messages_for`.
+    ``messages`` are those of :func:`agent.llm.requests.messages.messages_for`.
     """
     if not refuses:
         return messages, tools
@@ -129,7 +126,7 @@ def _told(messages: Messages, is_told: Callable[[ChatMessage], bool]) -> Iterato
             yield message
 
 
-def _in_words(function: dict[str, Any]) -> str:
+def _in_words(function: Mapping[str, object]) -> str:
     return f"{function['name']} {function['arguments']}".strip()
 
 
@@ -185,7 +182,7 @@ def _joined(one: Any, other: Any) -> Any:
     return "\n\n".join(filter(None, [one, other]))
 
 
-def _parts(content: Any) -> list[Any]:
+def _parts(content: object) -> list[Any]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []
@@ -196,7 +193,7 @@ def _parts(content: Any) -> list[Any]:
 
 def _without_pictures(messages: Messages) -> Messages:
     return [
-        {**message, "content": [_seen(part) for part in content]}
+        {**message, "content": [(GONE if _is_picture(part) else part) for part in content]}
         if isinstance(content := message.get("content"), list) and any(map(_is_picture, content))
         else message
         for message in messages
@@ -223,15 +220,11 @@ def _without_extras(messages: Messages) -> Messages:
     return [strip_extras(message) for message in messages]
 
 
-def _is_picture(part: Any) -> bool:
+def _is_picture(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url"
 
 
-def _seen(part: Any) -> Any:
-    return GONE if _is_picture(part) else part
-
-
-def _words(part: Any) -> str:
+def _words(part: object) -> str:
     if isinstance(part, dict):
         text = part.get("text")
         return text if isinstance(text, str) else GONE["text"]

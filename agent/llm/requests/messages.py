@@ -6,18 +6,146 @@ mark occurs in no text from outside (:mod:`tools.text.fences`), and one message 
 every request.
 """
 
-from collections.abc import Mapping
+import asyncio
+import base64
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
-from agent.llm.requests.images import picture_part
+from agent.domain.endpoint import Endpoint
 from tools.local_time import find_zone
+from tools.processes.disk import run_on_disk_thread
 from tools.text import fences
+
+KEPT = "kept:"
+#: What the model is shown in the place of a picture whose copy is gone.
+GONE = {"type": "text", "text": "[图片]"}
+#: Bytes of a picture that are encoded at a time; a multiple of three, so that Base64 has no padding
+#: between.
+CHUNK = 3 * 2**15
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPicture:
+    """A file as a model is shown it."""
+
+    mime: str
+    size: int
+    path: Path
+
+
+#: From a content hash to its picture; None for one that is gone. Blocks.
+PictureLoader = Callable[[str], ModelPicture | None]
+Messages = Sequence[dict[str, Any]]
+
+
+def picture_part(sha256: str) -> dict[str, Any]:
+    """The part of a message's content that shows the kept picture of that hash."""
+    return {"type": "image_url", "image_url": {"url": f"{KEPT}{sha256}"}}
+
+
+def kept_hash(part: object) -> str:
+    """The hash of the kept picture that ``part`` shows, "" for any other part."""
+    image = (
+        part.get("image_url")
+        if isinstance(part, dict) and part.get("type") == "image_url"
+        else None
+    )
+    url = image.get("url") if isinstance(image, dict) else None
+    return url.removeprefix(KEPT) if isinstance(url, str) and url.startswith(KEPT) else ""
+
+
+def has_kept_pictures(messages: Messages) -> bool:
+    contents = (message.get("content") for message in messages)
+    lists = (content for content in contents if isinstance(content, list))
+    return any(kept_hash(part) for parts in lists for part in parts)
+
+
+class StreamedBody:
+    """A request body of texts and pictures, read while it is sent, and from its beginning each
+    time.
+
+    A picture that is deleted meanwhile fails the request with OSError.
+    """
+
+    def __init__(self, pieces: Sequence[bytes | ModelPicture]) -> None:
+        self._pieces = pieces
+        self.size = sum(
+            len(piece) if isinstance(piece, bytes) else -(-piece.size // 3) * 4 for piece in pieces
+        )
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            if isinstance(piece, bytes):
+                yield piece
+                continue
+            content = await run_on_disk_thread(piece.path.read_bytes)
+            for start in range(0, len(content), CHUNK):
+                yield base64.b64encode(content[start : start + CHUNK])
+                await asyncio.sleep(0)  # the transport waits only when its buffer is full
+
+
+async def encode_with_pictures(
+    messages: Messages, album: PictureLoader, write: Callable[[Messages], bytes]
+) -> StreamedBody:
+    """What ``write`` makes of ``messages``, JSON, in which every kept picture is a data URL."""
+    wanted = {kept_hash(part) for message in messages for part in _parts(message)} - {""}
+    found = await run_on_disk_thread(lambda: {sha256: album(sha256) for sha256 in wanted})
+    markers: dict[str, ModelPicture] = {}
+    marked = [_with_markers(message, found, markers) for message in messages]
+    return StreamedBody(list(_cut(write(marked), markers)))
+
+
+def _parts(message: Mapping[str, object]) -> list[Any]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _with_markers(
+    message: dict[str, Any], found: dict[str, ModelPicture | None], markers: dict[str, ModelPicture]
+) -> dict[str, Any]:
+    """``message`` with a word that occurs nowhere else in the place of each picture, which is noted
+    in ``markers``."""
+    parts = _parts(message)
+    return (
+        {**message, "content": [_with_marker(part, found, markers) for part in parts]}
+        if parts
+        else message
+    )
+
+
+def _with_marker(
+    part: Any, found: dict[str, ModelPicture | None], markers: dict[str, ModelPicture]
+) -> Any:
+    sha256 = kept_hash(part)
+    if not sha256:
+        return part
+    picture = found[sha256]
+    if picture is None:
+        return GONE
+    marker = uuid.uuid4().hex
+    markers[marker] = picture
+    return {
+        "type": "image_url",
+        "image_url": {**part["image_url"], "url": f"data:{picture.mime};base64,{marker}"},
+    }
+
+
+def _cut(text: bytes, markers: dict[str, ModelPicture]) -> Iterator[bytes | ModelPicture]:
+    """``text`` cut at the places, which stand in it in their order, with the pictures between."""
+    for marker, picture in markers.items():
+        before, _, text = text.partition(marker.encode())
+        yield before
+        yield picture
+    yield text
+
 
 ChatMessage = dict[str, Any]
 #: Of a sender in a group; what else a client says is not shown.
@@ -121,7 +249,7 @@ def user_message(speech: SpokenMessage) -> ChatMessage:
     }
 
 
-def content_text(content: Any) -> str:
+def content_text(content: object) -> str:
     """The words of a message's content: text, parts of which some are text, or nothing."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
@@ -163,3 +291,60 @@ def assistant_message(text: str) -> ChatMessage:
 
 def system_message(text: str) -> ChatMessage:
     return {"role": "system", "content": text}
+
+
+# What a model said beside its words and calls goes back to that model, and to no other. Pure.
+#
+# An assistant message with such extras names who said it under :data:`SPEAKER`, which is private:
+# no endpoint is sent it. Thoughts, signatures and the like mean something only to who made them;
+# DeepSeek's and Gemini's endpoints refuse a request in which their own are missing, others one in
+# which they stand.
+
+SPEAKER = "$speaker"
+STANDARD = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
+"""Keys of a message that every endpoint knows."""
+CALL_KEYS = frozenset({"id", "type", "function"})
+FUNCTION_KEYS = frozenset({"name", "arguments"})
+
+
+def messages_for(endpoint: Endpoint, messages: list[ChatMessage]) -> list[ChatMessage]:
+    """``messages`` as ``endpoint`` may be sent them: the very same list where nobody's extras are
+    among them."""
+    if not any(SPEAKER in message for message in messages):
+        return messages
+    speaker = endpoint.speaker
+    return [
+        _for_speaker(message, speaker) if SPEAKER in message else message for message in messages
+    ]
+
+
+def strip_extras(message: ChatMessage) -> ChatMessage:
+    """``message`` without what only its speaker understands; the very same without any."""
+    if not has_extras(message):
+        return message
+    plain = _only(message, STANDARD)
+    if "tool_calls" in plain:
+        plain["tool_calls"] = [_plain_call(call) for call in plain["tool_calls"]]
+    return plain
+
+
+def has_extras(message: ChatMessage) -> bool:
+    """Whether ``message`` holds more than every endpoint knows."""
+    return not message.keys() <= STANDARD or any(
+        not (call.keys() <= CALL_KEYS and call["function"].keys() <= FUNCTION_KEYS)
+        for call in message.get("tool_calls") or ()
+    )
+
+
+def _for_speaker(message: ChatMessage, speaker: str) -> ChatMessage:
+    if message[SPEAKER] != speaker:
+        return strip_extras(message)
+    return {key: value for key, value in message.items() if key != SPEAKER}
+
+
+def _plain_call(call: dict[str, Any]) -> dict[str, Any]:
+    return {**_only(call, CALL_KEYS), "function": _only(call["function"], FUNCTION_KEYS)}
+
+
+def _only(fields: Mapping[str, object], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key in keys}

@@ -62,7 +62,7 @@ def _kind(byte: int) -> str:
 _KIND_OF = "".join(map(_kind, range(256))).encode()
 _CONTINUATION = bytes(range(0x80, 0xC0))
 #: A bit for each kind whose runs count; capitals are letters there.
-_BIT_OF = {mark: 1 << place for place, mark in enumerate(m for m, k in _KINDS.items() if k.run)}
+_BIT_OF = {mark: 1 << bit for bit, mark in enumerate(m for m, k in _KINDS.items() if k.run)}
 _BITS = bytes(_BIT_OF.get("a" if code == ord("A") else chr(code), 0) for code in range(256))
 
 
@@ -160,7 +160,7 @@ def _add_parts(words: list[str], parts: list[Any]) -> int:
     return media
 
 
-def _add_texts(words: list[str], value: Any) -> None:
+def _add_texts(words: list[str], value: object) -> None:
     """All texts in a JSON ``value``, however deep, with the names of its entries."""
     left = [value]
     while left:

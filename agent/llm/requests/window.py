@@ -7,13 +7,84 @@ long texts are shortened: tool results, those of earlier steps first, then the w
 the messages of a result that were not shortened are the same objects.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from typing import Any
 
 from agent.llm.requests.messages import ChatMessage
-from agent.llm.requests.shortening import SHORTEST, count_words, shorten_message
 from agent.llm.requests.tokens import estimate_message_tokens
+from tools.text import fences
 from tools.text.fences import FenceKind
+
+#: Characters that are left of a text at least. Half of them hold the opening of a fence.
+SHORTEST = 400
+#: Characters that are left out at least: the mark takes tokens too.
+LEAST_CUT = 100
+_MARK = "…（省略 {} 字）…"
+_MARKED = re.compile(r"…（省略 (\d{1,9}) 字）…")
+
+
+def shorten_text(text: str, keep: int) -> str:
+    """``text`` with ``keep`` characters of its words, as many from their beginning as from their
+    end, and the mark between; the very same text where that leaves out hardly anything.
+
+    What an earlier mark in the middle stands for is counted again, not the mark.
+    """
+    begin = _words_begin(text)
+    cut_from, cut_to = begin + keep - keep // 2, len(text) - keep // 2
+    left_out = cut_to - cut_from
+    if left_out < LEAST_CUT:
+        return text
+    earlier = text.find("…（省略 ", cut_from, cut_to)
+    if earlier >= 0 and (found := _MARKED.match(text, earlier, cut_to)):
+        left_out += int(found[1]) - len(found[0])
+    return f"{text[:cut_from]}{_MARK.format(left_out)}{text[cut_to:]}"
+
+
+def shorten_message(message: ChatMessage, keep: int) -> ChatMessage:
+    """A copy of ``message`` with about ``keep`` characters of words, never fewer than
+    :data:`SHORTEST` in a text; the very same message where nothing is left out.
+
+    Parts without text, and those that stay as they are, are shared.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        short = shorten_text(content, max(SHORTEST, keep))
+        return message if short is content else {**message, "content": short}
+    words = count_words(message)
+    if not isinstance(content, list) or words <= keep:
+        return message
+    parts = [_shorten_part(part, keep / words) for part in content]
+    same = all(new is old for new, old in zip(parts, content, strict=True))
+    return message if same else {**message, "content": parts}
+
+
+def count_words(message: ChatMessage) -> int:
+    """Characters of a message's words, which could be left out."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return sum(len(text) - _words_begin(text) for part in parts if (text := _text_of(part)))
+
+
+def _shorten_part(part: Any, share: float) -> Any:
+    text = _text_of(part)
+    keep = int((len(text) - _words_begin(text)) * share)
+    short = shorten_text(text, max(SHORTEST, keep))
+    return part if short is text else {**part, "text": short}
+
+
+def _text_of(part: object) -> str:
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _words_begin(text: str) -> int:
+    """Where the words begin: below the frame, if there is one."""
+    if not fences.is_framed(text):
+        return 0
+    return text.find("\n") + 1 or len(text)
+
 
 Count = Callable[[ChatMessage], float]
 
@@ -37,15 +108,15 @@ def fit_window(
     sizes = [count(message) for message in messages]
     over = sum(sizes) - room
     dropped: set[int] = set()
-    for places in _droppable(messages, begin):
-        first = _first_kept(messages, places, [sizes[place] for place in places], over)
-        dropped.update(places[:first])
-        over -= sum(sizes[place] for place in places[:first])
+    for indexes in _droppable(messages, begin):
+        first = _first_kept(messages, indexes, [sizes[index] for index in indexes], over)
+        dropped.update(indexes[:first])
+        over -= sum(sizes[index] for index in indexes[:first])
     fitted = _without(messages, dropped)
-    for places in _shortenable(fitted, begin - len(dropped)):
+    for indexes in _shortenable(fitted, begin - len(dropped)):
         if over <= 0:
             break
-        over = _shorten_to_fit(fitted, places, over, count)
+        over = _shorten_to_fit(fitted, indexes, over, count)
     return fitted
 
 
@@ -56,17 +127,17 @@ def drop_oldest_half(messages: Sequence[ChatMessage], begin: int) -> list[ChatMe
 
     ``begin`` is as in :func:`fit_window`. Some two dozen tries use up any request.
     """
-    for places in _droppable(messages, begin):
-        if places:
-            sizes = [estimate_message_tokens(messages[place]) for place in places]
-            first = _first_kept(messages, places, sizes, sum(sizes) / 2)
-            return _without(messages, set(places[:first]))
-    results = [place for places in _results(messages, begin) for place in places]
-    for places in (results, _of_users(messages, begin)):
+    for indexes in _droppable(messages, begin):
+        if indexes:
+            sizes = [estimate_message_tokens(messages[index]) for index in indexes]
+            first = _first_kept(messages, indexes, sizes, sum(sizes) / 2)
+            return _without(messages, set(indexes[:first]))
+    results = [index for indexes in _results(messages, begin) for index in indexes]
+    for indexes in (results, _of_users(messages, begin)):
         halved = list(messages)
-        for place in places:
-            halved[place] = shorten_message(halved[place], count_words(halved[place]) // 2)
-        if any(halved[place] is not messages[place] for place in places):
+        for index in indexes:
+            halved[index] = shorten_message(halved[index], count_words(halved[index]) // 2)
+        if any(halved[index] is not messages[index] for index in indexes):
             return halved
     return None
 
@@ -78,9 +149,9 @@ def _droppable(messages: Sequence[ChatMessage], begin: int) -> tuple[list[int], 
     """The places of the history and of the background, both before ``begin``."""
     history: list[int] = []
     background: list[int] = []
-    for place, message in enumerate(messages[: max(0, begin)]):
+    for index, message in enumerate(messages[: max(0, begin)]):
         if message.get("role") not in KEPT_ROLES:
-            (background if _is_background(message) else history).append(place)
+            (background if _is_background(message) else history).append(index)
     return history, background
 
 
@@ -90,21 +161,21 @@ def _is_background(message: ChatMessage) -> bool:
 
 
 def _first_kept(
-    messages: Sequence[ChatMessage], places: Sequence[int], sizes: Sequence[float], over: float
+    messages: Sequence[ChatMessage], indexes: Sequence[int], sizes: Sequence[float], over: float
 ) -> int:
-    """How many of ``places`` to drop, oldest first, so that ``over`` tokens go: then so many more
+    """How many of ``indexes`` to drop, oldest first, so that ``over`` tokens go: then so many more
     that what is left begins with a user's message, not with an answer or a result."""
     if over <= 0:
         return 0
-    enough = (place for place, gone in enumerate(accumulate(sizes), 1) if gone >= over)
-    for first in range(next(enough, len(places)), len(places)):
-        if messages[places[first]].get("role") == "user":
+    enough = (index for index, gone in enumerate(accumulate(sizes), 1) if gone >= over)
+    for first in range(next(enough, len(indexes)), len(indexes)):
+        if messages[indexes[first]].get("role") == "user":
             return first
-    return len(places)
+    return len(indexes)
 
 
 def _without(messages: Sequence[ChatMessage], dropped: set[int]) -> list[ChatMessage]:
-    return [message for place, message in enumerate(messages) if place not in dropped]
+    return [message for index, message in enumerate(messages) if index not in dropped]
 
 
 # --- What may be shorter ----------------------------------------------------------------
@@ -117,32 +188,32 @@ def _shortenable(messages: Sequence[ChatMessage], begin: int) -> Iterator[list[i
 
 def _results(messages: Sequence[ChatMessage], begin: int) -> tuple[list[int], list[int]]:
     """The places of the tool results of earlier steps, and of the last one, from ``begin`` on."""
-    places = range(max(0, begin), len(messages))
-    last = max((p for p in places if messages[p].get("role") == "assistant"), default=0)
-    results = [place for place in places if messages[place].get("role") == "tool"]
+    indexes = range(max(0, begin), len(messages))
+    last = max((p for p in indexes if messages[p].get("role") == "assistant"), default=0)
+    results = [index for index in indexes if messages[index].get("role") == "tool"]
     return [p for p in results if p < last], [p for p in results if p > last]
 
 
 def _of_users(messages: Sequence[ChatMessage], begin: int) -> list[int]:
-    places = range(max(0, begin), len(messages))
-    return [place for place in places if messages[place].get("role") == "user"]
+    indexes = range(max(0, begin), len(messages))
+    return [index for index in indexes if messages[index].get("role") == "user"]
 
 
 def _shorten_to_fit(
-    messages: list[ChatMessage], places: Sequence[int], over: float, count: Count
+    messages: list[ChatMessage], indexes: Sequence[int], over: float, count: Count
 ) -> float:
-    """Shorten those of ``messages`` at ``places``, the largest first, until they have ``over``
+    """Shorten those of ``messages`` at ``indexes``, the largest first, until they have ``over``
     tokens less; how many are still too many.
 
     All that are larger than one size are cut to it, so that the others stay whole.
     """
-    shortest = {place: shorten_message(messages[place], SHORTEST) for place in places}
-    sizes = {place: (count(messages[place]), count(short)) for place, short in shortest.items()}
+    shortest = {index: shorten_message(messages[index], SHORTEST) for index in indexes}
+    sizes = {index: (count(messages[index]), count(short)) for index, short in shortest.items()}
     limit = _level(list(sizes.values()), over)
-    for place, (size, least) in sizes.items():
+    for index, (size, least) in sizes.items():
         if size > max(limit, least):
-            messages[place] = _cut_to(messages[place], shortest[place], limit, count)
-            over -= size - count(messages[place])
+            messages[index] = _cut_to(messages[index], shortest[index], limit, count)
+            over -= size - count(messages[index])
     return over
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
-from agent.llm.client.api_keys import AGAIN_SECONDS, EndpointMask, KeyRing, check_headers
+from agent.llm.client.transport import AGAIN_SECONDS, EndpointMask, KeyRing, check_headers
 
 
 def turns(ring: KeyRing, count: int) -> list[str]:

@@ -7,8 +7,7 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.client.client import OpenAIClient
-from agent.llm.requests.base import LLMRequest
-from agent.llm.requests.bodies import RequestEncoder
+from agent.llm.requests.base import LLMRequest, RequestEncoder
 from tests.scripted_model import ScriptedModel, drops, fails
 
 HELLO = [{"role": "user", "content": "北京 🙂"}]
@@ -49,7 +48,7 @@ def test_another_definition_of_a_tool_is_told_at_once():
 
 
 def test_encoded_tools_that_are_kept_are_bounded(monkeypatch):
-    monkeypatch.setattr("agent.llm.requests.bodies.MOST_KEPT", 10)
+    monkeypatch.setattr("agent.llm.requests.base.MOST_KEPT", 10)
     bodies = RequestEncoder("m")
     for number in range(30):
         offer = [definition(f"{number}{letter}") for letter in "ab"]

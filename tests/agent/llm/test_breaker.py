@@ -3,7 +3,7 @@
 import pytest
 
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.endpoints.breaker import Fault, count_fault, endpoint_breaker, judge_fault
+from agent.llm.endpoints.endpoint_pool import Fault, count_fault, endpoint_breaker, judge_fault
 from agent.llm.errors.refusals import RefusalKind
 from tools.breaker import Breaker
 

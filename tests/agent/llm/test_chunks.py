@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.llm.answers.chunks import ChunkAssembler
 from agent.llm.answers.completion import parse_completion
+from agent.llm.answers.reading import ChunkAssembler
 
 
 def assembled(*chunks: object) -> dict[str, Any]:

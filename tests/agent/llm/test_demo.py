@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from agent.llm.endpoints.demo import DemoModel
+from agent.llm.endpoints.endpoint_book import DemoModel
 from agent.llm.requests.base import LLMRequest
 from agent.llm.requests.messages import SpokenMessage, user_message
 

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from agent.domain.endpoint import Ability, Endpoint
-from agent.domain.model_roles import ModelRole
-from agent.llm.endpoints.demo import DemoModel
-from agent.llm.endpoints.endpoint_book import EndpointBook
-from agent.llm.endpoints.endpoint_pool import EndpointNews, EndpointPool
-from agent.llm.endpoints.endpoint_table import AS_USUAL, EndpointTable
-from agent.llm.endpoints.environment_endpoints import environment_table
+from agent.domain.endpoint import Ability, Endpoint, ModelRole
+from agent.llm.endpoints.endpoint_book import DemoModel, EndpointBook
+from agent.llm.endpoints.endpoint_pool import (
+    AS_USUAL,
+    EndpointNews,
+    EndpointPool,
+    EndpointTable,
+    environment_table,
+)
 from agent.llm.requests.base import LLMRequest, LLMResponse
 
 QUESTION = LLMRequest([{"role": "user", "content": "hi"}])

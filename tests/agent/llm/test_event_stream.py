@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.answers import event_stream
+from agent.llm.answers import reading
 from agent.llm.answers.bounds import AnswerTooLong
-from agent.llm.answers.chunks import ChunkAssembler
-from agent.llm.answers.event_stream import read_events
+from agent.llm.answers.reading import ChunkAssembler, read_events
 from tests.scripted_model import Call, calls
 
 STREAM = (
@@ -154,13 +153,13 @@ async def test_a_reader_that_stops_early_leaves_the_body_to_its_owner():
 
 @pytest.mark.parametrize("line", [b"x" * 10, b"data: x\n", b": x", b'{"a":\n'])
 async def test_neither_a_line_nor_an_event_nor_a_document_is_endless(monkeypatch, line):
-    monkeypatch.setattr(event_stream, "LINE_LIMIT", 1_000)
+    monkeypatch.setattr(reading, "LINE_LIMIT", 1_000)
     with pytest.raises(AnswerTooLong):
         await read(b"data: \n" if line[:1] == b"x" else b"", *([line] * 1_000))
 
 
 async def test_the_whole_is_not_endless(monkeypatch):
-    monkeypatch.setattr(event_stream, "STREAM_LIMIT", 2**20)
+    monkeypatch.setattr(reading, "STREAM_LIMIT", 2**20)
     with pytest.raises(AnswerTooLong, match="longer than 1 MiB"):
         await read(*([b": keep-alive\n\n" * 1_000] * 100))
 

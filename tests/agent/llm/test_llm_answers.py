@@ -335,7 +335,7 @@ def test_a_proxy_that_took_the_name_over_is_named():
 async def test_where_another_endpoint_is_there_one_quick_try_more_is_enough(
     model, connect, answer, monkeypatch
 ):
-    monkeypatch.setattr("agent.llm.client.retrying.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("agent.llm.client.transport.FIRST_PAUSE", 0.01)
     model.script([answer, answer])
     with pytest.raises(LLMError):
         await connect().complete(HELLO, is_last=False)

@@ -13,8 +13,7 @@ import pytest
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.client.client import OpenAIClient
-from agent.llm.client.retrying import compute_retry_pause, parse_retry_after
-from agent.llm.client.transport import split_endpoint
+from agent.llm.client.transport import compute_retry_pause, parse_retry_after, split_endpoint
 from agent.llm.errors.failures import FailedTry
 from agent.llm.requests.base import LLMRequest
 from tests.live_server import free_port
@@ -245,7 +244,7 @@ async def test_a_wish_to_wait_longer_than_there_is_time_ends_the_call_at_once_an
 async def test_when_no_time_is_left_for_another_try_the_last_one_is_named(
     model, connect, monkeypatch
 ):
-    monkeypatch.setattr("agent.llm.client.retrying.FIRST_PAUSE", 8)
+    monkeypatch.setattr("agent.llm.client.transport.FIRST_PAUSE", 8)
     model.script([fails(500, message="boom")])
     with pytest.raises(LLMTimeout, match=r"answered 500: .*boom.*there was no time left"):
         await connect(timeout_seconds=4).complete(HELLO)

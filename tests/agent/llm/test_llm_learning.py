@@ -8,10 +8,9 @@ import pytest
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.client.client import OpenAIClient
-from agent.llm.endpoints.breaker import Fault, judge_fault
+from agent.llm.endpoints.endpoint_pool import Fault, judge_fault
 from agent.llm.errors.refusals import RefusalKind
-from agent.llm.requests.base import LLMRequest
-from agent.llm.requests.bodies import encode_request
+from agent.llm.requests.base import LLMRequest, encode_request
 from tests.scripted_model import Answer, Request, call, fails, returns, says
 
 SYSTEM = {"role": "system", "content": "be brief"}

@@ -8,9 +8,8 @@ import pytest
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.client.client import OpenAIClient
-from agent.llm.requests.base import LLMRequest
-from agent.llm.requests.bodies import RequestEncoder
-from agent.llm.requests.images import (
+from agent.llm.requests.base import LLMRequest, RequestEncoder
+from agent.llm.requests.messages import (
     CHUNK,
     ModelPicture,
     encode_with_pictures,

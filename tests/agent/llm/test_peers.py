@@ -8,8 +8,7 @@ import httpx2
 import pytest
 
 from agent.domain.errors import LLMError
-from agent.llm.answers.chunks import ChunkAssembler
-from agent.llm.answers.event_stream import read_events
+from agent.llm.answers.reading import ChunkAssembler, read_events
 from agent.llm.client.client import OpenAIClient
 from agent.llm.requests.base import LLMRequest
 from tests.peers import Aimock, Llmock, Peer, client_of

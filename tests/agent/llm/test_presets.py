@@ -7,9 +7,16 @@ from urllib.parse import urlsplit
 import pytest
 from django.utils import translation
 
-from agent.llm.providers.preset_models import Price, Thinks
-from agent.llm.providers.presets import PRESETS, OtherAddress, Preset
-from agent.llm.providers.thinking import EFFORTS, ThinkingStyle, thinking_parameters
+from agent.llm.providers.presets import (
+    EFFORTS,
+    PRESETS,
+    OtherAddress,
+    Preset,
+    Price,
+    ThinkingStyle,
+    Thinks,
+    thinking_parameters,
+)
 
 LOCAL = {"ollama", "lmstudio", "vllm", "llamacpp"}
 

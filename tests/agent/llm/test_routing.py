@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent.domain.endpoint import Ability, Endpoint
+from agent.domain.endpoint import Ability, Endpoint, ModelRole
 from agent.domain.errors import BudgetSpent, LLMError
-from agent.domain.model_roles import ModelRole
 from agent.llm.client.client import OpenAIClient
 from agent.llm.endpoints.endpoint_book import EndpointBook
-from agent.llm.endpoints.endpoint_pool import EndpointNews, EndpointPool
-from agent.llm.endpoints.endpoint_table import EndpointTable
+from agent.llm.endpoints.endpoint_pool import EndpointNews, EndpointPool, EndpointTable
 from agent.llm.requests.base import LLMRequest
 from tests.scripted_model import ScriptedModel, fails, hangs, held, returns, says
 

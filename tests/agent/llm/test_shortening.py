@@ -5,7 +5,7 @@ import time
 import pytest
 
 from agent.llm.requests.messages import SpokenMessage, build_speaker_frame, user_message
-from agent.llm.requests.shortening import SHORTEST, count_words, shorten_message, shorten_text
+from agent.llm.requests.window import SHORTEST, count_words, shorten_message, shorten_text
 from tools.text import fences
 
 SPEECH = SpokenMessage("话" * 5000, "20001", "Ann", "group:7")

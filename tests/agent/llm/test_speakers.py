@@ -4,7 +4,7 @@ from typing import Any
 
 from agent.domain.endpoint import Endpoint
 from agent.llm.answers.completion import parse_completion, parse_recorded
-from agent.llm.requests.speakers import SPEAKER, messages_for
+from agent.llm.requests.messages import SPEAKER, messages_for
 
 HERE, THERE = Endpoint("http://a/v1", model="m"), Endpoint("http://b/v1", model="m")
 SIGNED: dict[str, Any] = {

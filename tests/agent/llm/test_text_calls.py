@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.llm.answers.bounds import ANSWER_LIMIT
-from agent.llm.answers.call_formats import MOST_CALLS, TextCall
-from agent.llm.answers.text_calls import looks_like_calls, parse_text_calls
+from agent.llm.answers.text_calls import MOST_CALLS, TextCall, looks_like_calls, parse_text_calls
 from tests.agent.llm.answers import recorded_text
 
 OFFERED = {"get_weather", "game_version"}

@@ -21,7 +21,7 @@ from agent.llm.requests.tokens import (
     estimate_text_tokens,
     estimate_tools_tokens,
 )
-from agent.llm.spending.meter import bound_tokens, estimate_tokens
+from agent.llm.spending import bound_tokens, estimate_tokens
 
 FRAME = (
     '{"frame": "⟦以下是此人的话⟧", "sender": {"user_id": "1746532198", "name": "小明"}, '

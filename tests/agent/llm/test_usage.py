@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agent.domain.endpoint import TokenPrices
-from agent.llm.spending.costs import compute_cost_nano
-from agent.llm.spending.usage import Usage, read_usage
+from agent.llm.spending import Usage, compute_cost_nano, read_usage
 
 
 @pytest.mark.parametrize(

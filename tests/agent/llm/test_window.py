@@ -14,10 +14,9 @@ from agent.llm.requests.messages import (
     system_message,
     user_message,
 )
-from agent.llm.requests.shortening import SHORTEST, shorten_message
 from agent.llm.requests.tokens import estimate_message_tokens
-from agent.llm.requests.window import drop_oldest_half, fit_window
-from agent.memory.prompt_block import MemoryContext, quote_summary
+from agent.llm.requests.window import SHORTEST, drop_oldest_half, fit_window, shorten_message
+from agent.memory.relevance import MemoryContext, quote_summary
 from tools.text import fences
 
 Request = tuple[list[dict[str, Any]], int]

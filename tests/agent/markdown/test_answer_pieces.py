@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from agent.domain.manners import MarkdownStyle
-from agent.markdown import picture_maker
+from agent.markdown import answer_pieces
 from agent.markdown.answer_pieces import AnswerPiece, prepare_answer
 
 TABLE = "|名称|价格|\n|-|-|\n|苹果 ✅|5|"
@@ -91,27 +91,27 @@ async def test_no_word_of_an_answer_is_run_as_code(drawing):
 
 
 async def test_an_answer_is_words_where_drawing_takes_too_long(monkeypatch):
-    monkeypatch.setattr(picture_maker, "DRAW_SECONDS", 0.001)
+    monkeypatch.setattr(answer_pieces, "DRAW_SECONDS", 0.001)
     [piece] = await prepare_answer(CODE, MarkdownStyle.PICTURE)
     assert piece.text == "def f(x):\n    return '你好'"
 
 
 async def test_an_answer_is_words_where_nothing_can_draw(monkeypatch):
-    monkeypatch.setattr(picture_maker, "PROGRAM", ("-c", "import no_such_module"))
+    monkeypatch.setattr(answer_pieces, "PROGRAM", ("-c", "import no_such_module"))
     [piece] = await prepare_answer(TABLE, MarkdownStyle.PICTURE)
     assert piece.text == "名称 | 价格\n苹果 ✅ | 5"
     assert piece.remark
 
 
 async def test_a_cancelled_drawing_leaves_no_process(monkeypatch):
-    begun, start = asyncio.get_running_loop().create_future(), picture_maker._start
+    begun, start = asyncio.get_running_loop().create_future(), answer_pieces._start
 
     async def started():
         begun.set_result(await start())
         return begun.result()
 
-    monkeypatch.setattr(picture_maker, "_start", started)
-    monkeypatch.setattr(picture_maker, "PROGRAM", ("-c", "input(); import time; time.sleep(60)"))
+    monkeypatch.setattr(answer_pieces, "_start", started)
+    monkeypatch.setattr(answer_pieces, "PROGRAM", ("-c", "input(); import time; time.sleep(60)"))
     task = asyncio.create_task(prepare_answer(TABLE, MarkdownStyle.PICTURE))
     process = await begun
     task.cancel()

@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent.domain.media_refs import MediaOrigin, MediaRef
 from agent.domain.types import (
     AccountSettings,
     ChatAddress,
     ForwardContent,
     ForwardedMessage,
     IncomingMessage,
+    MediaOrigin,
+    MediaRef,
 )
 from agent.media.file_store import FileStore
 from agent.media.pipeline import MediaPipeline, MediaReader, MediaText

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from agent.domain.errors import LLMError
-from agent.media.description_cache import DescriptionCache
-from agent.media.media_store import DescriptionKey
+from agent.media.media_store import DescriptionCache, DescriptionKey
 from agent.models import Description
 
 QUESTION = DescriptionKey("c0ffee", "voice", "whisper")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.domain.media_refs import MediaUnavailable
-from agent.media import image_worker as module
-from agent.media.image_worker import ImageJob, ImageWorker
+from agent.domain.types import MediaUnavailable
+from agent.media import image_reader as module
+from agent.media.image_reader import ImageJob, ImageWorker
 from tests.pictures import colour_of, picture, plain, saved
 
 

@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
-from agent.domain.media_refs import MediaRef
-from agent.domain.types import AccountSettings, MediaPolicy
-from agent.media import document_worker
-from agent.media.description_cache import DescriptionCache
-from agent.media.document_reader import CUT, NOT_ALLOWED, SOME_MISSING, DocumentReader
-from agent.media.document_worker import REASONS, TOO_SLOW
+from agent.domain.types import AccountSettings, MediaPolicy, MediaRef
+from agent.media import document_reader
+from agent.media.document_reader import (
+    CUT,
+    NOT_ALLOWED,
+    REASONS,
+    SOME_MISSING,
+    TOO_SLOW,
+    DocumentReader,
+)
 from agent.media.downloads import NO_ADDRESS, MediaDownloader
 from agent.media.file_store import FileStore
+from agent.media.media_store import DescriptionCache
 from agent.media.pipeline import MediaText
 from agent.models import Description, MessageMedia
 from tests.agent.media.perceiving import Client, perceive
@@ -106,7 +111,7 @@ async def test_a_name_stays_a_name(read, offer):
 
 async def test_the_same_file_is_opened_once(read, offer, monkeypatch):
     first = await read(offer(b"hello"), message_id="1")
-    monkeypatch.setattr(document_worker, "READ_SECONDS", 0)
+    monkeypatch.setattr(document_reader, "READ_SECONDS", 0)
     assert await read(offer(b"hello"), message_id="2") == first
     row = await Description.objects.aget()
     assert (row.prompt_kind, row.model, row.text) == ("file", "excerpt-8000", "hello")
@@ -119,7 +124,7 @@ async def test_a_file_that_is_not_read_keeps_its_placeholder(read, offer):
 
 
 async def test_a_file_that_takes_too_long_is_given_up(read, offer, monkeypatch):
-    monkeypatch.setattr(document_worker, "READ_SECONDS", 0)
+    monkeypatch.setattr(document_reader, "READ_SECONDS", 0)
     assert await read(offer(b"hello")) == MediaText(notes=(TOO_SLOW,))
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from agent.domain.file_types import PICTURES
-from agent.domain.media_refs import MediaRef, MediaUnavailable
+from agent.domain.types import MediaRef, MediaUnavailable
 from agent.media.downloads import (
     NO_ADDRESS,
     NOT_BASE64,
@@ -23,8 +23,8 @@ from tests.agent.talk import PRIVATE
 from tests.file_server import FileServer, sends
 from tests.pictures import picture
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import TooLarge
 from tools.fetch.fetcher import Fetcher
+from tools.fetch.request import TooLarge
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import docx
 import pypdf
 import pytest
 
-from agent.domain.media_refs import MediaUnavailable
-from agent.media import document_worker
-from agent.media.document_worker import BROKEN, REASONS, DocumentBeginning, DocumentExtractor
+from agent.domain.types import MediaUnavailable
+from agent.media import document_reader
+from agent.media.document_reader import BROKEN, REASONS, DocumentBeginning, DocumentExtractor
 
 POEM = "春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少。\n"
 
@@ -275,14 +275,14 @@ async def test_entities_of_a_docx_reach_no_file(read, tmp_path: Path):
 async def test_reading_is_stopped_with_the_one_who_asked(read, tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "endless")
     started: asyncio.Queue[asyncio.subprocess.Process] = asyncio.Queue()
-    start = document_worker._start
+    start = document_reader._start
 
     async def noted(document: Path, characters: int) -> asyncio.subprocess.Process:
         process = await start(document, characters)
         started.put_nowait(process)
         return process
 
-    monkeypatch.setattr(document_worker, "_start", noted)
+    monkeypatch.setattr(document_reader, "_start", noted)
     reading = asyncio.create_task(DocumentExtractor().beginning(tmp_path / "endless", 10))
     writer = await asyncio.to_thread((tmp_path / "endless").open, "wb")
     process = await started.get()
@@ -296,7 +296,7 @@ async def test_reading_is_stopped_with_the_one_who_asked(read, tmp_path, monkeyp
 async def test_the_keys_of_the_server_are_not_in_the_process(read, monkeypatch):
     monkeypatch.setenv("UPSTREAM_API_KEY", "sk-secret")
     monkeypatch.setattr(
-        document_worker,
+        document_reader,
         "PROGRAM",
         ("-c", 'import os; print(\'{"text": "%s", "is_whole": 1}\' % list(os.environ))'),
     )

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
-from agent.domain.media_refs import MediaKind, MediaOrigin, MediaRef, MediaUnavailable
 from agent.domain.types import (
     AccountSettings,
     ChatAddress,
     ForwardContent,
     ForwardedMessage,
     IncomingMessage,
+    MediaKind,
+    MediaOrigin,
+    MediaRef,
     MediaSource,
+    MediaUnavailable,
 )
 from agent.media import heard_words
 from agent.media.file_store import FileStore

@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone, translation
 
-from agent.media import retention
+from agent.media import media_store
 from agent.media.file_store import StoredFile
-from agent.media.retention import prune_copies_by_age
+from agent.media.media_store import prune_copies_by_age
 from agent.models import KeptFile
 from agent.runtime import wiring
 from tests.pictures import picture
@@ -59,8 +59,8 @@ async def test_an_old_copy_that_was_used_again_stays(record, copies):
 
 
 async def test_old_copies_go_while_the_server_runs(record, copies, monkeypatch):
-    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
-    running = asyncio.create_task(retention.run_copy_expiry(record, wiring.build_file_store()))
+    monkeypatch.setattr(media_store, "FIRST_SECONDS", 0.0)
+    running = asyncio.create_task(media_store.run_copy_expiry(record, wiring.build_file_store()))
     async with asyncio.timeout(5):
         while copies["old"].path.exists():  # noqa: ASYNC110 - nothing says when
             await asyncio.sleep(0.01)

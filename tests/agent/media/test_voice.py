@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from agent.domain.endpoint import Endpoint
-from agent.domain.media_refs import MediaRef
-from agent.domain.types import AccountSettings, MediaPolicy
+from agent.domain.types import AccountSettings, MediaPolicy, MediaRef
 from agent.llm.client.client import OpenAIClient
 from agent.llm.endpoints.transcription import Transcriber
-from agent.media.description_cache import DescriptionCache
 from agent.media.downloads import MediaDownloader
 from agent.media.file_store import FileStore
+from agent.media.media_store import DescriptionCache
 from agent.media.pipeline import MediaText
 from agent.media.voice_reader import (
     NO_ANSWER,

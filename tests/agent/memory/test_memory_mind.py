@@ -6,9 +6,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.memory.background_jobs import SummaryPolicy
-from agent.memory.prompt_block import MemoryContext
-from agent.memory.service import MemoryService, MemorySettings
+from agent.memory.relevance import MemoryContext
+from agent.memory.service import MemoryService, MemorySettings, SummaryPolicy
 from agent.memory.summary_store import HistoryWindow
 from agent.models import ChatSession, Digest, Message, Run
 from agent.record.record import Record

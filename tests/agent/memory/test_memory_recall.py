@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.domain.notes import NoteViewer
-from agent.memory.note_service import NoteService
-from agent.memory.prompt_block import MemoryContext
-from agent.memory.recall import RecallRequest, build_memory_block, recall_notes
+from agent.memory.recall import NoteService, RecallRequest, build_memory_block, recall_notes
+from agent.memory.relevance import MemoryContext
 from agent.models import ChatSession, Digest, Note
 from agent.record.record import Record
 from tests.agent.notes import (

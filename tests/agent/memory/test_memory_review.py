@@ -10,16 +10,17 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from agent.memory.relevance import RecalledNote
-from agent.memory.review import parse_merges, review_notes
-from agent.memory.review_store import (
+from agent.memory.review import (
     CLUSTER_LEAST,
     IDLE_DAYS,
     NoteCluster,
     NoteMerge,
     decide_proposal,
     find_note_clusters,
+    parse_merges,
     propose_merges,
     propose_retirements,
+    review_notes,
 )
 from agent.models import Note, NoteProposal
 from agent.record.record import Record

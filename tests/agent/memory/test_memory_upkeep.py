@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from agent.domain.errors import LLMError
 from agent.domain.notes import NoteViewer
-from agent.memory.background_jobs import FIRST_PAUSE, MemoryJobs, SummaryPolicy
 from agent.memory.recall import RecallRequest, recall_notes
+from agent.memory.service import FIRST_PAUSE, MemoryJobs, SummaryPolicy
 from agent.memory.summary_store import (
     BATCH_CHARS,
     ConversationBatch,

@@ -19,9 +19,13 @@ from agent.llm.endpoints.embeddings import (
     pack_vector,
     sign_bits,
 )
-from agent.memory.embedding import embed_note_batch
-from agent.memory.note_service import NoteService
-from agent.memory.vector_store import TextVector, drop_incomparable_vectors, save_note_vectors
+from agent.memory.recall import NoteService
+from agent.memory.vector_store import (
+    TextVector,
+    drop_incomparable_vectors,
+    embed_note_batch,
+    save_note_vectors,
+)
 from agent.models import Note
 from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, noted

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.domain.notes import NoteViewer
-from agent.memory.full_text import search_notes
+from agent.memory.note_visibility import search_notes
 from agent.memory.notes_store import OWNER_LIMIT, DeleteNote, NoteResult, delete_notes
 from agent.models import Note
 from tests.agent.databases import inside, postgres
