@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from django.db.models import Q, QuerySet
 
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from agent.models import ChatGrant, ChatSession
 
 EVERY_CHAT, OWN_PLAYGROUND = "agent.view_every_chat", "agent.use_playground"

@@ -33,10 +33,10 @@ OF_CHATS = frozenset(
 class OwnChatsBackend:
     """Refuses, before the other backends are asked. It signs nobody in."""
 
-    def authenticate(self, request: Any) -> None:
+    def authenticate(self, request: object) -> None:
         """Takes no credentials."""
 
-    def has_perm(self, user: Any, permission: str, obj: Any = None) -> bool:
+    def has_perm(self, user: Any, permission: str, obj: object = None) -> bool:
         """False, which leaves it to the other backends. Raises
         :class:`django.core.exceptions.PermissionDenied` for what is closed to ``user``."""
         app = permission.partition(".")[0]

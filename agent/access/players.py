@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from agent.domain.playground import is_playground, playground_owner
+from agent.domain.types import is_playground, playground_owner
 
 CHANGE_TOOLS = "tools.change_toolconfig"
 

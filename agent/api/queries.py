@@ -5,12 +5,12 @@ import asyncio
 from agent.domain.errors import AgentError, RunTimeout
 from agent.domain.states import RunOrigin, RunState
 from agent.llm.requests.messages import ChatMessage, system_message
-from agent.llm.spending.meter import spending_for
+from agent.llm.spending import spending_for
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.replies import RunCompletion
 from agent.record.runs.runs import RunPlan, StartRun
-from agent.run.persona_engines import PersonaEngines
+from agent.run.engine import PersonaEngines
 from agent.run.services import RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest

@@ -19,11 +19,17 @@ from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender, get_services
-from agent.subagents.roster import speak_as
+from agent.subagents.provider import speak_as
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
-from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.errors import InvalidArguments, ToolFailed
+from tools.contract import (
+    InvalidArguments,
+    JsonSchema,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolFailed,
+    ToolInvocation,
+)
 from tools.functions.function_tool import FunctionTool
 from tools.registry.catalogue import DefaultConfig
 from tools.text.storable import make_storable
@@ -181,8 +187,8 @@ def _people(attach_at: Sequence[str], context: ToolExecutionContext) -> list[str
     mention one."""
     named = [user_id.strip() for user_id in attach_at]
     problems = [
-        f"attach_at[{place}]{problem}"
-        for place, user_id in enumerate(named)
+        f"attach_at[{index}]{problem}"
+        for index, user_id in enumerate(named)
         if user_id and (problem := check_mention(user_id, context))
     ]
     if problems:
@@ -265,9 +271,9 @@ def _result(
     return ToolExecutionResult(NAME, success=True, content=content, structured_content=structured)
 
 
-def _failure(error: str, place: int, count: int) -> str:
-    """Says that the message at ``place``, from 1, could not be sent, and the outcome of the
+def _failure(error: str, number: int, count: int) -> str:
+    """Says that the message at ``number``, from 1, could not be sent, and the outcome of the
     others."""
     if count == 1:
         return f"回复发送失败: {error}"
-    return f"回复的{describe_part(error, place, count)}"
+    return f"回复的{describe_part(error, number, count)}"

@@ -25,8 +25,13 @@ from agent.llm.answers.thoughts import split_thoughts
 from agent.media import media_folder
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_sender
-from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.errors import ToolFailed
+from tools.contract import (
+    JsonSchema,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolFailed,
+    ToolInvocation,
+)
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
 from tools.registry.policy import is_chat_manager
@@ -78,7 +83,7 @@ ITEMS: JsonSchema = {
 
 
 def check_message_arguments(
-    arguments: Mapping[str, Any], context: ToolExecutionContext
+    arguments: Mapping[str, object], context: ToolExecutionContext
 ) -> list[str]:
     """What is wrong with ``arguments``, but for what their schema says."""
     problems, chat, session = [], get_sender(context).chat, arguments.get("session")
@@ -86,7 +91,7 @@ def check_message_arguments(
     if key and key not in context.other_chats:
         problems.append(_not_allowed(chat, context))
     items = arguments.get("messages")
-    for place, item in enumerate(items if isinstance(items, list) else ()):
+    for index, item in enumerate(items if isinstance(items, list) else ()):
         if not isinstance(item, dict) or item.get("type") not in TYPES:
             continue
         problem = check_message_item(item)
@@ -94,7 +99,7 @@ def check_message_arguments(
             mention = check_mention(_given(item, "mention_user_id"), context, is_here=not key)
             problem = mention and f".mention_user_id{mention}"
         if problem:
-            problems.append(f"messages[{place}]{problem}")
+            problems.append(f"messages[{index}]{problem}")
     return problems
 
 
@@ -151,20 +156,20 @@ async def send_parts(
     )
     async with aclosing(sender.send_each(answers, tool_call_pk=call_pk)) as deliveries:
         outcomes = [delivery async for delivery in deliveries]
-    last, place = outcomes[-1], len(outcomes)
+    last, number = outcomes[-1], len(outcomes)
     if last.state != MessageState.FAILED:
         return next((one for one in outcomes if one.state == MessageState.UNKNOWN), last)
-    if place == 1:
+    if number == 1:
         return last
-    return replace(last, error=describe_part(last.error, place, len(answers)))
+    return replace(last, error=describe_part(last.error, number, len(answers)))
 
 
-def describe_part(error: str, place: int, count: int) -> str:
-    """Says that of ``count`` messages the one at ``place``, from 1, could not be sent, and what
+def describe_part(error: str, number: int, count: int) -> str:
+    """Says that of ``count`` messages the one at ``number``, from 1, could not be sent, and what
     became of the others."""
-    before = "之前的已发送或可能已送达，请勿重发" if place > 1 else ""
-    after = "之后的没有发送" if place < count else ""
-    told = [f"第 {place} 条（共 {count} 条）发送失败: {error}", before, after]
+    before = "之前的已发送或可能已送达，请勿重发" if number > 1 else ""
+    after = "之后的没有发送" if number < count else ""
+    told = [f"第 {number} 条（共 {count} 条）发送失败: {error}", before, after]
     return "；".join(filter(None, told))
 
 
@@ -259,16 +264,16 @@ def check_message_item(item: dict[str, Any]) -> str:
     return "" if size else ".path 指向的文件是空的，无法发送"
 
 
-def _given(item: dict[str, Any], key: str) -> str:
+def _given(item: Mapping[str, object], key: str) -> str:
     return str(item.get(key) or "").strip()
 
 
-def _said(item: dict[str, Any]) -> str:
+def _said(item: Mapping[str, object]) -> str:
     """The words of an item, without what the model only thought."""
     return split_thoughts(str(item.get("text") or "")).text
 
 
-def parse_message_part(item: dict[str, Any]) -> MessagePart:
+def parse_message_part(item: Mapping[str, object]) -> MessagePart:
     path = _given(item, "path")
     return MessagePart(
         type=cast("PartType", item["type"]),

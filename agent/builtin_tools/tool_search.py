@@ -2,12 +2,10 @@
 
 from typing import Annotated
 
-from agent.run.services import get_services
-from agent.run.toolbox import FOUND, FoundTools
-from tools.contract import ToolExecutionContext, ToolExecutionResult
-from tools.errors import InvalidArguments
+from agent.run.services import FOUND, FoundTools, get_services
+from tools.contract import InvalidArguments, ToolExecutionContext, ToolExecutionResult
 from tools.functions.function_tool import tool
-from tools.registry.deferred_tools import SEARCH_TOOL, format_tool_names
+from tools.registry.offers import SEARCH_TOOL, format_tool_names
 from tools.registry.search import rank_tools
 from tools.text.search_terms import normalize_text
 

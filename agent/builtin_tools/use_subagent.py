@@ -7,11 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.subagents.roster import AgentRoster
+from agent.subagents.provider import AgentRoster
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
-from tools.contract import ToolExecutionContext, ToolInvocation, ToolSpec
-from tools.errors import ToolFailed
+from tools.contract import ToolExecutionContext, ToolFailed, ToolInvocation, ToolSpec
 from tools.functions.function_tool import FunctionTool, tool
 from tools.registry.catalogue import DefaultConfig
 

@@ -1,30 +1,32 @@
 """One message, from the inbox to the recorded outcome, in one screen."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.chat.command_answers import CommandAnswers, StopAnswer, stop_nothing
-from agent.chat.earlier_messages import hear_earlier
 from agent.chat.endings import RunEndings
-from agent.chat.final_answer import approval_outcome_text
-from agent.chat.heard_context import hear_group
-from agent.chat.history import open_conversation
-from agent.chat.merging import QueuedMessage
-from agent.chat.message_run import MessageRun
-from agent.chat.run_context import build_spenders, build_tool_context
-from agent.chat.speaking import Speaker
-from agent.chat.working_sign import working_sign
+from agent.chat.history import hear_earlier, hear_group, open_conversation
+from agent.chat.message_run import (
+    CommandAnswers,
+    MessageRun,
+    QueuedMessage,
+    StopAnswer,
+    build_spenders,
+    build_tool_context,
+    stop_nothing,
+)
+from agent.chat.speaking import Speaker, approval_outcome_text
+from agent.domain.chat_state import ChatState
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
 from agent.domain.failures import failure_kind
-from agent.domain.state import ChatState
 from agent.domain.states import RunOrigin
 from agent.domain.types import IncomingMessage, Outbox
 from agent.llm.requests.base import ToolCallRequest
-from agent.llm.spending.meter import scope, spending_for
+from agent.llm.spending import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
-from agent.memory.prompt_block import MemoryContext
+from agent.memory.relevance import MemoryContext
 from agent.memory.service import MemoryService
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
@@ -35,19 +37,32 @@ from agent.record.waiting.approvals import (
     apply_approval_decisions,
 )
 from agent.record.waiting.recovery import PendingMessage
-from agent.run.allowance import SendAllowance
-from agent.run.chat_floors import ChatFloors
 from agent.run.deferred_calls import DeferredCalls
-from agent.run.flow import ChatPauses
+from agent.run.engine import PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.message_sender import MessageSender
-from agent.run.persona_engines import PersonaEngines
-from agent.run.services import RunServices
+from agent.run.message_sender import ChatFloors, MessageSender, SendAllowance
+from agent.run.services import RunDiscoveries, RunServices
 from agent.run.task import RunRequest, RunResult
-from agent.run.toolbox import RunDiscoveries
+from agent.run.tool_results import ChatPauses
 from tools.contract import ToolExecutionResult
-from tools.log_limit import LogLimit
-from tools.registry.time_limits import time_limit
+from tools.error_boundary import LogLimit
+from tools.registry.execution import time_limit
+
+
+@contextmanager
+def working_sign(outbox: Outbox, pending: PendingMessage) -> Iterator[None]:
+    """Show it inside, where the chat's manners say so."""
+    chat, manners = pending.message.chat, pending.manners
+    if not (manners.typing if chat.kind == "private" else manners.reaction):
+        yield
+        return
+    message_id = pending.message.message_id
+    outbox.show_working(chat, message_id, manners, is_on=True)
+    try:
+        yield
+    finally:
+        outbox.show_working(chat, message_id, manners, is_on=False)
+
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -204,6 +219,7 @@ class ConversationHandler:
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
     ) -> RunResult:
         """The result of the loop; what was left out is added to the run's notes."""
+        message = run.message
         has_begun = bool(run.active.steps)  # its first request is on record
         seconds = run.active.persona.run_seconds
         try:
@@ -221,9 +237,9 @@ class ConversationHandler:
                 if self.memory and not has_begun:
                     memory = await self.memory.build_context(
                         run.pending.session_pk,
-                        run.message.chat,
-                        run.message.sender_id,
-                        "\n".join([*(one.text for one in run.pending.merged), run.message.text]),
+                        message.chat,
+                        message.sender_id,
+                        "\n".join([*(one.text for one in run.pending.merged), message.text]),
                         has_notes=run.active.has_notes,
                         is_reset=run.active.context_after is not None,
                     )

@@ -2,11 +2,11 @@
 
 import logging
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils.translation import gettext_noop
 
-from agent.chat.answer_outcome import answer_outcome
 from agent.chat.message_run import MessageRun
 from agent.chat.speaking import Speaker, say_sentence
 from agent.domain.errors import BudgetSpent, build_apology, build_refusal_apology
@@ -25,15 +25,42 @@ from agent.record.runs.recorded_answers import RecordedAnswer
 from agent.record.runs.replies import RunCompletion, SendResult
 from agent.record.sums.failures import FailedAnswer, report_failure
 from agent.record.sums.tallies import chat_subject, take_notice_of_day
-from agent.run.answers import only_repeats
-from agent.run.flow import EndReason
-from agent.run.send_outcomes import NOT_CONNECTED
-from agent.run.task import RunResult
-from tools.log_limit import LogLimit
+from agent.run.message_sender import NOT_CONNECTED, MessageSender
+from agent.run.task import RunResult, only_repeats
+from agent.run.tool_results import EndReason
+from tools.error_boundary import LogLimit
+
+State = MessageState
+
+#: Why no answer was sent, if a tool decided that.
+SILENCE = {
+    EndReason.STAY_SILENT.value: gettext_noop("the model chose to stay silent"),
+    EndReason.NO_ACTION.value: gettext_noop("the model chose to do nothing until the next message"),
+    EndReason.FINISH.value: gettext_noop("the model ended its turn without a word"),
+}
+
+
+class AnswerOutcome(NamedTuple):
+    """How an answered message ends on record."""
+
+    state: MessageState
+    detail: str
+    in_history: bool
+
+
+def answer_outcome(
+    sent: SendResult | None, sender: MessageSender, result: RunResult
+) -> AnswerOutcome:
+    """How the message answered ends, from what came of the answer."""
+    if sent is not None and sent.delivery.state == State.FAILED:
+        return AnswerOutcome(State.FAILED, sent.delivery.error, sender.has_spoken)
+    state = State.ANSWERED if sent is not None or sender.has_spoken else State.SILENT
+    detail = SILENCE.get(result.ended_by, "") if state == State.SILENT else ""
+    return AnswerOutcome(state, detail, state == State.ANSWERED)
+
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
-State = MessageState
 
 REPEATED = gettext_noop("The answer was not sent: it only repeats what the run had sent before.")
 SILENCED = gettext_noop("The outcome was not told: the chat is silenced.")

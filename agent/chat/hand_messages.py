@@ -6,9 +6,8 @@ import logging
 from collections import deque
 from dataclasses import dataclass
 
-from agent.domain.claims import Claim
 from agent.domain.errors import ClaimLost
-from agent.domain.states import MessageState
+from agent.domain.states import Claim, MessageState
 from agent.domain.types import ChatAddress, Delivery, Outbox
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
@@ -19,8 +18,7 @@ from agent.record.waiting.hand_messages import (
     mark_hand_message_sent,
     settle_hand_message,
 )
-from agent.run.chat_floors import ChatFloors
-from agent.run.message_sender import MessageSender
+from agent.run.message_sender import ChatFloors, MessageSender
 from tools.error_boundary import capture_error
 
 logger = logging.getLogger(__name__)

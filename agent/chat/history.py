@@ -1,7 +1,11 @@
 """What the model is sent first, with as much of the past as fits, from the newest back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
+from agent.chat.message_run import MessageRun, QueuedMessage
+from agent.domain.manners import ChatManners
 from agent.domain.types import IncomingMessage
 from agent.llm.requests.messages import (
     ChatMessage,
@@ -11,13 +15,19 @@ from agent.llm.requests.messages import (
     system_message,
     user_message,
 )
-from agent.media.pipeline import MediaText
-from agent.memory.prompt_block import MemoryContext
+from agent.media.heard_words import cut_text, describe_sender
+from agent.media.pipeline import MOST, MediaPipeline, MediaText
+from agent.memory.relevance import MemoryContext
+from agent.record.chats.ambient import AmbientRequest, find_ambient
 from agent.record.chats.chat_history import from_user
+from agent.record.chats.chat_record import RecordedMessage
+from agent.record.record import Record
 from agent.record.runs.runs import ActiveRun
+from agent.record.waiting.recovery import PendingMessage
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from tools.contract import ToolExecutionContext
 from tools.registry.registry import ToolRegistry
+from tools.text.fences import FenceKind, fence_values
 
 
 async def open_conversation(
@@ -126,4 +136,82 @@ def fit_history(
 
 
 def _size(message: ChatMessage) -> int:
-    return len(content_text(message["content"]))
+    content = message["content"]
+    return len(content if isinstance(content, str) else content_text(content))
+
+
+async def hear_earlier(run: MessageRun, media: MediaPipeline | None) -> tuple[SpokenMessage, ...]:
+    """The earlier messages of ``run``, oldest first, with what was read in their media: from the
+    newest back, as many as are read for one message."""
+    heard: list[SpokenMessage] = []
+    left = MOST
+    for one in reversed(run.earlier):
+        left -= len(one.pending.message.media)
+        seen = await _read_media(run, one, media) if media and left >= 0 else MediaText()
+        run.notes += seen.notes
+        heard.append(build_speech(one.pending.message, seen))
+    return tuple(reversed(heard))
+
+
+async def _read_media(run: MessageRun, one: QueuedMessage, media: MediaPipeline) -> MediaText:
+    active = run.active
+    pending = replace(
+        one.pending, account=active.account, persona=active.persona, manners=active.manners
+    )
+    if one.resumed:
+        return await media.describe_resumed(pending)
+    return await media.describe(pending, one.prefetch)
+
+
+# What the model is shown beside the history and the words it answers: what else was said in the
+# group.
+
+#: What a mention without words shows of the messages before it, whatever the row says.
+LEAST_MESSAGES, LEAST_MINUTES, LEAST_CHARS = 10, 10, 2_000
+#: Characters of one message.
+TEXT_CHARS = 500
+
+
+async def hear_group(record: Record, pending: PendingMessage, active: ActiveRun) -> str:
+    """The recent messages of the group that were not for the bot, fenced; "" where nobody wants
+    them or there are none. Asks the record only if they are wanted."""
+    wish = wish_ambient(pending, active)
+    if wish is None:
+        return ""
+    said = await record.submit(find_ambient, wish)
+    return fence_ambient(said, _chars(active.manners, is_bare=pending.is_bare_mention))
+
+
+def wish_ambient(pending: PendingMessage, active: ActiveRun) -> AmbientRequest | None:
+    """What of the group is to be shown with a message; None for nothing."""
+    manners, is_bare = active.manners, pending.is_bare_mention
+    messages, minutes = manners.ambient_messages, manners.ambient_minutes
+    if is_bare:
+        messages = max(messages, LEAST_MESSAGES)
+        minutes = max(minutes, LEAST_MINUTES) if manners.ambient_messages else LEAST_MINUTES
+    is_heard = pending.message.chat.kind == "group" and not pending.is_later_result
+    if not (is_heard and messages > 0):
+        return None
+    return AmbientRequest(
+        pending.session_pk, pending.pk, messages, minutes, active.context_after or 0
+    )
+
+
+def fence_ambient(said: Sequence[RecordedMessage], chars: int) -> str:
+    """The newest of ``said`` whose words are ``chars`` characters at most, in their order, fenced;
+    "" for none."""
+    shown = list[dict[str, Any]]()
+    for one in reversed(said):
+        text = cut_text(one.text, TEXT_CHARS)
+        chars -= len(text)
+        if chars < 0:
+            break
+        line = describe_sender(one.sender_id, one.sender_name, one.at)
+        if one.message_id:
+            line["message_id"] = one.message_id
+        shown.append(line | {"text": text})
+    return fence_values(FenceKind.AMBIENT, reversed(shown)) if shown else ""
+
+
+def _chars(manners: ChatManners, *, is_bare: bool) -> int:
+    return max(manners.ambient_chars, LEAST_CHARS) if is_bare else manners.ambient_chars

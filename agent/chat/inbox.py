@@ -6,17 +6,17 @@ found again in the record.
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
+from typing import cast
 
 from django.utils import timezone
 
-from agent.chat.chat_queues import ChatQueues
 from agent.chat.conversation import ConversationHandler
-from agent.chat.merging import QueuedMessage, from_record, merge, waits_until
-from agent.chat.under_way import AnswerUnderWay
+from agent.chat.message_run import QueuedMessage, from_record, merge, waits_until
 from agent.domain.errors import ClaimLost
 from agent.domain.states import MessageReason, MessageState
 from agent.domain.types import ChatAddress, IncomingMessage
@@ -36,10 +36,121 @@ from agent.record.waiting.recovery import (
 )
 from agent.record.waiting.stops import StopChat, StopRequest, stop_chats, stop_runs
 from tools import metrics
-from tools.error_boundary import CapturedError, capture_error
-from tools.log_limit import LogLimit
+from tools.error_boundary import CapturedError, LogLimit, capture_error
 from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
+
+
+class ChatQueues:
+    """The messages that wait in each chat, in the order of their rows."""
+
+    def __init__(self) -> None:
+        self._queues: dict[ChatAddress, deque[QueuedMessage]] = {}
+        self.total = 0
+        """How many wait in all chats."""
+
+    def put(self, job: QueuedMessage) -> None:
+        """Put ``job`` where it belongs by the order of the chat, which is that of the rows."""
+        queue = self._queues.setdefault(job.pending.message.chat, deque())
+        index = len(queue)
+        while index and queue[index - 1].pk > job.pk:
+            index -= 1
+        queue.insert(index, job)
+        self.total += 1
+
+    def first(self, chat: ChatAddress) -> QueuedMessage | None:
+        """What is to be answered next in ``chat``."""
+        queue = self._queues.get(chat)
+        return queue[0] if queue else None
+
+    def take(self, chat: ChatAddress) -> QueuedMessage:
+        """The same, which waits no more."""
+        self.total -= 1
+        return self._queues[chat].popleft()
+
+    def count(self, chat: ChatAddress) -> int:
+        return len(self._queues.get(chat, ()))
+
+    def drop(self, chat: ChatAddress, pk: int) -> None:
+        """The message with this key waits no more, if it did."""
+        for job in list(self._queues.get(chat, ())):
+            if job.pk == pk:
+                self._queues[chat].remove(job)
+                self.total -= 1
+
+    def forget(self, chat: ChatAddress) -> None:
+        """Nothing waits in ``chat`` any more."""
+        self.total -= len(self._queues.pop(chat, ()))
+
+    def clear(self) -> None:
+        """Nothing waits anywhere."""
+        self._queues, self.total = {}, 0
+
+    @property
+    def keys(self) -> set[int]:
+        """Those of all that wait."""
+        return {job.pk for queue in self._queues.values() for job in queue}
+
+
+#: How long a stopped answer may take to end, in seconds; then the record alone keeps it from going
+#: on.
+STOP_SECONDS = TIME_LIMITS.stop
+
+
+def _own_task() -> asyncio.Task[None]:
+    return cast("asyncio.Task[None]", asyncio.current_task())
+
+
+@dataclass(slots=True, eq=False)
+class AnswerUnderWay:
+    """A message that a task answers, or several of one person that it answers together. ``group``
+    is empty once all of them were recalled."""
+
+    group: list[QueuedMessage]
+    task: asyncio.Task[None] = field(default_factory=_own_task)
+    is_gathering: bool = False
+    """Whether further messages are still awaited."""
+    reason: MessageReason | None = None
+    """Why it is stopped; None while it is not."""
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_only_stopped(self) -> bool:
+        """Whether the task was cancelled for the stop, and for nothing else."""
+        return self.reason is not None and self.task.cancelling() == 1
+
+    @property
+    def keys(self) -> set[int]:
+        """Those of all its messages."""
+        return {one.pk for job in self.group for one in (job, *job.earlier)}
+
+    @property
+    def askers(self) -> set[str]:
+        """Who is answered."""
+        return {one.pending.message.sender_id for one in self.group}
+
+    async def stop(self, reason: MessageReason) -> bool:
+        """Cancel what the task does now; True once that has ended, False if it does not end in
+        time, or has ended without an end on record: then the task waits to try again."""
+        if self._ended.is_set():
+            self.reason = self.reason or reason
+            return False
+        if self.reason is None:
+            self.reason = reason
+            self.task.cancel()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def end(self) -> None:
+        """The task goes on to something else; where it was cancelled for the stop, it may."""
+        if self.reason is not None:
+            self.task.uncancel()
+        self._ended.set()
+
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
@@ -205,6 +316,8 @@ class Inbox:
             return
         for pending in future.result():
             self._enqueue(from_record(pending))
+        if future.result() and self._is_open:
+            self.resume(account)  # there may be more
 
     def _enqueue(self, job: QueuedMessage) -> None:
         """Have ``job`` answered: a command at once, anything else when its chat comes to it."""
@@ -380,10 +493,12 @@ class Inbox:
 
     async def _is_next(self, pending: PendingMessage) -> bool:
         """Whether nothing earlier of the same chat is still worked on: no command here, which is
-        waited for, and nothing in another process."""
-        if commands := self._find_commands(pending.message.chat, before=pending.pk):
+        waited for, and nothing in another process, or on record that is still to be claimed."""
+        chat = pending.message.chat
+        if commands := self._find_commands(chat, before=pending.pk):
             await asyncio.wait(commands)
-        return not self.shares_database or await self.record.submit(
+        knows_all = not (self.shares_database or self._claiming[chat.account])
+        return knows_all or await self.record.submit(
             is_next_in_session, pending.pk, pending.session_pk
         )
 

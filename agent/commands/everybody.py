@@ -4,8 +4,7 @@ thread, in the language of the chat."""
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent.commands.call import CommandCall
-from agent.commands.usage import describe_command, join_words, tell_end
+from agent.commands.call import CommandCall, describe_command, join_words, tell_end
 from agent.domain.budgets import cost_words
 from agent.domain.commands import CommandName
 from agent.record.chats.chat_resets import reset_context

@@ -8,11 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent.commands.call import CommandCall
-from agent.commands.usage import join_words, tell_end
+from agent.commands.call import CommandCall, join_words, tell_end
 from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.budgets import cost_words
-from agent.domain.own_address import find_own_link
+from agent.domain.failures import find_own_link
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.llm.errors.error_words import explain_model_error
 from agent.record.runs.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext
 
-from agent.commands.call import CommandCall
-from agent.commands.usage import join_words, tell_usage
+from agent.commands.call import CommandCall, join_words, tell_usage
 from agent.domain.budgets import TOKENS, SpendKind, cost_words
 from agent.domain.types import ChatAddress
 from agent.record.settings.chat_choices import (

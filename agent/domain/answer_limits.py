@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.domain import notices
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 from agent.domain.states import MessageReason
 
 #: Seconds in which answers count for the limits of a minute.
@@ -70,7 +70,7 @@ class LimitCheck:
     """A sender who is no owner and would be answered: what counts in the chat, and the answers so
     far."""
 
-    limits: Manners
+    limits: ChatManners
     person: AnswerCount
     chat: AnswerCount
     exchanges: AnswerCount
@@ -161,7 +161,7 @@ def _is_due(count: AnswerCount, now: MessageTime) -> bool:
 # --- The judges, the first of which counts ---------------------------------------------
 
 
-class Judge(NamedTuple):
+class LimitJudge(NamedTuple):
     """One limit: the reason, the notice for the chat, "" for none, and whether it is reached."""
 
     reason: MessageReason
@@ -175,28 +175,28 @@ def _is_looping(case: LimitCheck, now: MessageTime) -> bool:
 
 
 JUDGES = (
-    Judge(Reason.LOOP, "", _is_looping),
-    Judge(Reason.TOKEN_LIMIT, notices.TOKENS, lambda case, now: not case.has_tokens),
-    Judge(
+    LimitJudge(Reason.LOOP, "", _is_looping),
+    LimitJudge(Reason.TOKEN_LIMIT, notices.TOKENS, lambda case, now: not case.has_tokens),
+    LimitJudge(
         Reason.CHAT_LIMIT,
         notices.CHAT_MINUTE,
         lambda case, now: _is_reached(
             case.limits.chat_per_minute, case.chat.answers_within(MINUTE, now.seconds)
         ),
     ),
-    Judge(
+    LimitJudge(
         Reason.CHAT_LIMIT,
         notices.CHAT_DAY,
         lambda case, now: _is_reached(case.limits.chat_per_day, case.chat.answers_on_day(now.day)),
     ),
-    Judge(
+    LimitJudge(
         Reason.PERSON_LIMIT,
         notices.PERSON_DAY,
         lambda case, now: _is_reached(
             case.limits.person_per_day, case.person.answers_on_day(now.day)
         ),
     ),
-    Judge(
+    LimitJudge(
         Reason.PERSON_LIMIT,
         notices.PERSON_MINUTE,
         lambda case, now: _is_reached(

@@ -8,8 +8,9 @@ character. Only what is longer than a message by itself is cut, a code block int
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from agent.domain.manners import MOST_PART_CHARS
@@ -71,8 +72,8 @@ def split_message(parts: Sequence[MessagePart], limit: int) -> list[list[Message
     room = limit
     for part in parts:
         pieces = [part] if len(part.text) <= room else _split_text(part, limit)
-        for place, piece in enumerate(pieces):
-            if place or len(piece.text) > room:
+        for position, piece in enumerate(pieces):
+            if position or len(piece.text) > room:
                 messages.append([])
                 room = limit
             messages[-1].append(piece)
@@ -109,10 +110,10 @@ class _Splitter:
             self.marks[block.begin + 1 : block.end] = bytes([_IN_BLOCK]) * inner
         for pattern in (_ADDRESS, _CQ):
             for found in pattern.finditer(text):
-                for place in range(found.start() + 1, found.end()):
-                    self.marks[place] |= _IN_ATOM
-        for place in _joints(text):
-            self.marks[place] |= _IN_ATOM
+                for position in range(found.start() + 1, found.end()):
+                    self.marks[position] |= _IN_ATOM
+        for position in _joints(text):
+            self.marks[position] |= _IN_ATOM
 
     def parts(self) -> Iterator[str]:
         at, end = 0, len(self.text)
@@ -132,20 +133,20 @@ class _Splitter:
                 yield opening + self.text[at:cut].removesuffix("\n") + block.closing
                 at = self._begin(block.end) if cut >= block.closer else cut
 
-    def _begin(self, place: int) -> int:
+    def _begin(self, position: int) -> int:
         """Where the part after a cut begins: without blank lines, and without the spaces at which a
         line was cut."""
-        if lines := _BLANK_LINES.match(self.text, place):
+        if lines := _BLANK_LINES.match(self.text, position):
             return lines.end()
-        if place and self.text[place - 1] != "\n":
-            while place < len(self.text) and self.text[place] in " \t":
-                place += 1
-        return place
+        if position and self.text[position - 1] != "\n":
+            while position < len(self.text) and self.text[position] in " \t":
+                position += 1
+        return position
 
-    def _block_around(self, place: int) -> _Block | None:
-        """The code block that ``place`` is inside of."""
-        found = bisect_left(self.blocks, place, key=lambda block: block.begin) - 1
-        return self.blocks[found] if found >= 0 and place < self.blocks[found].end else None
+    def _block_around(self, position: int) -> _Block | None:
+        """The code block that ``position`` is inside of."""
+        found = bisect_left(self.blocks, position, key=lambda block: block.begin) - 1
+        return self.blocks[found] if found >= 0 and position < self.blocks[found].end else None
 
     def _cut(self, begin: int, room: int) -> int:
         """The end of a part that begins at ``begin``."""
@@ -160,24 +161,24 @@ class _Splitter:
         if end <= least:
             return block.begin
         line = self.text.rfind("\n", least + 1, end) + 1
-        return line if line > least else self._last_place(least, end, _IN_ATOM)
+        return line if line > least else self._last_position(least, end, _IN_ATOM)
 
     def _end(self, begin: int, end: int) -> int:
         """The best place up to ``end`` outside of everything."""
         for number, pattern in enumerate(_ENDS):
             least = begin + max(1, int((end - begin) * (FULL_ENOUGH if number < 4 else 0.1)))
-            places = [found.end() for found in pattern.finditer(self.text, least - 1, end)]
-            for place in reversed(places):
-                if place >= least and not self.marks[place]:
-                    return place
-        return self._last_place(begin, end, _IN_ATOM | _IN_BLOCK)
+            positions = [found.end() for found in pattern.finditer(self.text, least - 1, end)]
+            for position in reversed(positions):
+                if position >= least and not self.marks[position]:
+                    return position
+        return self._last_position(begin, end, _IN_ATOM | _IN_BLOCK)
 
-    def _last_place(self, begin: int, end: int, inside: int) -> int:
+    def _last_position(self, begin: int, end: int, inside: int) -> int:
         """The last place in a part that is not ``inside`` of something; its end where there is
         none."""
-        for place in range(end, begin, -1):
-            if not self.marks[place] & inside:
-                return place
+        for position in range(end, begin, -1):
+            if not self.marks[position] & inside:
+                return position
         return end
 
 
@@ -206,7 +207,7 @@ def _joints(text: str) -> Iterator[int]:
     """The places inside of what is seen as one character."""
     flags = 0
     previous = ""
-    for place, character in enumerate(text):
+    for position, character in enumerate(text):
         if character < "\u0300" and character != "\n":
             flags, previous = 0, character
             continue
@@ -221,6 +222,115 @@ def _joints(text: str) -> Iterator[int]:
             or "\U000e0020" <= character <= "\U000e007f"  # flags of regions
             or unicodedata.category(character)[0] == "M"
         ):
-            yield place
+            yield position
         flags = flags + 1 if is_flag else 0
         previous = character
+
+
+# Names in an answer that mean one member of the group, as mentions. Pure.
+#
+# ::
+#
+#     @张三 看这里      [@20002] 看这里
+
+#: Mentions in one answer; names after them stay words.
+MOST_MENTIONS = 20
+#: Names that mention everybody, or some of them that nobody chose.
+_EVERYBODY = ("全体成员", "所有人", "在线成员", "all", "everyone", "here")
+_LONGEST_EVERYBODY = max(map(len, _EVERYBODY))
+#: Code, also where its end is missing, and addresses: what is in them stays as it is. An address is
+#: of ASCII, for in Chinese no space follows it.
+_LEFT_ALONE = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|(?:https?|ftp|wss?|mqqapi)://[!-~]*|www\.[!-~]*",
+    re.DOTALL | re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\[@([^\[\]\s]{1,64})\]")
+#: Before an "@" it makes an e-mail address of what follows.
+_BEFORE = re.compile(r"[A-Za-z0-9_/@]")
+#: Writing without spaces between words: a name in it may end anywhere.
+_UNSPACED = (
+    *("CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "BOPOMOFO", "HANGUL"),
+    *("THAI", "LAO", "KHMER", "MYANMAR"),
+)
+
+
+def split_mentions(text: str, members: Mapping[str, str]) -> list[MessagePart]:
+    """``text`` as parts in which ``@name`` and ``[@number]`` mention who is meant; joined, the
+    parts say what the text says.
+
+    ``members`` are the numbers of people by name (:func:`agent.record.chats.members.find_members`);
+    a name with "" means nobody. The longest name counts, and what a longer word begins with is no
+    name. Nobody is mentioned in code, in addresses, and by a name for everybody.
+    """
+    parts: list[MessagePart] = []
+    told = 0
+    for start, end, user_id in islice(_found(text, members), MOST_MENTIONS):
+        if start > told:
+            parts.append(MessagePart("plain", text=text[told:start]))
+        parts.append(MessagePart("mention_user", mention_user_id=user_id))
+        told = end
+    return [*parts, MessagePart("plain", text=text[told:])] if text[told:] else parts
+
+
+def _found(text: str, members: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+    """Where somebody is mentioned, from where to where, and who."""
+    if "@" not in text:
+        return
+    lengths = sorted({len(name) for name in members if name}, reverse=True)
+    numbers = set(members.values())
+    longest = max([_LONGEST_EVERYBODY, *lengths]) + 2
+    for start, end in _open_stretches(text):
+        at = text.find("@", start, end)
+        while at >= 0:
+            known = _NUMBER.match(text, at - 1, end) if at > start else None
+            if known:
+                following = known.end()
+                user_id = known[1] if known[1] in numbers else members.get(known[1], "")
+                if _is_somebody(user_id) and _is_somebody(known[1]):
+                    yield known.start(), following, user_id
+            else:
+                name = _name_at(text[at + 1 : min(end, at + 1 + longest)], members, lengths)
+                following = at + 1 + len(name)
+                if name and not (at and _BEFORE.match(text[at - 1])):
+                    yield at, following, members[name]
+            at = text.find("@", following, end)
+
+
+def _open_stretches(text: str) -> Iterator[tuple[int, int]]:
+    """What of ``text`` is neither code nor an address."""
+    begin = 0
+    for left_alone in _LEFT_ALONE.finditer(text):
+        yield begin, left_alone.start()
+        begin = left_alone.end()
+    yield begin, len(text)
+
+
+def _name_at(text: str, members: Mapping[str, str], lengths: list[int]) -> str:
+    """The name of somebody with which ``text`` begins, "" where there is none."""
+    folded = text[:_LONGEST_EVERYBODY].casefold()
+    for everybody in _EVERYBODY:
+        if folded.startswith(everybody) and _ends(text, len(everybody)):
+            return ""
+    for length in lengths:
+        user_id = members.get(text[:length]) if length <= len(text) else None
+        if user_id is not None:
+            # A longer name, also one that means nobody, hides those that it begins with.
+            return text[:length] if _is_somebody(user_id) and _ends(text, length) else ""
+    return ""
+
+
+def _ends(text: str, length: int) -> bool:
+    """Whether a word may end after ``length`` characters of ``text``."""
+    following = text[length : length + 2]
+    if len(following) == 2 and following[0] == ".":  # a host's name
+        following = following[1] if following[1].isascii() else ""
+    return not (following and _goes_on(text[length - 1]) and _goes_on(following[0]))
+
+
+def _goes_on(sign: str) -> bool:
+    """Whether ``sign`` belongs to words between which there are spaces."""
+    return (sign.isalnum() or sign == "_") and not unicodedata.name(sign, "").startswith(_UNSPACED)
+
+
+def _is_somebody(user_id: str) -> bool:
+    return user_id != "" and user_id.casefold() not in _EVERYBODY

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from agent.domain.manners import Audience, Manners, PrivateChats
+from agent.domain.manners import Audience, ChatManners, PrivateChats
 from agent.domain.states import MessageReason, MessageState, PauseReason
 from agent.domain.types import IncomingMessage
 from tools.schemas.patterns import PatternRefused, search_pattern
+from tools.time_limits import TIME_LIMITS
 
 #: A message older than this when it arrives is kept and not answered.
 MAX_AGE = timedelta(minutes=5)
@@ -70,7 +71,7 @@ class Case(NamedTuple):
     """What judges look at."""
 
     message: IncomingMessage
-    manners: Manners
+    manners: ChatManners
     occasion: Occasion
 
     @property
@@ -106,7 +107,7 @@ class Silence(NamedTuple):
 
 
 def decide_trigger(
-    message: IncomingMessage, manners: Manners, occasion: Occasion
+    message: IncomingMessage, manners: ChatManners, occasion: Occasion
 ) -> TriggerDecision:
     """Judge one message by the manners of its chat. The limits of answers come after this."""
     case = Case(message, manners, occasion)
@@ -267,3 +268,25 @@ SILENCES = (
 )
 #: Reasons whose detail is the name of the row of manners that keeps the bot silent.
 OF_ROWS = frozenset({Reason.GROUPS_OFF, *(one.reason for one in SILENCES)})
+
+
+#: How long a mention without words waits for the next words of the same person, in seconds.
+NEXT_WORDS = TIME_LIMITS.next_words
+
+
+def is_bare_mention(message: IncomingMessage) -> bool:
+    """Whether nothing was said but the bot's own mention: no word, no medium, no quote."""
+    return (
+        message.mentions_bot
+        and not message.text.strip()
+        and not message.media
+        and not message.quoted_id
+    )
+
+
+def merge_window(message: IncomingMessage, manners: ChatManners) -> float:
+    """Seconds in which further messages of the same person are awaited; 0.0: it is answered at
+    once."""
+    if is_bare_mention(message):
+        return max(NEXT_WORDS, manners.merge_seconds)
+    return manners.merge_seconds

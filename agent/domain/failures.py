@@ -7,9 +7,15 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from agent.domain.errors import LLMError, RunTimeout
-from agent.domain.own_address import find_own_link
 from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery
+
+
+def find_own_link(path: str) -> str:
+    """``path`` on the first origin that is known to be this server's; "" where none is."""
+    known = [one for one in settings.CSRF_TRUSTED_ORIGINS if "*" not in one]
+    return f"{known[0].rstrip('/')}{path}" if known else ""
+
 
 #: The same apology is said once in a chat within so many seconds.
 APOLOGY_SECONDS = 60

@@ -63,7 +63,7 @@ class QuietSpan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class ChatManners:
     """What counts in one chat."""
 
     groups: bool = True
@@ -145,10 +145,10 @@ class Manners:
         return "" if is_over else self.silenced_by
 
 
-def environment_manners() -> Manners:
+def environment_manners() -> ChatManners:
     """What counts where no row says otherwise."""
     names = tuple(filter(None, (settings.BOT_NAME, *settings.BOT_ALIASES)))
-    return Manners(
+    return ChatManners(
         groups=settings.GROUP_REPLY_ON_MENTION,
         wake_names=names,
         person_per_minute=settings.PERSON_ANSWERS_PER_MINUTE,

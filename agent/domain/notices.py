@@ -51,12 +51,6 @@ NOTICES = {
         "That was very fast. I am taking a break of five minutes.",
     ),
 }
-TO_OWNERS = (
-    "今天的 token 额度（TOKENS_PER_DAY = {limit:,}）已经用完：午夜之前只回答主人的消息。"
-    "可以调高这项设置，或者设为 0 取消限制。",
-    "The tokens of today (TOKENS_PER_DAY = {limit:,}) are used up: until midnight only owners are "
-    "answered. You can raise this setting, or set it to 0 for no limit.",
-)
 #: Percent of a budget from which on it allows no further call.
 ALL = 100
 #: What a chat is told that a budget keeps from being answered, in Chinese and in English: where
@@ -120,11 +114,6 @@ def outcome_sentence(call: CallNews, language: str = "") -> str:
     return text.format(tool=call.tool, result=result or "–")
 
 
-def tokens_note(limit: int) -> str:
-    """What owners are told once ``TOKENS_PER_DAY`` are used up, in LANGUAGE_CODE."""
-    return pick_sentence(TO_OWNERS, "").format(limit=limit)
-
-
 class BudgetNews(NamedTuple):
     """What owners are told of a budget: whose it is, in words, what is spent of it, what happens at
     its end, and its ``shortage`` where it has turned somebody away."""
@@ -136,6 +125,7 @@ class BudgetNews(NamedTuple):
     limit: str
     then: BudgetAction
     shortage: Shortage | None = None
+    environment: str = ""
 
 
 def budget_note(news: BudgetNews) -> str:
@@ -163,6 +153,11 @@ def budget_note(news: BudgetNews) -> str:
             text = gettext(
                 "The budget “%(name)s” (%(whom)s) is used up: %(spent)s of %(limit)s. From now "
                 "on: %(then)s. It can be changed in the admin, under “Budgets”."
+            )
+        if news.environment and news.percent >= ALL:
+            text = gettext(
+                "The budget “%(name)s” (%(whom)s) is used up: %(spent)s of %(limit)s. Until "
+                "midnight: %(then)s. It can be raised in .env; 0 is no limit."
             )
         return text % words
 

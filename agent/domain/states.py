@@ -1,9 +1,12 @@
 """The states and kinds of the record: the words that its columns hold, and that the run loop speaks
 without the ORM."""
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import gettext_noop, pgettext_lazy
 
 
 class MessageState(TextChoices):
@@ -141,3 +144,63 @@ class ApprovalState(TextChoices):
     APPROVED = "approved", _("approved")
     REFUSED = "refused", _("refused")
     EXPIRED = "expired", _("expired")
+
+
+class ActKind(TextChoices):
+    SILENCE = "silence", _("silenced the chat")
+    SPEAK = "speak", _("let the chat speak")
+    LIFT = "lift", _("lifted the pause")
+    RESET = "reset", _("reset the context")
+    PERSONA = "persona", _("chose a persona")
+    ANSWER = "answer", _("answered by hand")
+    TAKE_OVER = "take_over", _("took over")
+    HAND_BACK = "hand_back", _("handed back")
+    RESEND = "resend", _("sent again")
+    CANCEL = "cancel", _("cancelled the run")
+    ASK_AGAIN = "ask_again", _("asked again without sending")
+    EXPORT = "export", _("exported the chat")
+    ERASE = "erase", _("erased a person")
+
+
+#: What the record says of a message that was not written for it.
+NOT_WRITTEN = {
+    PauseReason.MUTED: gettext_noop("not sent: the account is muted in this chat"),
+    PauseReason.ALL_MUTED: gettext_noop("not sent: everybody in this group is muted"),
+    PauseReason.LEFT: gettext_noop("not sent: the account is no longer in this group"),
+    PauseReason.BLOCKED: gettext_noop("not sent: the client refuses messages to this chat"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why the account cannot speak in a chat, and until when; None: until it is lifted."""
+
+    reason: PauseReason
+    until: datetime | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        return self.until is not None and self.until <= now
+
+
+# Claims: the right to work on a run, which ends when another process takes the run over.
+#
+# A process that slept past its lease does not know that it did. What keeps it from writing and
+# sending is not its own clock but a number on record: it grows each time the work changes hands
+# (a fencing token, as in Kleppmann's "How to do distributed locking").
+
+#: The claim number of the process that receives a message.
+FIRST_CLAIM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claim under which a run is worked on: the run's key, and the number that the claim has.
+
+    ``place`` is the chat that the run speaks in (:attr:`agent.domain.types.ChatAddress.place`), ""
+    for
+    a run without one. A claim holds as long as the row of the run has the same number and place.
+    """
+
+    run_pk: int
+    number: int = 0
+    place: str = ""

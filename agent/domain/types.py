@@ -9,9 +9,52 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
-from agent.domain.manners import Manners
-from agent.domain.media_refs import MediaOrigin, MediaRef
+from agent.domain.errors import AgentError
+from agent.domain.manners import ChatManners
 from agent.domain.states import MessageState, PauseReason
+
+MediaKind = Literal["image", "record", "video", "file"]
+MediaOrigin = Literal["message", "quoted", "forwarded"]
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRef:
+    """One picture, voice, video or file of a message.
+
+    Nothing in it is to be believed: the client may name any address, type and size.
+    Paths on the client's machine are left out, for nothing here may be opened as one.
+    """
+
+    kind: MediaKind
+    url: str = ""
+    """An ``http`` or ``https`` address, "" where the client gave none."""
+    data: str = ""
+    """The content itself as Base64, "" in most messages."""
+    sha256: str = ""
+    """The hash of our own copy, where the content came inside a frame and was kept at once."""
+    file: str = ""
+    """The client's name for it, which ``get_image`` and ``get_record`` take."""
+    file_id: str = ""
+    busid: str = ""
+    """The storage area of a group file, which go-cqhttp requires."""
+    file_hash: str = ""
+    """What Lagrange requires for a file in a private chat."""
+    name: str = ""
+    """What people call it: the name of a file."""
+    size: int = 0
+    """Bytes, as the client claims; 0 where it does not say."""
+    index: int = 0
+    """Its position among those of its kind in the message it is in."""
+    message_id: str = ""
+    """The client's id of the message it is in, "" when it has none."""
+    origin: MediaOrigin = "message"
+    """Whether it is in the message itself, in the one that is quoted, or in a forwarded one."""
+
+
+class MediaUnavailable(AgentError):  # noqa: N818 - the word says what happened
+    """Something a message holds cannot be had; the text says why, in words that can be
+    translated."""
+
 
 ChatKind = Literal["group", "private"]
 MediaAudience = Literal["off", "on", "owners"]
@@ -34,12 +77,12 @@ class ChatAddress:
     @property
     def address(self) -> str:
         """``platform_id:message_type:session_id``."""
-        return f"{self.platform}:{self.key}"
+        return f"{self.platform}:{self.kind}:{self.peer_id}"
 
     @property
     def place(self) -> str:
         """What no other chat has, of no other account: ``platform:account:kind:peer``."""
-        return f"{self.platform}:{self.account}:{self.key}"
+        return f"{self.platform}:{self.account}:{self.kind}:{self.peer_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +253,7 @@ class Outbox(Protocol):
         ...
 
     def show_working(
-        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+        self, chat: ChatAddress, message_id: str, manners: ChatManners, *, is_on: bool
     ) -> None:
         """Begin to show in ``chat`` that the message is worked on, as ``manners`` say, or no more.
         Returns at once; a client may show nothing."""
@@ -329,3 +372,36 @@ class ForwardContent:
 
     messages: list[ForwardedMessage] = field(default_factory=list)
     total: int = 0
+
+
+# Accounts of playgrounds: the page of the admin where an operator tries the bot out.
+#
+# Their numbers are of a range that QQ gives to nobody, and a browser counts in them exactly: 16
+# digits, up to 2**53 - 1.
+
+FIRST, LAST = 9_000_000_000_000_000, 2**53 - 1
+#: The same as a regular expression for rows. Every database knows its words.
+ACCOUNT_PATTERN = "^900[0-7][0-9]{12}$"
+
+
+def playground_account(user_pk: int) -> str:
+    """The account of a user's own playground. Raises ValueError for a key that no user has."""
+    number = FIRST + user_pk
+    if not FIRST < number <= LAST:
+        raise ValueError(f"no user has the key {user_pk}")
+    return str(number)
+
+
+def is_playground(account: str) -> bool:
+    """Whether ``account`` is of a playground, and no account of QQ."""
+    return (
+        len(account) == len(str(FIRST))
+        and account.isascii()
+        and account.isdigit()
+        and FIRST < int(account) <= LAST
+    )
+
+
+def playground_owner(account: str) -> int:
+    """The key of the user whose playground ``account`` is; 0 for another account."""
+    return int(account) - FIRST if is_playground(account) else 0

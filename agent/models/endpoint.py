@@ -7,12 +7,10 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.endpoint import TextCallMode, ThinkingSwitch
-from agent.domain.model_roles import ModelRole
+from agent.domain.endpoint import ModelRole, TextCallMode, ThinkingSwitch
 from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.encryption import decrypt, encrypt
-from tools.secrets.masked import mask_value
-from tools.secrets.url_masking import mask_url
+from tools.secrets.masked import mask_url, mask_value
 
 #: The highest limits that can be set.
 MOST_SECONDS, MOST_TOKENS, MOST_CALLS = 3_600, 100_000_000, 100_000

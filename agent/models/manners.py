@@ -22,7 +22,7 @@ from agent.domain.manners import (
 from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
 from tools.live_rows import LiveKind, LiveModel, Tracked
-from tools.models.row_validation import check_ids, parse_ids
+from tools.models.tool_config import check_ids, parse_ids
 from tools.schemas.patterns import (
     LOOKS_AROUND,
     NO_PATTERN,

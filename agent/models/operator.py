@@ -10,7 +10,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.domain.operator_acts import ActKind
+from agent.domain.states import ActKind
 from agent.models.message import Message
 from agent.models.run import Run
 from agent.models.session import ChatSession

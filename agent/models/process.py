@@ -7,7 +7,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-#: Of an update that ends every claim on the rows it changes, see :mod:`agent.domain.claims`.
+#: Of an update that ends every claim on the rows it changes, see :mod:`agent.domain.states`.
 NEXT_CLAIM = Coalesce(F("claim_number"), 0) + 1
 
 

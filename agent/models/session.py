@@ -90,8 +90,8 @@ class ChatSession(models.Model):
         ]
 
     def __str__(self) -> str:
-        place = f"{self.get_kind_display()} {self.peer_id}"
-        return f"{self.title} ({place})" if self.title else place
+        plain = f"{self.get_kind_display()} {self.peer_id}"
+        return f"{self.title} ({plain})" if self.title else plain
 
     @property
     def is_taken_over(self) -> bool:

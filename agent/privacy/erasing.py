@@ -3,12 +3,14 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
-from agent.domain.operator_acts import ActKind
+from agent.domain.states import ActKind
 from agent.models import ErasureReceipt, Message, PersonaChoice
 from agent.privacy.person import Person, find_chats
 from agent.privacy.phases import EraseBatch
@@ -89,3 +91,32 @@ def _count_kept(person: Person) -> dict[str, int]:
         "persona_choices": PersonaChoice.objects.filter(user_id=person.person_id).count(),
     }
     return {kind: count for kind, count in kept.items() if count}
+
+
+#: What a receipt counts, in words.
+GONE: dict[str, Any] = {
+    "messages": _("messages, with the answers to them"),
+    "runs": _("runs"),
+    "requests": _("model calls of other runs that held words of the person"),
+    "tool_calls": _("arguments and results of tool calls"),
+    "media": _("pictures, voice and files"),
+    "descriptions": _("descriptions of media"),
+    "quotes": _("quoted and forwarded words in messages of others"),
+    "names": _("names in messages that mention the person"),
+    "summaries": _("summaries of chats"),
+    "notes": _("memory notes"),
+    "sums": _("sums of what the person cost"),
+    "chats": _("private chats"),
+    "events": _("events of clients"),
+}
+KEPT: dict[str, Any] = {
+    "unsettled": _("messages that are being answered: erase once more when they are done"),
+    "persona_choices": _("choices of a persona for this person, which operators made"),
+}
+
+
+def describe_receipt(receipt: ErasureReceipt) -> dict[str, Any]:
+    """``gone`` and ``stayed``: pairs of words and number."""
+    gone = [(GONE.get(kind, kind), count) for kind, count in receipt.counts.items() if count]
+    stayed = [(KEPT.get(kind, kind), count) for kind, count in receipt.kept.items()]
+    return {"gone": gone, "stayed": stayed, "is_finished": receipt.finished_at is not None}

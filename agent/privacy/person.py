@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Q, TextField, Value
+from django.db.models import Field, Q, TextField, Value
 from django.db.models.functions import Cast
 from django.db.models.lookups import Contains, Regex
 
 from agent.models import ChatSession, Message
-from agent.record.ground.compiled_sql import Field
 
 #: Chats of one person that are looked through.
 MOST_CHATS = 10_000
@@ -46,7 +46,7 @@ def find_chats(person: Person) -> list[int]:
 def mentions_person(person: Person, *columns: str) -> Q:
     """Of rows in one of whose ``columns``, text or JSON, the person's id stands, and is no part of
     another number."""
-    field: Field = TextField()
+    field: Field[Any, Any] = TextField()
     # JSON writes signs beyond ASCII as such escapes; their digits are none of the number.
     alone = rf"(^|[^0-9]|\\u[0-9a-f]{{4}}){re.escape(person.person_id)}([^0-9]|$)"
     return reduce(

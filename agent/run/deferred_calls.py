@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from agent.domain.approval_questions import build_approval_question
+from agent.domain.approvals import build_approval_question
 from agent.domain.types import MessagePart
 from agent.record.run_journal import RunJournal
 from agent.record.waiting.approvals import ApprovalRequest, waiting_text

@@ -5,58 +5,137 @@ the next thing happens, so that a run that is broken off can be resumed without 
 twice.
 """
 
+import copy
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
+from agent.domain.endpoint import ModelRole
+from agent.domain.errors import LLMError
+from agent.domain.persona import PersonaSettings, ToolChoice
 from agent.domain.states import StepPhase, ToolCallState
-from agent.llm.answers.completion import calling_message
+from agent.llm.answers.completion import calling_message, describe_empty_response, is_empty_response
 from agent.llm.requests.base import LLMClient, LLMResponse, ToolCallRequest
 from agent.llm.requests.messages import ChatMessage
-from agent.llm.spending.meter import spending_for
+from agent.llm.spending import spending_for
 from agent.record.runs.deferred_calls import INTERRUPTED, DeferredCall
-from agent.run.answers import find_fault, is_sayable
-from agent.run.endings import (
-    OUT_OF_CALLS,
-    end_with_answer,
-    end_with_last_words,
-    end_with_recorded,
-)
-from agent.run.flow import CONTINUE, get_end_reason
+from agent.record.runs.steps import NewStep
 from agent.run.gate import TimingGate
 from agent.run.model_call import (
     RequestedCall,
     call_model,
     elapsed_ms,
     find_begin,
+    observed_run,
+    observed_tool_call,
     recorded_response,
     requested_calls,
 )
-from agent.run.observed import observed_run, observed_tool_call
-from agent.run.services import get_services
+from agent.run.services import RunToolset, add_tool_reminder, get_services
 from agent.run.task import (
+    AnswerFault,
     PendingCall,
     RunProgress,
     RunRequest,
     RunResult,
     StepJournal,
     WordsBeside,
+    build_correction,
+    describe_fault,
+    find_fault,
+    is_sayable,
+    mend,
+    was_asked_again,
 )
 from agent.run.tool_results import (
+    CONTINUE,
     build_skipped_result,
     call_outcome,
     drop_repeated_messages,
     following_messages,
+    get_end_reason,
     needs_approval,
     result_text,
     to_suspension,
 )
-from agent.run.toolbox import RunToolset, add_tool_reminder
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.processes import crash_points
 from tools.registry.registry import ToolRegistry
+
+OUT_OF_CALLS = "达到最大迭代次数，未能得出最终答案"
+
+
+async def end_with_answer(
+    task: RunRequest,
+    journal: StepJournal,
+    progress: RunProgress,
+    response: LLMResponse,
+    step: NewStep,
+) -> RunResult | None:
+    """The end of a run by an answer without tool calls; None where it is faulty, and the model is
+    asked once more.
+
+    Raises :class:`agent.domain.errors.LLMError` where it was before, and there is nothing to say.
+    """
+    fault = find_fault(response)
+    if fault is None or _is_taken(task, progress, fault, response):
+        return _ended(progress, response, step)
+    await journal.record_step(replace(step, error=describe_fault(fault, response)))
+    progress.unrecorded = []
+    _ask_again(progress, fault, response)
+    return None
+
+
+def end_with_recorded(
+    task: RunRequest, progress: RunProgress, response: LLMResponse
+) -> RunResult | None:
+    """The same for an answer that an earlier process has put on record."""
+    fault = find_fault(response)
+    if fault is None or _is_taken(task, progress, fault, response):
+        return _ended(progress, response, None)
+    _ask_again(progress, fault, response)
+    return None
+
+
+def end_with_last_words(
+    task: RunRequest, progress: RunProgress, response: LLMResponse, step: NewStep
+) -> RunResult:
+    """The end of a run by its last model call, which offered no tools: of calls in its answer none
+    is made."""
+    step = replace(step, calls=())
+    may_be_silent = task.accepts_nothing or task.has_spoken()
+    if mend(response).text.strip() or (may_be_silent and is_empty_response(response)):
+        return _ended(progress, response, step)
+    error = describe_fault(find_fault(response) or AnswerFault.NOTHING, response)
+    return progress.end(OUT_OF_CALLS, replace(step, error=error), out_of_calls=True)
+
+
+def _is_taken(
+    task: RunRequest, progress: RunProgress, fault: AnswerFault, response: LLMResponse
+) -> bool:
+    """Whether a faulty answer ends the run all the same."""
+    was_asked = was_asked_again(fault, progress.faults)
+    if fault is AnswerFault.NOTHING:
+        return task.has_spoken() or (task.accepts_nothing and was_asked)
+    return was_asked and bool(mend(response).text.strip() or task.has_spoken())
+
+
+def _ask_again(progress: RunProgress, fault: AnswerFault, response: LLMResponse) -> None:
+    if was_asked_again(fault, progress.faults):
+        if fault is AnswerFault.NOTHING:
+            raise LLMError(describe_empty_response(response, " twice"))
+        raise LLMError(describe_fault(fault, response))
+    progress.faults.append(fault)
+    for message in build_correction(fault, response):
+        progress.add(message)
+
+
+def _ended(progress: RunProgress, response: LLMResponse, step: NewStep | None) -> RunResult:
+    answer = mend(response)
+    return progress.end(answer.text, step, notes=answer.notes)
+
 
 RUN_ENDED = "本轮已经结束，这次调用没有执行。"
 
@@ -155,7 +234,7 @@ class Engine:
             spec.name: spec for spec in await self.registry.list_tools(task.context.availability())
         }
         refusal = _refusal(calls, specs)
-        for place, (pk, call, begun_at) in enumerate(calls):
+        for index, (pk, call, begun_at) in enumerate(calls):
             started = time.monotonic()
             if reason := refusal or call.problem:
                 result = build_skipped_result(call.name, reason)
@@ -168,7 +247,7 @@ class Engine:
                 refusal = refusal or RUN_ENDED
             crash_points.hit_crash_point("tool_run")
             text = result_text(call.call_id, result, can_see=task.can_see)
-            next_pk = calls[place + 1].pk if place + 1 < len(calls) else None
+            next_pk = calls[index + 1].pk if index + 1 < len(calls) else None
             if suspension := to_suspension(pk, result, text, next_pk):
                 await journal.suspend(suspension)
             else:
@@ -379,3 +458,52 @@ def _refusal(calls: list[PendingCall], specs: Mapping[str, ToolSpec]) -> str:
     none."""
     alone = next((one.call.name for one in calls if _is("exclusive", specs.get(one.call.name))), "")
     return f"{alone} 必须单独调用；这次回答中的工具都没有执行。" if alone and len(calls) > 1 else ""
+
+
+#: Sets of endpoints and tools that an engine is kept for.
+MOST_KEPT = 200
+
+
+class ModelSource(Protocol):
+    """Who is asked for a role, by the keys of the endpoints that a persona names for it."""
+
+    def model(self, role: ModelRole, choice: Sequence[int] = ()) -> LLMClient: ...
+
+    def name_model(self, role: ModelRole, choice: Sequence[int] = ()) -> str:
+        """The name of the model that is asked first. May be called in any thread."""
+        ...
+
+
+class PersonaEngines:
+    """``default`` as each persona has it. Without a ``source`` all personas have its models. Used
+    from one event loop, but for :meth:`name_model`."""
+
+    def __init__(self, default: Engine, source: ModelSource | None = None) -> None:
+        self.default = default
+        self._source = source
+        self._kept: dict[object, Engine] = {}
+
+    def find(self, persona: PersonaSettings) -> Engine:
+        """The engine with the endpoints and the tools of ``persona``: what it does not offer is
+        not found when it is called. The timing gate keeps its own tools."""
+        chat = persona.endpoints.get(ModelRole.CHAT, ())
+        timing = persona.endpoints.get(ModelRole.TIMING, ())
+        if persona.tool_choice == ToolChoice.ALL and not (chat or timing):
+            return self.default
+        key = persona.tool_choice, persona.tools, chat, timing
+        if key not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            made = self._kept[key] = copy.copy(self.default)
+            made.registry = made.registry.narrowed(lambda spec: persona.offers(spec.name))
+            if self._source is not None:
+                made.model = self._source.model(ModelRole.CHAT, chat)
+                made.gate = made.gate.asking(self._source.model(ModelRole.TIMING, timing))
+        return self._kept[key]
+
+    def name_model(self, persona: PersonaSettings) -> str:
+        """The model that ``persona`` is answered by first. May be called in any thread."""
+        choice = persona.endpoints.get(ModelRole.CHAT, ())
+        if self._source is None or not choice:
+            return self.default.model.name
+        return self._source.name_model(ModelRole.CHAT, choice)

@@ -14,11 +14,17 @@ from agent.domain.states import StepPhase
 from agent.llm.answers.completion import calling_message
 from agent.llm.requests.base import LLMClient, ToolCallRequest
 from agent.llm.requests.messages import ChatMessage, system_message
-from agent.run.flow import CONTINUE, EndReason, get_end_reason
 from agent.run.model_call import call_model, elapsed_ms
 from agent.run.services import get_services
 from agent.run.task import PendingCall, RunProgress, RunRequest, StepJournal
-from agent.run.tool_results import build_skipped_result, call_outcome, result_text
+from agent.run.tool_results import (
+    CONTINUE,
+    EndReason,
+    build_skipped_result,
+    call_outcome,
+    get_end_reason,
+    result_text,
+)
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
 from tools.registry.registry import ToolRegistry
 

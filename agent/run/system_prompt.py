@@ -6,18 +6,17 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.persona import Persona
-from agent.domain.prompt_template import (
+from agent.domain.chat_state import (
     RenderedPrompt,
     parse_prompt_placeholders,
     program_values,
     render_known_values,
 )
+from agent.domain.persona import PersonaSettings
 from agent.domain.types import ChatKind
 from agent.run.services import get_services
 from tools.contract import ToolExecutionContext
-from tools.registry.definitions import sort_for_model
-from tools.registry.registry import ToolRegistry
+from tools.registry.registry import ToolRegistry, sort_for_model
 
 #: How a note begins that names the placeholders after it.
 NO_VALUE = gettext_noop(
@@ -28,7 +27,7 @@ NO_VALUE = gettext_noop(
 
 
 async def render_chat_prompt(
-    persona: Persona, context: ToolExecutionContext, registry: ToolRegistry
+    persona: PersonaSettings, context: ToolExecutionContext, registry: ToolRegistry
 ) -> RenderedPrompt:
     """The prompt of ``persona``, with its example dialogues, for the chat of ``context``; see
     :func:`render_prompt`."""

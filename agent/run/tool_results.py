@@ -1,19 +1,109 @@
 """What is made from a tool's result: what the model gets (text in the result itself, pictures after
 it), and the record. Pure."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-from agent.domain.state import StateChange, ToolDiscovery
+from agent.domain.chat_state import StateChange, ToolDiscovery
 from agent.domain.states import ToolCallState
+from agent.domain.types import ChatAddress
 from agent.llm.requests.messages import ChatMessage
 from agent.record.runs.deferred_calls import CallSuspension
 from agent.record.runs.steps import CallOutcome
-from agent.run.flow import FENCED, PROVIDER_NAME
 from tools.contract import ToolContentItem, ToolExecutionResult, is_picture
 from tools.refusals import CallVerdict, RefusalReason
 from tools.text.fences import neutralize_content, neutralize_marks
 from tools.text.storable import make_storable
+
+PROVIDER_NAME = "maisaka_builtin"
+"""The provider of the loop's own tools, by the name that MaiBot's documents give it; Maisaka is
+MaiBot's persona."""
+CONTINUE = "continue"
+"""The tool by which the timing gate lets a message be answered."""
+FENCED = "fenced"
+"""The entry of a result's metadata by which a tool of this provider says that its words are
+harmless but for its own fences."""
+
+PAUSE = "pause_execution"
+"""The entry of a result's metadata that ends the run: no later call of the same answer is made."""
+FLOW = "flow"
+"""The entry that says how the run ends, one of :class:`EndReason`."""
+
+
+class EndReason(StrEnum):
+    """Why a run ended by a tool. After ``no_action`` the next message needs no timing gate."""
+
+    FINISH = "finish"
+    NO_ACTION = "no_action"
+    STAY_SILENT = "stay_silent"
+
+
+@dataclass(slots=True)
+class RunFlow:
+    """State that the tools of one run share."""
+
+    waits: int = 0
+    """Waits in a row."""
+    replies: dict[int, int] = field(default_factory=dict)
+    """How often each message was replied to, by the key of its row."""
+
+    def count_waits(self, tool_name: str) -> None:
+        """A tool is called next: any but ``wait`` ends the row of waits."""
+        if tool_name != "wait":
+            self.waits = 0
+
+
+class ChatPauses:
+    """Waiting chats: a new message can end the wait of its chat. Used from one event loop."""
+
+    def __init__(self) -> None:
+        self._stirred: dict[ChatAddress, asyncio.Event] = {}
+        self.has_more: Callable[[ChatAddress], bool] = lambda chat: False
+        """Whether messages of a chat wait for their turn: then a breakable wait is over at once."""
+
+    async def pause(self, chat: ChatAddress, seconds: float, *, breakable: bool) -> bool:
+        """Wait; True when a message ended it before its time, which only a ``breakable`` wait lets
+        happen."""
+        event = self._stirred.setdefault(chat, asyncio.Event()) if breakable else asyncio.Event()
+        if breakable and self.has_more(chat):
+            event.set()
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._stirred.pop(chat, None)
+        return True
+
+    def wake(self, chat: ChatAddress) -> None:
+        """A message came in ``chat``."""
+        if event := self._stirred.get(chat):
+            event.set()
+
+
+def build_end_result(tool_name: str, end: EndReason, text: str) -> ToolExecutionResult:
+    """The result of a tool that ends the run."""
+    return ToolExecutionResult(
+        tool_name, success=True, content=text, metadata={PAUSE: True, FLOW: end.value}
+    )
+
+
+def get_end_reason(result: ToolExecutionResult) -> str:
+    """How ``result`` ends the run, "" if it continues.
+
+    Any tool may end the run, but only the engine's own may say how: others finish it.
+    """
+    if not result.metadata.get(PAUSE):
+        return ""
+    is_own = result.metadata.get("provider_name") == PROVIDER_NAME
+    return (
+        str(result.metadata.get(FLOW, EndReason.FINISH.value)) if is_own else EndReason.FINISH.value
+    )
+
 
 #: What stands for a result that has nothing to say.
 NO_TEXT = {True: "工具执行成功。", False: "工具执行失败。"}
@@ -42,8 +132,8 @@ def _told(call_id: str, result: ToolExecutionResult, *, can_see: bool) -> str:
     if not result.content.strip():
         return text  # the items are the text already
     lines = [
-        f"[{media_index(call_id, place)}]" if can_see and is_picture(item) else item.history_text()
-        for place, item in enumerate(result.content_items, 1)
+        f"[{media_index(call_id, number)}]" if can_see and is_picture(item) else item.history_text()
+        for number, item in enumerate(result.content_items, 1)
     ]
     return "\n".join(
         [text, *(line for line in lines if line.strip() and f"\n{line}\n" not in f"\n{text}\n")]
@@ -56,18 +146,18 @@ def following_messages(
     """Messages that go after the results of a step: pictures for a model that sees, and what the
     tool adds itself."""
     if can_see:
-        for place, item in enumerate(result.content_items, 1):
+        for number, item in enumerate(result.content_items, 1):
             if is_picture(item):
-                yield _picture(call_id, place, item)
+                yield _picture(call_id, number, item)
     for message in result.post_history_messages:
         if message.get("role") in ROLES and message.get("content"):
             kept = {key: message[key] for key in ("role", "message_id") if key in message}
             yield kept | {"content": neutralize_content(message["content"])}
 
 
-def media_index(call_id: str, place: int) -> str:
+def media_index(call_id: str, number: int) -> str:
     """How a later call can name a picture of an earlier result."""
-    return f"tool_result:{call_id}:{place}"
+    return f"tool_result:{call_id}:{number}"
 
 
 def drop_repeated_messages(messages: list[ChatMessage], known: set[str]) -> Iterator[ChatMessage]:
@@ -81,12 +171,12 @@ def drop_repeated_messages(messages: list[ChatMessage], known: set[str]) -> Iter
         yield {key: value for key, value in message.items() if key != "message_id"}
 
 
-def _picture(call_id: str, place: int, item: ToolContentItem) -> ChatMessage:
+def _picture(call_id: str, number: int, item: ToolContentItem) -> ChatMessage:
     parts: list[dict[str, Any]] = [
         {
             "type": "text",
             "text": neutralize_marks(
-                f"[{media_index(call_id, place)}] {item.name or item.description}".strip()
+                f"[{media_index(call_id, number)}] {item.name or item.description}".strip()
             ),
         },
         {"type": "image_url", "image_url": {"url": f"data:{item.mime_type};base64,{item.data}"}},

@@ -17,7 +17,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext as _
 
-from agent.memory import full_text
+from agent.memory import note_visibility
 
 #: Names that one sentence holds.
 NAMED = 5
@@ -128,7 +128,7 @@ def find_missing_schema() -> list[str]:
     needed = {
         (model.db_table, field.column) for model in models for field in model.local_concrete_fields
     }
-    needed |= set(full_text.PARTS[connection.vendor])
+    needed |= set(note_visibility.PARTS[connection.vendor])
     with connection.cursor() as cursor:
         cursor.execute(_PRESENT[connection.vendor])
         present = {(str(table), str(column)) for table, column in cursor.fetchall()}

@@ -5,18 +5,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agent.builtin_tools.fetch_history import describe_message, fit_messages_on_page
+from agent.builtin_tools.chat_tools import describe_message, fit_messages_on_page
 from agent.builtin_tools.send_message import CONFIRMED, delivery_result, send_parts
 from agent.domain.types import MessagePart
 from agent.llm.requests.base import LLMClient
-from agent.llm.spending.meter import spending_in
+from agent.llm.spending import spending_in
 from agent.record.chats.chat_record import PageRequest, load_message_pages
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_services
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 from tools.plugins.capabilities import CallInFlight
 from tools.registry.registry import ToolRegistry
 
@@ -47,7 +47,7 @@ class PluginServices:
         """Send ``text`` to the call's chat, under the call that it belongs to. When cancelled, what
         is known is on record.
 
-        Raises :class:`tools.errors.ToolFailed` when it was surely not sent, and without a chat.
+        Raises :class:`tools.contract.ToolFailed` when it was surely not sent, and without a chat.
         """
         parts = [MessagePart("plain", text=text)]
         delivery = await send_parts(_sender(call), parts, text, call.invocation.call_pk)
@@ -60,7 +60,7 @@ class PluginServices:
         """The newest ``number`` messages of the call's chat before the one that is answered, as
         ``fetch_history`` shows them.
 
-        Oldest first; fewer where they are long. Raises :class:`tools.errors.ToolFailed` without a
+        Oldest first; fewer where they are long. Raises :class:`tools.contract.ToolFailed` without a
         chat.
         """
         page = await self._record.submit(
@@ -73,8 +73,8 @@ class PluginServices:
     async def generate(self, call: CallInFlight, prompt: str) -> str:
         """The model's answer to ``prompt``; it gets nothing from the chat, and has no tools.
 
-        Raises :class:`tools.errors.ToolFailed` when there is none in time, and its run is on record
-        as interrupted.
+        Raises :class:`tools.contract.ToolFailed` when there is none in time, and its run is on
+        record as interrupted.
         """
         try:
             scope = get_services(call.context).spend_scope

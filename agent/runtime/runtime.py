@@ -21,11 +21,11 @@ from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
-from agent.domain.model_roles import ModelRole
+from agent.domain.endpoint import ModelRole
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
-from agent.llm.spending.meter import meter
-from agent.media.retention import run_copy_expiry, run_copy_size_limit
+from agent.llm.spending import meter
+from agent.media.media_store import run_copy_expiry, run_copy_size_limit
 from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
 from agent.record.ground.clock_skew import ClockWatch
@@ -33,12 +33,12 @@ from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows
 from agent.record.settings.endpoints import mirror_environment
 from agent.record.settings.timed_silences import end_silences
+from agent.record.sums import budgets
 from agent.record.sums.budgets import BudgetAlarms
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.waiting.take_overs import end_take_overs
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from agent.runtime import record_retention, serving, wiring
 from agent.runtime.budget_ledger import BudgetLedger
 from agent.runtime.record_retention import RetentionRule
@@ -50,7 +50,7 @@ from tools.error_boundary import log_errors
 from tools.live_rows import LiveKind
 from tools.mcp.provider import McpToolProvider
 from tools.registry.settings import SettingsCache
-from tools.secrets.store import load_secrets
+from tools.secrets.models import load_secrets
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class Runtime:
         quotas = AnswerQuotas(accounts, settings.TOKENS_PER_DAY)
         self.record = Record(self.process_id, cache, None, quotas, accounts)
         self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
+        quotas.known_tokens = self._budgets.known_tokens
         meter.set_receiver(self._budgets.spend)
         self.book = wiring.build_endpoint_book(self.record, self._budgets)
         """Whom this process asks for what."""
@@ -138,7 +139,8 @@ class Runtime:
         self.shares_database = self._inbox.shares_database = not alone
         self._budgets.shares_database = not alone
         self.book.start()
-        self.record.submit_batched(mirror_environment, None).add_done_callback(log_failure)
+        for mirror in (mirror_environment, budgets.mirror_environment):
+            self.record.submit_batched(mirror, None).add_done_callback(log_failure)
         first = self.record.renew_lease(
             alone=alone, is_first=True
         )  # before anything can be claimed from the dead

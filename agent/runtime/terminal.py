@@ -15,10 +15,9 @@ from typing import Any
 from django.utils import timezone
 
 from agent.chat.conversation import ConversationHandler, ToolCallWatcher
-from agent.domain.claims import FIRST_CLAIM
 from agent.domain.errors import ClaimLost
-from agent.domain.manners import Manners
-from agent.domain.states import MessageState, RunOrigin, RunState, ToolCallState
+from agent.domain.manners import ChatManners
+from agent.domain.states import FIRST_CLAIM, MessageState, RunOrigin, RunState, ToolCallState
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.record.arrivals.arrivals import MessageArrival
 from agent.record.run_journal import RunJournal
@@ -90,7 +89,7 @@ class TerminalOutbox:
         return True
 
     def show_working(
-        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+        self, chat: ChatAddress, message_id: str, manners: ChatManners, *, is_on: bool
     ) -> None:
         """There is nothing to show it with."""
 
@@ -186,9 +185,10 @@ class TerminalChat:
 
     async def _claimed(self) -> list[PendingMessage]:
         """Abandoned messages; outcomes of earlier calls are put aside, to be announced."""
-        claimed = await self._record.submit(
-            claim_messages, ClaimMessages(ACCOUNT, self._record.process_id)
-        )
+        claimed: list[PendingMessage] = []
+        wish = ClaimMessages(ACCOUNT, self._record.process_id)
+        while some := await self._record.submit(claim_messages, wish):
+            claimed += some
         self._later += [left for left in claimed if left.is_later_result]
         return [left for left in claimed if not left.is_later_result]
 

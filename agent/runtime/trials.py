@@ -10,29 +10,27 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from agent.chat.run_context import build_tool_context
+from agent.chat.message_run import build_tool_context
+from agent.domain.chat_state import ChatState
 from agent.domain.errors import AgentError, ClaimLost
-from agent.domain.state import ChatState
 from agent.domain.states import RunState
 from agent.domain.types import Delivery, MessagePart, Outbox
 from agent.llm.endpoints.endpoint_book import EndpointBook
 from agent.llm.requests.messages import system_message
-from agent.llm.spending.meter import scope, spending_for
-from agent.memory.note_service import NoteService
+from agent.llm.spending import scope, spending_for
+from agent.memory.recall import NoteService
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.replies import RunCompletion
 from agent.record.runs.subagent_runs import RunBreakOff, break_off_runs
 from agent.record.sums.tallies import account_subject
 from agent.record.waiting.trials import BegunTrial, TrialRefusal, TrialStarter, TrialWish
-from agent.run.engine import Engine
-from agent.run.flow import PROVIDER_NAME
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.message_sender import MessageSender
-from agent.run.persona_engines import PersonaEngines
-from agent.run.services import RunServices
+from agent.run.services import RunDiscoveries, RunServices
 from agent.run.system_prompt import prompt_notes, render_chat_prompt
 from agent.run.task import RunRequest, RunResult
-from agent.run.toolbox import RunDiscoveries
+from agent.run.tool_results import PROVIDER_NAME
 from tools.contract import (
     ToolExecutionContext,
     ToolExecutionResult,
@@ -84,7 +82,7 @@ class StandIn:
     async def answer(
         self, spec: ToolSpec, invocation: ToolInvocation, context: ToolExecutionContext | None
     ) -> ToolExecutionResult | None:
-        """A hook of the registry (:mod:`tools.registry.hooks`), asked before each call that its
+        """A hook of the registry (:mod:`tools.registry.execution`), asked before each call that its
         policy allows without an owner; None where it may be made."""
         row = self._rows().get(spec.name)
         if (row is not None and row.mock_enabled) or only_reads(spec):

@@ -6,39 +6,28 @@ from pathlib import Path
 
 from django.conf import settings
 
-from agent.builtin_tools import (
-    course,
-    query_memory,
-    query_person_profile,
-    remember,
-    reply,
-    send_message,
-    tool_search,
-    use_subagent,
-    wait,
-)
+from agent.builtin_tools import course, memory_tools, reply, send_message, tool_search, use_subagent
 from agent.builtin_tools.chat_tools import ChatTools
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.domain.endpoint import Endpoint
-from agent.domain.model_roles import ModelRole
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
+from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.types import MediaSource
 from agent.llm.client.client import OpenAIClient
 from agent.llm.endpoints.endpoint_book import EndpointBook
-from agent.llm.endpoints.endpoint_pool import EndpointClient, EndpointPool, ignore_news
-from agent.llm.endpoints.environment_endpoints import environment_table
-from agent.llm.spending.spend_gate import SpendGate
-from agent.media.daily_budget import DailyQuotas
-from agent.media.description_cache import DescriptionCache
+from agent.llm.endpoints.endpoint_pool import (
+    EndpointClient,
+    EndpointPool,
+    environment_table,
+    ignore_news,
+)
+from agent.llm.spending import SpendGate
 from agent.media.document_reader import DocumentReader
-from agent.media.downloads import MediaDownloader
+from agent.media.downloads import DailyQuotas, MediaDownloader
 from agent.media.file_store import FileStore
-from agent.media.image_reader import ImageReader
-from agent.media.image_worker import ImageWorker
+from agent.media.image_reader import ImageReader, ImageWorker
+from agent.media.media_store import DescriptionCache
 from agent.media.pipeline import MediaPipeline, MediaReader
 from agent.media.voice_reader import VoiceReader
-from agent.memory.background_jobs import SummaryPolicy
-from agent.memory.llm_prompts import SUMMARY_CHARS
-from agent.memory.service import MemoryService, MemorySettings
+from agent.memory.service import SUMMARY_CHARS, MemoryService, MemorySettings, SummaryPolicy
 from agent.memory.summary_store import HistoryWindow
 from agent.record.endpoint_reports import EndpointReports
 from agent.record.record import Record
@@ -46,24 +35,22 @@ from agent.record.settings.endpoints import load_endpoint_table
 from agent.record.settings.personas import PersonaTable
 from agent.runtime.plugin_services import PluginServices
 from agent.stickers.choosing import StickerChooser
-from agent.subagents.provider import SubagentTool, SubagentToolProvider
-from agent.subagents.roster import AgentRoster
+from agent.subagents.provider import AgentRoster, SubagentTool, SubagentToolProvider
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
 from tools.contract import ToolSpec
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.functions.function_tool import FunctionTool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool
 from tools.functions.samples.game_version import get_game_version
 from tools.functions.samples.weather import get_weather
 from tools.http_tools.provider import HttpToolProvider
 from tools.mcp.provider import McpToolProvider
 from tools.plugins.capabilities import CapabilityService
 from tools.plugins.host import PluginHost
-from tools.plugins.process_limits import ProcessLimits
+from tools.plugins.process import ProcessLimits
 from tools.plugins.provider import PluginToolProvider
-from tools.registry.live_provider import LiveProvider
+from tools.registry.catalogue import LiveProvider
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache
 
@@ -177,17 +164,17 @@ def build_builtin_tools(
         send_message.send_message,
         reply.build_reply_tool(record, runner, replyer, chat.attachments),
         use_subagent.build_subagent_tool(roster or build_roster(), runner),
-        wait.wait_for_message,
+        course.wait_for_message,
         course.continue_turn,
         course.take_no_action,
         course.finish_turn,
         course.stay_silent,
         tool_search.tool_search,
         *chat.tools,
-        remember.remember_note,
-        remember.forget_note,
-        query_memory.query_memory,
-        query_person_profile.query_person_profile,
+        memory_tools.remember_note,
+        memory_tools.forget_note,
+        memory_tools.query_memory,
+        memory_tools.query_person_profile,
     ]
 
 

@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from agent.domain.errors import LLMError, MediaError
-from agent.domain.media_refs import MediaUnavailable
+from agent.domain.types import MediaUnavailable
 from agent.llm.requests.base import LLMClient, LLMRequest
-from agent.llm.requests.images import picture_part
-from agent.llm.requests.messages import ChatMessage, system_message
+from agent.llm.requests.messages import ChatMessage, picture_part, system_message
 from agent.media.file_store import FileStore, StoredFile
-from agent.media.image_reader import build_model_image_job
-from agent.media.image_worker import ImageWorker
+from agent.media.image_reader import ImageWorker, build_model_image_job
 from agent.media.media_folder import open_media_file
 from agent.stickers.store import CANDIDATES, StickerCandidate, locate_sticker
 from tools.text.fences import neutralize_marks
@@ -159,5 +157,5 @@ def choice_messages(
 def parse_choice(answer: str, count: int) -> int:
     """The place, from 0, that ``answer`` names; the first for one that names none of ``count``."""
     number = re.search(r"[0-9]{1,9}", answer)
-    place = int(number.group()) - 1 if number else 0
-    return place if 0 <= place < count else 0
+    index = int(number.group()) - 1 if number else 0
+    return index if 0 <= index < count else 0

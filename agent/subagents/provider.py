@@ -1,22 +1,102 @@
 """Agents as tools under their own names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
 
-from agent.subagents.roster import AgentRoster
+from agent.domain.endpoint import ModelRole
+from agent.domain.persona import PersonaSettings
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent
 from tools.contract import (
     TOOL_NAME,
+    InvalidArguments,
+    InvalidDeclaration,
     ToolAvailabilityContext,
     ToolExecutionContext,
     ToolExecutionResult,
+    ToolFailed,
     ToolInvocation,
     ToolSpec,
 )
-from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
-from tools.registry import outcomes
+from tools.registry import catalogue
 from tools.registry.catalogue import DefaultConfig
 from tools.schemas.arguments import parse_arguments
+
+Rows = tuple[PersonaSettings, ...]
+
+
+@dataclass(slots=True)
+class AgentRoster:
+    """``named`` are known to ``use_subagent``, ``tools`` are tools of their own; both are declared
+    in code. ``rows`` gives what operators have made, the same object for as long as nothing is
+    changed, without I/O. Used from one event loop.
+
+    Of one name, an operator's agent is the one that is handed work, and the tool in code the one
+    that is called.
+    """
+
+    named: Iterable[Subagent] = ()
+    tools: Iterable[Subagent] = ()
+    rows: Callable[[], Rows] = tuple
+    _seen: Rows = ()
+    _built: tuple[Subagent, ...] = field(default=())
+    _by_name: Mapping[str, Subagent] | None = None
+
+    def by_name(self) -> Mapping[str, Subagent]:
+        """Whom ``use_subagent`` knows, by their names in lower case: the same mapping while nothing
+        is changed."""
+        built = self.from_rows()
+        if self._by_name is None:
+            self._by_name = {one.name.casefold(): one for one in (*self.named, *built)}
+        return self._by_name
+
+    def tools_from_rows(self) -> list[Subagent]:
+        """The agents of rows that are tools of their own, but for those whose name is taken in
+        code or is none that a tool can have."""
+        taken = {one.name for one in self.tools}
+        return [
+            agent
+            for row, agent in zip(self.rows(), self.from_rows(), strict=True)
+            if row.as_tool and row.name not in taken and TOOL_NAME.fullmatch(row.name)
+        ]
+
+    def from_rows(self) -> tuple[Subagent, ...]:
+        """The agents that operators have made, as they are now."""
+        rows = self.rows()
+        if rows is not self._seen:
+            self._seen, self._by_name = rows, None
+            self._built = tuple(map(build_agent, rows))
+        return self._built
+
+
+def build_agent(row: PersonaSettings) -> Subagent:
+    """The agent that ``row`` describes."""
+    return Subagent(
+        name=row.name,
+        description=row.description,
+        prompt=row.prompt,
+        examples=row.describe_examples(),
+        model=ModelRole.CHAT,
+        endpoints=row.endpoints.get(ModelRole.CHAT, ()),
+        tools=lambda spec: row.offers(spec.name),
+        model_calls=row.model_calls,
+        seconds=ceil(row.run_seconds),
+        run_seconds=row.run_seconds,
+    )
+
+
+def speak_as(agent: Subagent, persona: PersonaSettings | None) -> Subagent:
+    """``agent`` with the prompt, the manner and the chat endpoints of ``persona``."""
+    if persona is None:
+        return agent
+    return replace(
+        agent,
+        prompt=persona.prompt,
+        examples=persona.describe_examples(),
+        endpoints=persona.endpoints.get(ModelRole.CHAT, ()),
+    )
+
 
 PROVIDER_NAME = "agents"
 PROVIDER_TYPE = "agent"
@@ -25,7 +105,7 @@ PROVIDER_TYPE = "agent"
 class SubagentTool:
     """An agent and its declaration as a tool.
 
-    Raises :class:`tools.errors.InvalidDeclaration` for a name that no tool can have.
+    Raises :class:`tools.contract.InvalidDeclaration` for a name that no tool can have.
     """
 
     def __init__(self, agent: Subagent) -> None:
@@ -46,7 +126,7 @@ class SubagentTool:
         """The agent's last answer as its tool's result; an object, where that is promised, is
         checked by the registry.
 
-        Raises :class:`tools.errors.ToolFailed` for words where an object is promised.
+        Raises :class:`tools.contract.ToolFailed` for words where an object is promised.
         """
         if text and self.agent.output_schema is None:
             return ToolExecutionResult(self.agent.name, success=True, content=text)
@@ -66,7 +146,7 @@ class SubagentToolProvider:
     """Offers each of ``agents`` as a tool, wherever tools are offered: those that are declared in
     code, or all of a roster.
 
-    Raises :class:`tools.errors.InvalidDeclaration` for two agents of one name in code.
+    Raises :class:`tools.contract.InvalidDeclaration` for two agents of one name in code.
     """
 
     provider_name = PROVIDER_NAME
@@ -92,11 +172,11 @@ class SubagentToolProvider:
     async def invoke(
         self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
     ) -> ToolExecutionResult:
-        """Have the agent do it. Raises :class:`tools.errors.ToolFailed`, which the registry makes a
-        result of."""
+        """Have the agent do it. Raises :class:`tools.contract.ToolFailed`, which the registry makes
+        a result of."""
         tool = self._known().get(invocation.tool_name)
         if tool is None:
-            return outcomes.not_found_result(invocation.tool_name)
+            return catalogue.not_found_result(invocation.tool_name)
         request = tool.agent.request(invocation.arguments)
         return tool.result(
             await self._runner.ask(

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from django.utils.translation import gettext_noop
 
-from agent.domain.claims import Claim
+from agent.domain.endpoint import ModelRole
 from agent.domain.errors import AgentError, RunTimeout
-from agent.domain.model_roles import ModelRole
-from agent.domain.states import RunState
+from agent.domain.states import Claim, RunState
 from agent.llm.requests.base import LLMClient
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
@@ -28,10 +27,9 @@ from agent.run.services import get_services
 from agent.run.system_prompt import prompt_notes, render_prompt
 from agent.run.task import RunRequest, RunResult, StepJournal
 from agent.subagents.subagent import Subagent
-from tools.contract import ToolExecutionContext, ToolInvocation
-from tools.errors import ToolFailed
+from tools.contract import ToolExecutionContext, ToolFailed, ToolInvocation
+from tools.registry.execution import time_limit
 from tools.registry.registry import ToolRegistry
-from tools.registry.time_limits import time_limit
 
 #: Agents at work for each other at a time, each for the one before.
 MAX_DEPTH = 3
@@ -88,7 +86,7 @@ class SubagentRunner:
         """The text of the last answer to ``request``; "" where the agent had nothing to say, asked
         once more.
 
-        Raises :class:`tools.errors.ToolFailed`, which names the agent, when it may not
+        Raises :class:`tools.contract.ToolFailed`, which names the agent, when it may not
         begin or comes to no end. When cancelled, its run is on record as interrupted.
         """
         inner = build_nested_context(agent, context)
@@ -191,7 +189,7 @@ async def _run_within(
 def build_nested_context(agent: Subagent, context: ToolExecutionContext) -> ToolExecutionContext:
     """``context`` as the agent's tools see it: the same chat and sender, one agent deeper.
 
-    Raises :class:`tools.errors.ToolFailed` where agents are nested too deep.
+    Raises :class:`tools.contract.ToolFailed` where agents are nested too deep.
     """
     services = get_services(context)
     chain = services.subagents

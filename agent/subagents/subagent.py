@@ -1,11 +1,10 @@
 """An agent that works for another one: a model with a prompt, tools and limits of its own. Pure."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from agent.domain.model_roles import ModelRole
+from agent.domain.endpoint import ModelRole
 from agent.llm.requests.base import LLMClient
 from agent.llm.requests.messages import ChatMessage, system_message
 from tools.contract import JsonSchema, ToolSpec
@@ -42,7 +41,7 @@ class Subagent:
     description: str
     """For the model that may hand it work."""
     prompt: str
-    """A template, as the persona's is; see :mod:`agent.domain.prompt_template`."""
+    """A template, as the persona's is; see :mod:`agent.domain.chat_state`."""
     model: ModelRole | Callable[[], LLMClient] = ModelRole.CHAT
     tools: Collection[str] | Callable[[ToolSpec], bool] = ()
     """The tools it may use, by name or as a predicate; the person who started it must be permitted
@@ -74,7 +73,7 @@ class Subagent:
     def may_use(self, tool: ToolSpec) -> bool:
         return self.tools(tool) if callable(self.tools) else tool.name in self.tools
 
-    def request(self, arguments: dict[str, Any]) -> str:
+    def request(self, arguments: Mapping[str, object]) -> str:
         """Checked ``arguments`` as the words that the agent is asked with."""
         return (
             str(arguments["request"])

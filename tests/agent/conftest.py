@@ -9,9 +9,8 @@ from agent.chat.conversation import ConversationHandler
 from agent.record.arrivals.arrivals import MessageArrival
 from agent.record.record import Record
 from agent.record.runs.offers import tool_offers
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache

@@ -1,9 +1,7 @@
 """A PostgreSQL database in the place of the usual one, for tests that are not async."""
 
 import contextlib
-import gc
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -13,16 +11,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper
 
-from agent.record.ground import compiled_sql
 from frostproject.configuration.env import parse_database_url
-
-PREPARED = (
-    compiled_sql.PreparedAddition,
-    compiled_sql.PreparedInsert,
-    compiled_sql.PreparedSelect,
-    compiled_sql.PreparedUpdate,
-    compiled_sql.PreparedUpsert,
-)
 
 
 @pytest.fixture(scope="module")
@@ -60,18 +49,7 @@ def in_place(database: BaseDatabaseWrapper) -> Iterator[None]:
     usual = connections["default"]
     connections["default"] = database
     try:
-        _forget_compiled()
         yield
     finally:
         connections["default"] = usual
         ContentType.objects.clear_cache()
-        _forget_compiled()
-
-
-def _forget_compiled() -> None:
-    """Have every prepared statement compiled again, for the database of the moment."""
-    for one in gc.get_objects():
-        if type(one) in PREPARED:  # isinstance would ask proxies of what is gone
-            for name, value in vars(type(one)).items():
-                if isinstance(value, cached_property):
-                    vars(one).pop(name, None)

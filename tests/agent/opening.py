@@ -3,10 +3,7 @@
 import asyncio
 from typing import Any
 
-from onebot.connections.calls import PendingActions
-from onebot.connections.client import OneBotClient
-from onebot.connections.connections import Connections
-from onebot.connections.relay import Relay
+from onebot.connections.client import Connections, OneBotClient, PendingActions, Relay
 from onebot.gateway.media import OneBotMedia
 
 Frame = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from agent.domain.errors import LLMError
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.llm.answers.completion import parse_completion
 from agent.llm.requests.base import LLMRequest, LLMResponse
@@ -185,7 +185,7 @@ class Mailbox:
         return True
 
     def show_working(
-        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+        self, chat: ChatAddress, message_id: str, manners: ChatManners, *, is_on: bool
     ) -> None:
         self.signs.append((message_id, is_on))
 

@@ -10,7 +10,7 @@ from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agent.media.retention import prune_copies_by_age
+from agent.media.media_store import prune_copies_by_age
 from agent.record.record import Record
 from agent.runtime import wiring
 from tools.registry.settings import SettingsCache

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management import BaseCommand
 from django.utils.translation import gettext as _
 
-from agent.domain.model_roles import ModelRole
-from agent.llm.spending.meter import meter
+from agent.domain.endpoint import ModelRole
+from agent.llm.spending import meter
 from agent.memory.review import review_notes
 from agent.record.record import Record
 from agent.runtime import wiring

@@ -6,7 +6,7 @@ import sys
 import pytest
 from mcp_types import CallToolResult, TextContent
 
-from agent.api.mcp_content import to_mcp_result, to_mcp_tool
+from agent.api.mcp_server import to_mcp_result, to_mcp_tool
 from tests.environment import PROJECT, clean_environment
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult, ToolSpec
 

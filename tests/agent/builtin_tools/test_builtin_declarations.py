@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.run.flow import PROVIDER_NAME
+from agent.run.tool_results import PROVIDER_NAME
 from agent.runtime.wiring import declared_tools
 from tools.contract import ToolSpec
 from tools.registry.catalogue import DefaultConfig

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.run.engine import Engine
-from agent.run.flow import PROVIDER_NAME
 from agent.run.gate import is_timing_tool
+from agent.run.tool_results import PROVIDER_NAME
 from agent.runtime.wiring import build_builtin_tools, build_chat_tools
 from agent.subagents.runner import SubagentRunner
 from tests.agent.talk import Script

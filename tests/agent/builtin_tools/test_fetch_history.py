@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.builtin_tools import fetch_history
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools import chat_tools
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress
 from agent.models import Message
 from agent.record.chats.chat_record import MessageRecall, record_recalls
@@ -25,9 +25,7 @@ OTHER_ACCOUNT = ChatAddress("10002", "group", "30001")
 async def fetch(record: Record, chat: ChatAddress = GROUP, **arguments: Any) -> ToolExecutionResult:
     """Call the tool in ``chat`` as the run loop does."""
     registry = ToolRegistry()
-    registry.register_provider(
-        MaisakaBuiltinToolProvider([fetch_history.build_history_tool(record)])
-    )
+    registry.register_provider(MaisakaBuiltinToolProvider([chat_tools.build_history_tool(record)]))
     context = ToolExecutionContext(
         session_id=chat.address,
         services=RunServices(sender=cast("Any", SimpleNamespace(chat=chat))),
@@ -87,14 +85,14 @@ async def test_the_cursor_of_a_page_leads_to_the_one_before(record):
     middle = await fetch(record, num=2, before=cursor(last))
     first = await fetch(record, num=2, before=cursor(middle))
     assert [texts(page) for page in (last, middle, first)] == [["d", "e"], ["b", "c"], ["a"]]
-    assert first.content.endswith(fetch_history.NO_OLDER)
+    assert first.content.endswith(chat_tools.NO_OLDER)
     assert (await fetch(record, before="#1")).success
 
 
 async def test_a_message_can_be_named_by_the_clients_id(record):
     await said("a", "b", "c")
     assert texts(await fetch(record, before="m-c")) == ["a", "b"]
-    assert (await fetch(record, before="m-a")).content == fetch_history.NOTHING
+    assert (await fetch(record, before="m-a")).content == chat_tools.NOTHING
 
 
 async def test_no_other_chat_is_shown_whatever_is_asked(record):
@@ -149,14 +147,14 @@ async def test_what_was_taken_back_is_not_told_again(record):
 async def test_long_messages_are_cut_and_a_full_page_goes_on_with_its_cursor(record):
     await said(*(f"{number}{'长' * 2_000}" for number in range(30)))
     page = await fetch(record, num=30)
-    assert len(page.content) < fetch_history.PAGE_LIMIT + 500
-    assert all(len(text) == fetch_history.TEXT_LIMIT + 1 for text in texts(page))
+    assert len(page.content) < chat_tools.PAGE_LIMIT + 500
+    assert all(len(text) == chat_tools.TEXT_LIMIT + 1 for text in texts(page))
     older = await fetch(record, num=1, before=cursor(page))
     assert int(texts(older)[0][:2].rstrip("长")) == int(texts(page)[0][:2].rstrip("长")) - 1
 
 
 async def test_a_chat_in_which_nothing_was_said_has_no_history(record):
-    assert (await fetch(record)).content == fetch_history.NOTHING
+    assert (await fetch(record)).content == chat_tools.NOTHING
 
 
 async def test_a_command_that_is_obeyed_meanwhile_does_not_move_the_page(record):

@@ -7,11 +7,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.builtin_tools import query_memory, query_person_profile, remember
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools import memory_tools
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.notes import TEXT_LIMIT, NoteViewer
-from agent.memory.note_service import NoteService
 from agent.memory.notes_store import OTHER_LIMIT, OTHERS_LIMIT, OWNER_LIMIT
+from agent.memory.recall import NoteService
 from agent.models import Note
 from agent.record.record import Record
 from agent.run.services import RunServices
@@ -33,10 +33,10 @@ class Desk:
         self.registry = ToolRegistry()
         self.book = NoteService(record)
         tools = [
-            remember.remember_note,
-            remember.forget_note,
-            query_memory.query_memory,
-            query_person_profile.query_person_profile,
+            memory_tools.remember_note,
+            memory_tools.forget_note,
+            memory_tools.query_memory,
+            memory_tools.query_person_profile,
         ]
         self.registry.register_provider(MaisakaBuiltinToolProvider(tools))
 
@@ -81,7 +81,7 @@ async def test_a_wish_is_remembered_and_found_again_in_its_chat_alone(desk: Desk
     assert lines(found)[0]["text"] == "Ann 希望被叫作船长"
     assert lines(found)[0]["about"] == {"user_id": "20001"}
     elsewhere = await desk.call(OTHER_GROUP, "query_memory", query="怎么称呼 Ann")
-    assert elsewhere.content == query_memory.NOTHING_FOUND
+    assert elsewhere.content == memory_tools.NOTHING_FOUND
 
 
 async def test_a_note_says_where_it_comes_from(desk: Desk):
@@ -113,7 +113,10 @@ async def test_the_same_is_not_remembered_twice(desk: Desk):
         ({"text": "a", "visibility": "everyone"}, "visibility 不支持: everyone"),
         ({"text": "a", "tags": ["t"] * 9}, "tags 最多 8 项"),
         ({"text": "a", "days": 0}, "days 不能小于 1"),
-        ({"text": "a", "person_id": "20002", "visibility": "person"}, remember.PRIVATE_FOR_OTHERS),
+        (
+            {"text": "a", "person_id": "20002", "visibility": "person"},
+            memory_tools.PRIVATE_FOR_OTHERS,
+        ),
     ],
 )
 async def test_what_cannot_be_remembered_is_refused_with_the_reason(
@@ -148,7 +151,7 @@ async def test_a_full_memory_says_so(desk: Desk):
 
     await sync_to_async(fill)()
     result = await desk.call(ANN_IN_GROUP, "remember", text="再多一件")
-    assert (result.success, result.error_message) == (False, f"工具执行失败: {remember.FULL}")
+    assert (result.success, result.error_message) == (False, f"工具执行失败: {memory_tools.FULL}")
 
 
 async def test_one_person_can_have_only_so_much_noted_about_another(desk: Desk):
@@ -161,7 +164,7 @@ async def test_one_person_can_have_only_so_much_noted_about_another(desk: Desk):
     )
     assert (result.success, result.error_message) == (
         False,
-        f"工具执行失败: {remember.FULL_OF_OTHERS}",
+        f"工具执行失败: {memory_tools.FULL_OF_OTHERS}",
     )
     assert (await desk.call(ANN_IN_GROUP, "remember", text="我自己的事")).success
     assert (await desk.call(BOB_IN_GROUP, "remember", text="再多一件")).success
@@ -190,7 +193,7 @@ async def test_however_many_others_speak_of_somebody_there_is_room_for_the_perso
     result = await desk.call(
         ANN_IN_GROUP, "remember", text="再来一句", person_id=BOB_IN_GROUP.person
     )
-    assert remember.FULL_OF_OTHERS in result.error_message
+    assert memory_tools.FULL_OF_OTHERS in result.error_message
     assert (await desk.call(BOB_IN_GROUP, "remember", text="我自己说的")).success
 
 
@@ -200,9 +203,9 @@ async def test_however_many_others_speak_of_somebody_there_is_room_for_the_perso
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({}, query_memory.NOTHING_ASKED),
-        ({"query": "  "}, query_memory.NOTHING_ASKED),
-        ({"query": "苹果", "mode": "time"}, query_memory.NOTHING_ASKED),
+        ({}, memory_tools.NOTHING_ASKED),
+        ({"query": "  "}, memory_tools.NOTHING_ASKED),
+        ({"query": "苹果", "mode": "time"}, memory_tools.NOTHING_ASKED),
         (
             {"query": "苹果", "mode": "magic"},
             "mode 不支持: magic，可用的有 search（按内容）、time（按时间）、hybrid（两者都用）",
@@ -351,7 +354,7 @@ async def test_people_of_the_same_name_are_named(desk: Desk):
 
 async def test_nobody_asked_for_is_refused(desk: Desk):
     result = await desk.call(ANN_IN_GROUP, "query_person_profile", person_name=" ")
-    assert (result.success, result.error_message) == (False, query_person_profile.NOBODY_ASKED)
+    assert (result.success, result.error_message) == (False, memory_tools.NOBODY_ASKED)
 
 
 async def test_without_a_chat_there_is_no_memory(desk: Desk):

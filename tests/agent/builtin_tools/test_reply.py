@@ -10,19 +10,18 @@ from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import reply
 from agent.builtin_tools.attachments import AttachmentFinder
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
-from agent.domain.media_refs import MediaRef
-from agent.domain.types import AnswerMessage, Delivery, MessagePart
+from agent.domain.types import AnswerMessage, Delivery, MediaRef, MessagePart
 from agent.media.chat_images import ChatImages
 from agent.media.file_store import FileStore
 from agent.media.forwards import ForwardReader
 from agent.media.media_store import MediaRow, record_media
 from agent.models import Message, Sticker
 from agent.record.record import Record
-from agent.run.allowance import SendAllowance
-from agent.run.flow import RunFlow
+from agent.run.message_sender import SendAllowance
 from agent.run.services import RunServices
+from agent.run.tool_results import RunFlow
 from agent.stickers.store import sync_stickers
 from agent.subagents.runner import SubagentRunner
 from agent.subagents.subagent import Subagent

@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.builtin_tools import send_emoji
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.builtin_tools.send_emoji import StickerAvailability
+from agent.builtin_tools import attachments
+from agent.builtin_tools.attachments import StickerAvailability
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
 from agent.domain.types import Delivery, MessagePart
 from agent.llm.requests.base import LLMClient
-from agent.llm.requests.images import kept_hash
+from agent.llm.requests.messages import kept_hash
 from agent.media import media_folder
 from agent.media.file_store import FileStore
 from agent.models import Message, Sticker
@@ -58,7 +58,7 @@ class Desk:
         self.box = StickerAvailability(record)
         self.registry = ToolRegistry()
         self.registry.register_provider(
-            MaisakaBuiltinToolProvider([send_emoji.build_sticker_tool(record, self.box, sight)])
+            MaisakaBuiltinToolProvider([attachments.build_sticker_tool(record, self.box, sight)])
         )
 
     async def send(self, words: Any, *, looked: bool = True) -> ToolExecutionResult:
@@ -186,7 +186,7 @@ async def test_a_sticker_whose_file_is_gone_is_passed_over_and_marked(desk: Desk
     assert [name for name, _ in desk.voice.said] == ["开心 猫.png"]
     assert (await Sticker.objects.aget(path="开心.png")).is_missing
     (folder / "开心 猫.png").unlink()
-    assert send_emoji.NO_FILES in (await desk.send("开心", looked=False)).error_message
+    assert attachments.NO_FILES in (await desk.send("开心", looked=False)).error_message
 
 
 async def test_a_link_that_leads_out_of_the_folder_is_no_sticker(
@@ -234,7 +234,7 @@ async def test_a_call_after_the_last_sticker_was_disabled_says_why_nothing_is_se
     put(folder, "开心.png")
     await desk.look()
     await Sticker.objects.aupdate(enabled=False)
-    assert send_emoji.NO_STICKERS in (await desk.send("开心", looked=False)).error_message
+    assert attachments.NO_STICKERS in (await desk.send("开心", looked=False)).error_message
 
 
 def looks() -> list[asyncio.Task[Any]]:

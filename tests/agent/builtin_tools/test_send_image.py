@@ -9,16 +9,14 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.builtin_tools import send_image
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.domain.media_refs import MediaRef
-from agent.domain.types import ChatAddress, Delivery, MessagePart
-from agent.media.chat_images import ChatImages
+from agent.builtin_tools import attachments
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
+from agent.domain.types import ChatAddress, Delivery, MediaRef, MessagePart
+from agent.media.chat_images import ChatImages, PictureName, build_picture_name, parse_picture_name
 from agent.media.downloads import MediaDownloader
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.forwards import ForwardReader
 from agent.media.media_store import MediaRow, record_media
-from agent.media.picture_names import PictureName, build_picture_name, parse_picture_name
 from agent.media.result_pictures import ResultPictureHook
 from agent.models import Message, MessageMedia, ResultPicture
 from agent.record.chats.chat_record import MessageRecall, record_recalls
@@ -36,8 +34,8 @@ from tools.contract import (
 )
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
+from tools.functions.function_tool import FunctionProvider
 from tools.functions.function_tool import tool as as_tool
-from tools.functions.provider import FunctionProvider
 from tools.registry.registry import ToolRegistry
 
 State = Message.State
@@ -79,7 +77,7 @@ class Desk:
         )
         registry = ToolRegistry()
         registry.register_provider(
-            MaisakaBuiltinToolProvider([send_image.build_image_tool(gallery, self.files)])
+            MaisakaBuiltinToolProvider([attachments.build_image_tool(gallery, self.files)])
         )
         registry.add_hooks(after=ResultPictureHook(self.record, self.files).keep)
         return registry
@@ -138,7 +136,11 @@ async def test_our_own_copy_is_sent_without_asking_anybody(desk: Desk):
     kept = desk.files.put(picture(colour=RED))
     await received({"type": "image", "data": {"url": "http://expired.example/"}}, kept=(kept,))
     result = await desk.send(msg_id="5")
-    assert (result.content, desk.voice.colours, desk.source.asked) == (send_image.SENT, ["red"], [])
+    assert (result.content, desk.voice.colours, desk.source.asked) == (
+        attachments.SENT,
+        ["red"],
+        [],
+    )
     assert desk.voice.parts == [MessagePart("image", path=str(kept.path.resolve()))]
 
 
@@ -300,7 +302,7 @@ async def test_only_pictures_are_kept_of_a_result(desk: Desk):
     ],
 )
 async def test_exactly_one_argument_is_taken(desk: Desk, arguments):
-    assert send_image.ONE_OF_BOTH in await desk.refused(**arguments)
+    assert attachments.ONE_OF_BOTH in await desk.refused(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,15 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import send_message
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.chat.conversation import ConversationHandler
 from agent.domain.errors import MediaError
 from agent.domain.states import PauseReason
 from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart
 from agent.models import Message, ToolCall
 from agent.record.record import Record
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from agent.run.services import RunServices
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, calling, message
 from tools.contract import (
@@ -473,8 +472,8 @@ async def test_words_whose_run_ends_before_a_client_is_there_were_not_said(recor
 async def test_words_for_a_client_that_does_not_come_were_not_said_and_the_model_is_told(
     record, monkeypatch
 ):
-    monkeypatch.setattr("agent.run.courier.TOOL_PATIENCE", 0.01)
-    monkeypatch.setattr("agent.run.courier.ANSWER_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.run.message_sender.TOOL_PATIENCE", 0.01)
+    monkeypatch.setattr("agent.run.message_sender.ANSWER_PATIENCE", 0.01)
     mailbox = Mailbox()
     mailbox.connected.clear()
     model = await answered(record, mailbox, ANNOUNCE, "done")

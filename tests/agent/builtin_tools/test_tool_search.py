@@ -8,13 +8,13 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.builtin_tools import tool_search
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
+from agent.domain.chat_state import ToolDiscovery
 from agent.domain.errors import LLMError
-from agent.domain.state import ToolDiscovery
 from agent.llm.requests.messages import strip_frame
 from agent.models import ChatSession, ToolCall
 from agent.record.chats.sessions import MOST_KEPT, load_session_state, save_discoveries
-from agent.run.toolbox import HINT
+from agent.run.services import HINT
 from agent.subagents.provider import SubagentToolProvider
 from agent.subagents.runner import SubagentRunner
 from tests.agent.agents import agent

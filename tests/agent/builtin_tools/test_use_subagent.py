@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.builtin_tools import use_subagent
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
 from agent.subagents.runner import SubagentRunner
 from tests.agent.agents import agent

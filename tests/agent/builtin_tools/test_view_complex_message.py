@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.builtin_tools import view_complex_message
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools import chat_tools
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress, MediaSource
 from agent.media import forwards as opening
 from agent.media.forwards import ForwardReader
@@ -33,9 +33,7 @@ async def view(
     """Call the tool in ``chat`` as the run loop does."""
     registry = ToolRegistry()
     registry.register_provider(
-        MaisakaBuiltinToolProvider(
-            [view_complex_message.build_forward_tool(ForwardReader(record, source))]
-        )
+        MaisakaBuiltinToolProvider([chat_tools.build_forward_tool(ForwardReader(record, source))])
     )
     context = ToolExecutionContext(
         session_id=chat.address,
@@ -115,7 +113,7 @@ async def test_a_message_that_is_no_forward_is_shown_itself(record):
     await received(forward("1"))
     source = ScriptedSource(get_forward_msg_1={"messages": [node(text("长" * 3_000), image())]})
     listed, alone = await view(record, source), await view(record, source, path=[1])
-    assert len(words(listed)[0]) == view_complex_message.LISTED_LIMIT + 1
+    assert len(words(listed)[0]) == chat_tools.LISTED_LIMIT + 1
     assert words(alone) == ["长" * 3_000 + "[图片]"]
 
 
@@ -144,7 +142,7 @@ async def test_a_long_forward_is_cut_and_the_rest_can_be_viewed(record):
         get_forward_msg_1={"messages": [node(text(f"{n}" + "长" * 600)) for n in range(1_000)]}
     )
     result = await view(record, source)
-    assert len(result.content) < view_complex_message.RESULT_LIMIT + 500
+    assert len(result.content) < chat_tools.RESULT_LIMIT + 500
     assert f"后面还有 {100 - len(lines(result))} 条" in result.content
     assert words(await view(record, source, path=[100]))[0].startswith("99长")
 
@@ -184,7 +182,7 @@ async def test_arguments_of_the_wrong_kind_are_refused(record, arguments):
 async def test_a_forward_that_the_client_does_not_give_is_a_failure_in_words(record, answer):
     await received(forward("1"))
     result = await view(record, ScriptedSource(get_forward_msg_1=answer))
-    assert (result.success, view_complex_message.NOT_GIVEN in result.error_message) == (False, True)
+    assert (result.success, chat_tools.NOT_GIVEN in result.error_message) == (False, True)
 
 
 async def test_a_message_of_another_chat_is_not_shown(record):

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from agent.builtin_tools import wait
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools import course
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress
-from agent.run.flow import ChatPauses, RunFlow, get_end_reason
 from agent.run.services import RunServices
+from agent.run.tool_results import ChatPauses, RunFlow, get_end_reason
 from tests.agent.talk import GROUP, PRIVATE
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.registry.registry import ToolRegistry
@@ -39,7 +39,7 @@ class Desk:
     def __init__(self, chat: ChatAddress = GROUP) -> None:
         self.clock, self.flow, self.chat = Clock(), RunFlow(), chat
         self.registry = ToolRegistry()
-        self.registry.register_provider(MaisakaBuiltinToolProvider([wait.wait_for_message]))
+        self.registry.register_provider(MaisakaBuiltinToolProvider([course.wait_for_message]))
 
     async def wait(self, arguments: Any) -> ToolExecutionResult:
         context = ToolExecutionContext(
@@ -96,7 +96,7 @@ async def test_only_a_private_chat_can_break_a_wait():
 
 async def test_after_so_many_waits_in_a_row_there_is_rest_and_another_tool_begins_anew():
     desk = Desk()
-    for _ in range(wait.IN_A_ROW):
+    for _ in range(course.IN_A_ROW):
         assert not get_end_reason(await desk.wait({"seconds": 1}))
     rest = await desk.wait({"seconds": 1})
     assert (rest.success, rest.metadata["wait_limit_reached"], get_end_reason(rest)) == (

@@ -7,9 +7,8 @@ import pytest
 from agent.chat.conversation import ConversationHandler
 from agent.chat.inbox import Inbox
 from agent.record.record import Record
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from tests.agent.chat.inboxes import Make
 from tests.agent.talk import Mailbox, Script
 from tools.registry.registry import ToolRegistry

@@ -12,14 +12,13 @@ from agent.domain.failures import FailureKind, owner_note
 from agent.domain.states import PauseReason
 from agent.domain.types import AccountSettings, Delivery
 from agent.models import Message, Run, Tally
-from agent.record.runs.recorded_answers import RecordedAnswer, RecordedMessage
+from agent.record.runs.recorded_answers import RecordedAnswer, RecordedAnswerMessage
 from agent.record.runs.runs import StartRun
 from agent.record.settings.accounts import AccountRows
 from agent.record.sums.tallies import take_notice_within
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
-from agent.run.send_outcomes import NOT_CONNECTED
+from agent.run.message_sender import NOT_CONNECTED
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
 
@@ -125,7 +124,7 @@ async def test_an_apology_that_is_found_after_a_crash_is_no_answer(record):
     handler = handler_of(record, Script(), mailbox)
     plan = handler.build_run_plan(pending.message)
     active = await record.begin_run(StartRun(plan, pending.pk, pending.session_pk))
-    was = RecordedMessage(said.pk, State.DELIVERED, [], "", is_forward=False)
+    was = RecordedAnswerMessage(said.pk, State.DELIVERED, [], "", is_forward=False)
     found = RecordedAnswer(said.text, [was])
     await handler.answer_message(pending, replace(active, answer=found))
     row = await Message.objects.aget(pk=pending.pk)

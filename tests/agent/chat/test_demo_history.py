@@ -3,11 +3,10 @@
 import pytest
 
 from agent.chat.conversation import ConversationHandler
-from agent.llm.endpoints.demo import DemoModel
+from agent.llm.endpoints.endpoint_book import DemoModel
 from agent.models import Message
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from agent.chat.final_answer import (
+from agent.chat.speaking import (
     address_answer,
     build_final_parts,
     cut_messages,
+    is_blank,
     mention_members,
     split_pieces,
 )
-from agent.chat.speaking import is_blank
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 from agent.domain.persona import environment_persona
 from agent.domain.types import MessagePart
 from agent.markdown.answer_pieces import AnswerPiece
@@ -37,7 +37,7 @@ def kinds(parts: list[MessagePart]) -> list[str]:
 def test_manners_say_more_than_the_persona_about_mention_and_quote(mention, quote, expected):
     persona = replace(environment_persona(), mention=True, quote=False)
     said = message("hi", GROUP, message_id="7")
-    manners = Manners(mention=mention, quote=quote)
+    manners = ChatManners(mention=mention, quote=quote)
     assert kinds(build_final_parts(said, "yes", persona, manners)) == expected
     in_private = message("hi", PRIVATE, message_id="7")
     assert kinds(build_final_parts(in_private, "yes", persona, manners)) == ["plain"]
@@ -46,7 +46,7 @@ def test_manners_say_more_than_the_persona_about_mention_and_quote(mention, quot
 def test_a_picture_is_addressed_without_touching_the_words_behind_it():
     parts = [MessagePart("image", path="/a.png"), MessagePart("plain", text="see")]
     persona = replace(environment_persona(), mention=True, quote=False)
-    addressed = address_answer(parts, message("hi", GROUP), persona, Manners())
+    addressed = address_answer(parts, message("hi", GROUP), persona, ChatManners())
     assert kinds(addressed) == ["mention_user", "image", "plain"]
     assert addressed[-1].text == "see"
 

@@ -11,13 +11,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agent.chat.heard_context import fence_ambient, hear_group, wish_ambient
-from agent.chat.history import build_before, build_first_request
-from agent.domain.claims import Claim
-from agent.domain.manners import Manners
+from agent.chat.history import (
+    build_before,
+    build_first_request,
+    fence_ambient,
+    hear_group,
+    wish_ambient,
+)
+from agent.domain.manners import ChatManners
+from agent.domain.states import Claim
 from agent.llm.requests.messages import SpokenMessage
 from agent.media.pipeline import MediaText
-from agent.memory.prompt_block import MemoryContext
+from agent.memory.relevance import MemoryContext
 from agent.models import Message
 from agent.record.chats.ambient import MOST_SCANNED, AmbientRequest, find_ambient
 from agent.record.chats.chat_record import RecordedMessage
@@ -26,7 +31,7 @@ from agent.record.waiting.recovery import PendingMessage
 from tests.agent.talk import GROUP, PRIVATE, accept, message
 
 pytestmark = pytest.mark.django_db
-SHOWN = Manners(ambient_messages=5)
+SHOWN = ChatManners(ambient_messages=5)
 
 
 def said(*texts: str, **fields: Any) -> int:
@@ -39,7 +44,7 @@ def asked(text: str = "bot?", **fields: Any) -> PendingMessage:
     return accept(now)[0].to_pending(now)
 
 
-def heard(pending: PendingMessage, manners: Manners = SHOWN, **fields: Any) -> list[str]:
+def heard(pending: PendingMessage, manners: ChatManners = SHOWN, **fields: Any) -> list[str]:
     wish = wish_ambient(pending, ActiveRun(Claim(1), [], manners=manners, **fields))
     return [one.text for one in find_ambient(wish)] if wish else []
 
@@ -57,8 +62,8 @@ def test_what_was_not_for_the_bot_is_shown_up_to_the_current_message():
 def test_only_the_newest_are_shown_and_none_that_is_too_old():
     said("old", "a", "b", "c")
     Message.objects.filter(text="old").update(created_at=timezone.now() - timedelta(minutes=31))
-    assert heard(asked(), Manners(ambient_messages=2)) == ["b", "c"]
-    assert heard(asked(), Manners(ambient_messages=9)) == ["a", "b", "c"]
+    assert heard(asked(), ChatManners(ambient_messages=2)) == ["b", "c"]
+    assert heard(asked(), ChatManners(ambient_messages=9)) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +92,8 @@ def test_nothing_from_before_a_reset_is_shown():
 
 def test_a_mention_without_words_shows_the_messages_before_it_whatever_the_row_says():
     said("今晚吃什么")
-    assert heard(asked(""), Manners()) == ["今晚吃什么"]
-    assert heard(asked("hi"), Manners()) == []
+    assert heard(asked(""), ChatManners()) == ["今晚吃什么"]
+    assert heard(asked("hi"), ChatManners()) == []
 
 
 async def test_nothing_is_asked_where_no_row_wants_it(record):

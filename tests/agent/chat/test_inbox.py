@@ -3,6 +3,7 @@ only memory knows."""
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -10,10 +11,10 @@ from django.utils import timezone
 
 from agent.chat import inbox as module
 from agent.domain.errors import LLMError
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason
+from agent.domain.states import Pause, PauseReason
 from agent.domain.types import Delivery
 from agent.models import Message, Run
+from agent.record.waiting import recovery
 from agent.record.waiting.pauses import ChatPause, pause_chats
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
@@ -222,6 +223,22 @@ async def test_what_an_earlier_process_left_is_answered_before_what_comes_now_an
         "assistant",
         "user",
     ]
+
+
+async def test_what_is_left_is_claimed_in_small_parts_and_answered_in_order_all_the_same(
+    make, mailbox, monkeypatch
+):
+    monkeypatch.setattr(recovery, "CLAIMS_AT_ONCE", 1)
+    others = [replace(PRIVATE, peer_id=f"9{number}") for number in range(3)]
+    left = [*(message("other", chat) for chat in others), message("earlier")]
+    await sync_to_async(accept)(*left, process_id="dead")
+    model = Script(*["fine"] * 5)
+    inbox = make(model)
+    inbox.resume(PRIVATE.account)
+    inbox.receive_message(message("now"))
+    await until(lambda: len(mailbox.sent) == 5)
+    await idle(inbox)
+    assert [text for text in asked(model) if text != "other"] == ["earlier", "now"]
 
 
 async def test_what_is_settled_while_it_waits_is_passed_over_without_asking_the_model(

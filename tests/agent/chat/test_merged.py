@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.domain import merging
+from agent.domain import answer_triggers
 from agent.llm.requests.messages import strip_frame
 from agent.models import Manners, Message, Run
 from agent.record.runs.merged import HeldMessage, merge_messages
@@ -109,7 +109,7 @@ async def test_a_mention_without_words_is_answered_with_the_words_that_follow(ma
 
 
 async def test_a_mention_without_words_is_answered_if_none_follow(make, mailbox, monkeypatch):
-    monkeypatch.setattr(merging, "NEXT_WORDS", 0.02)
+    monkeypatch.setattr(answer_triggers, "NEXT_WORDS", 0.02)
     inbox = make(Script("yes?"))
     inbox.receive_message(message("", GROUP, mentions_bot=True))
     inbox.receive_message(message("something else", GROUP, sender_id="2"))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.chat.merging import MOST_MERGED, QueuedMessage, merge, waits_until
-from agent.domain.approval_replies import ApprovalReply
+from agent.chat.message_run import MOST_MERGED, QueuedMessage, merge, waits_until
+from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, CommandName
 from agent.domain.manners import environment_manners
 from agent.record.waiting.recovery import PendingMessage

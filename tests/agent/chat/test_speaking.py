@@ -8,16 +8,15 @@ from asgiref.sync import sync_to_async
 from agent.chat.conversation import ConversationHandler
 from agent.chat.endings import SILENCED
 from agent.chat.message_run import MessageRun
-from agent.domain.manners import Manners, MarkdownStyle
+from agent.domain.manners import ChatManners, MarkdownStyle
 from agent.domain.types import Delivery
 from agent.models import Message
 from agent.record.runs.deferred_calls import DeferredCall
-from agent.record.runs.recorded_answers import RecordedAnswer, RecordedMessage
+from agent.record.runs.recorded_answers import RecordedAnswer, RecordedAnswerMessage
 from agent.record.runs.replies import FORWARD
 from agent.record.runs.runs import StartRun
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from agent.run.task import RunResult
 from tests.agent.talk import GROUP, Mailbox, Script, arrival, message, reply
 from tools.registry.registry import ToolRegistry
@@ -53,10 +52,10 @@ async def test_a_forward_refused_after_a_crash_is_said_without_marks_where_a_row
     text, nodes = "**one** two", [{"type": "node", "text": "one two"}]
     store = sync_to_async(reply)
     pk = await store(wish, active.run_pk, text, "pending", segments=nodes, part=FORWARD)
-    left = RecordedMessage(pk, State.PENDING, nodes, "", is_forward=True)
+    left = RecordedAnswerMessage(pk, State.PENDING, nodes, "", is_forward=True)
     active = replace(
         active,
-        manners=Manners(markdown=MarkdownStyle.PLAIN),
+        manners=ChatManners(markdown=MarkdownStyle.PLAIN),
         answer=RecordedAnswer(text, [left]),
     )
     await handler.answer_message(pending, active)
@@ -71,7 +70,7 @@ async def test_the_outcome_of_an_earlier_call_is_not_told_where_it_is_silenced(
     handler, _, pending, active = await begun(record, mailbox)
     pending = replace(pending, is_later_result=True)
     later = DeferredCall(1, "c1", "t", {}, is_to_be_made=is_to_be_made, text="done")
-    active = replace(active, manners=Manners(silenced_by="night"), later=later)
+    active = replace(active, manners=ChatManners(silenced_by="night"), later=later)
     if is_to_be_made:
         run = MessageRun(pending, active, handler._sender(pending, active, ()))
         await handler.endings.finish(run, RunResult("done", None, 1, 1, 1))

@@ -8,7 +8,6 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from agent.chat import inbox as module
-from agent.chat import under_way
 from agent.chat.conversation import ConversationHandler
 from agent.chat.inbox import Inbox
 from agent.domain.states import MessageReason
@@ -127,7 +126,7 @@ async def test_words_that_are_still_awaited_are_stopped_too(make, mailbox):
 
 
 async def test_what_does_not_end_in_time_can_send_nothing_more(make, mailbox, monkeypatch):
-    monkeypatch.setattr(under_way, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(module, "STOP_SECONDS", 0.01)
     slow = held()
     model = Script(slow)
     complete, asks = model.complete, held()

@@ -14,9 +14,8 @@ from agent.models import Manners, Message
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows
 from agent.record.sums.quotas import AnswerQuotas
-from agent.run.engine import Engine
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
 from tests.agent.talk import GROUP, PROCESS, Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import SettingsCache

@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from agent.domain.model_roles import ModelRole
+from agent.domain.endpoint import ModelRole
 from agent.models import Budget, Manners, ModelEndpoint, Persona, PersonaChoice
 from agent.record.settings.manners import load_manners_table
 from agent.record.settings.timed_silences import CLOCK, end_silences

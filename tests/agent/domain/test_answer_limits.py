@@ -7,10 +7,10 @@ from agent.domain.answer_limits import (
     check_limits,
     count_answer,
 )
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 
 DAY = "2026-01-05"
-LIMITS = Manners(person_per_minute=1, person_per_day=0, chat_per_minute=0, chat_per_day=0)
+LIMITS = ChatManners(person_per_minute=1, person_per_day=0, chat_per_minute=0, chat_per_day=0)
 
 
 def ask(person: AnswerCount, second: int, *, is_addressed: bool) -> tuple[str, bool]:

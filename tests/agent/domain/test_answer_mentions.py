@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.domain.answer_mentions import MOST_MENTIONS, split_mentions
+from agent.domain.answer_parts import MOST_MENTIONS, split_mentions
 from agent.domain.types import MessagePart
 
 MEMBERS = {

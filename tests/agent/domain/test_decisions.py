@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.domain.approval_replies import ApprovalReply, parse_approval_reply
+from agent.domain.approvals import ApprovalReply, parse_approval_reply
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from agent.chat.final_answer import approval_outcome_text
-from agent.domain.approval_questions import build_approval_question, describe_origin
-from agent.domain.approval_replies import parse_approval_reply
+from agent.chat.speaking import approval_outcome_text
+from agent.domain.approvals import build_approval_question, describe_origin, parse_approval_reply
+from agent.domain.budgets import BudgetAction
 from agent.domain.errors import HAN, build_apology, choose_language
-from agent.domain.notices import tokens_note
+from agent.domain.notices import BudgetNews, budget_note
 from agent.record.waiting.approvals import ApprovalOutcome
 
 ORIGIN = ("group", "30003", "Photos", "20001", "Ann")
@@ -39,19 +39,22 @@ def test_the_persona_comes_first_and_the_setting_last(settings):
     assert build_apology("hello [图片]").startswith("Sorry")
 
 
+NEWS = BudgetNews("b", "x", 100, "2 tokens", "1 tokens", BudgetAction.OWNERS, environment="B")
+
+
 def test_a_question_to_owners_is_in_one_language(settings):
     arguments = {"text": "x" * 300} | {f"n{place}": place for place in range(12)}
     settings.LANGUAGE_CODE = "en"
     for told in (
         build_approval_question("pay", {"n": 1}, "482913", describe_origin(*ORIGIN)),
         build_approval_question("pay", arguments, "482913"),
-        tokens_note(5_000_000),
+        budget_note(NEWS),
         *(approval_outcome_text(outcome, "482913", "x") for outcome in ApprovalOutcome),
     ):
         assert not HAN.search(told)
     assert HAN.search(build_approval_question("pay", arguments, "482913", language="zh-hans"))
     settings.LANGUAGE_CODE = "zh-hans"
-    assert HAN.search(tokens_note(5_000_000))
+    assert HAN.search(budget_note(NEWS))
     assert not HAN.search(build_approval_question("pay", arguments, "482913", language="en"))
 
 

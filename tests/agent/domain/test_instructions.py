@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.domain.prompt_template import (
+from agent.domain.chat_state import (
     MissingToolError,
     MissingValueError,
     PromptTemplateError,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from agent.domain.answer_triggers import NEXT_WORDS, is_bare_mention, merge_window
 from agent.domain.manners import environment_manners
-from agent.domain.media_refs import MediaRef
-from agent.domain.merging import NEXT_WORDS, is_bare_mention, merge_window
+from agent.domain.types import MediaRef
 from tests.agent.talk import GROUP, message
 
 

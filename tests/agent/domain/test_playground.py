@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agent.domain.playground import (
+from agent.domain.types import (
     ACCOUNT_PATTERN,
     LAST,
     is_playground,

@@ -8,13 +8,13 @@ import pytest
 from django.utils import timezone
 
 from agent.domain.answer_triggers import MAX_AGE, Occasion, decide_trigger
-from agent.domain.manners import Manners, PrivateChats, QuietSpan, parse_quiet_hours
+from agent.domain.manners import ChatManners, PrivateChats, QuietSpan, parse_quiet_hours
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 
 NOW = timezone.now()
-OWN_PREFIX = Manners(command_prefix="#", said_by={"command_prefix": "row"})
-MANNERS = Manners(wake_names=("Frost", "小霜", "f.r."))
+OWN_PREFIX = ChatManners(command_prefix="#", said_by={"command_prefix": "row"})
+MANNERS = ChatManners(wake_names=("Frost", "小霜", "f.r."))
 
 
 def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
@@ -25,7 +25,7 @@ def said(text: str = "hello", kind: str = "group", **fields) -> IncomingMessage:
 
 
 def verdict(
-    message: IncomingMessage, manners: Manners = MANNERS, **occasion: Any
+    message: IncomingMessage, manners: ChatManners = MANNERS, **occasion: Any
 ) -> tuple[str, str]:
     decision = decide_trigger(message, manners, Occasion(**{"now": NOW, **occasion}))
     return decision.state, decision.reason
@@ -33,7 +33,7 @@ def verdict(
 
 def test_private_messages_are_always_answered():
     assert verdict(said(kind="private")) == ("waiting", "private")
-    assert verdict(said(kind="private"), Manners(groups=False)) == (
+    assert verdict(said(kind="private"), ChatManners(groups=False)) == (
         "waiting",
         "private",
     )
@@ -62,7 +62,7 @@ def test_wake_words_are_looked_for_in_what_was_said_and_not_in_what_was_rendered
 
 
 def test_empty_wake_words_wake_nobody():
-    assert verdict(said(), Manners(wake_names=("", ""))) == ("recorded", "not_addressed")
+    assert verdict(said(), ChatManners(wake_names=("", ""))) == ("recorded", "not_addressed")
 
 
 def test_a_quote_of_the_bots_own_message_is_answered():
@@ -71,7 +71,7 @@ def test_a_quote_of_the_bots_own_message_is_answered():
 
 def test_groups_that_are_switched_off_are_recorded_whatever_is_said():
     message = said("Frost!", mentions_bot=True)
-    assert verdict(message, Manners(groups=False, wake_names=("Frost",)), quotes_bot=True) == (
+    assert verdict(message, ChatManners(groups=False, wake_names=("Frost",)), quotes_bot=True) == (
         "recorded",
         "groups_off",
     )
@@ -122,26 +122,26 @@ def test_an_old_message_that_nobody_would_answer_keeps_its_own_reason():
 @pytest.mark.parametrize(
     ("manners", "message", "occasion", "reason"),
     [
-        (Manners(wake_prefixes=("#", "霜霜，")), said("#hi"), {}, "prefix"),
-        (Manners(wake_prefixes=("#", "霜霜，")), said("  霜霜，在吗"), {}, "prefix"),
-        (Manners(wake_prefixes=("#",)), said("a #hi"), {}, "not_addressed"),
-        (Manners(wake_pattern="天气|下雨"), said("明天会下雨吗"), {}, "pattern"),
-        (Manners(wake_pattern="^请问"), said("那个请问"), {}, "not_addressed"),
-        (Manners(wake_pattern="(?=no RE2"), said("no RE2"), {}, "not_addressed"),
-        (Manners(wake_always=True), said(), {}, "always"),
-        (Manners(), said(), {"is_follow_up": True}, "follow_up"),
-        (Manners(wake_chance=2.0), said(), {"roll": 1.99}, "chance"),
-        (Manners(wake_chance=2.0), said(), {"roll": 2.0}, "not_addressed"),
-        (Manners(wake_chance=0.0), said(), {"roll": 0.0}, "not_addressed"),
-        (Manners(wake_chance=100.0), said(), {"roll": 99.999}, "chance"),
-        (Manners(wake_mention=False), said(mentions_bot=True), {}, "not_addressed"),
-        (Manners(wake_quote=False), said(), {"quotes_bot": True}, "not_addressed"),
-        (Manners(), said("/help", mentions_bot=True), {"is_command": True}, "command"),
-        (Manners(), said("/why"), {"is_command": True, "quotes_bot": True}, "command"),
-        (Manners(), said("/help"), {"is_command": True, "is_owner": True}, "command"),
-        (Manners(), said("/help"), {"is_command": True}, "not_addressed"),
+        (ChatManners(wake_prefixes=("#", "霜霜，")), said("#hi"), {}, "prefix"),
+        (ChatManners(wake_prefixes=("#", "霜霜，")), said("  霜霜，在吗"), {}, "prefix"),
+        (ChatManners(wake_prefixes=("#",)), said("a #hi"), {}, "not_addressed"),
+        (ChatManners(wake_pattern="天气|下雨"), said("明天会下雨吗"), {}, "pattern"),
+        (ChatManners(wake_pattern="^请问"), said("那个请问"), {}, "not_addressed"),
+        (ChatManners(wake_pattern="(?=no RE2"), said("no RE2"), {}, "not_addressed"),
+        (ChatManners(wake_always=True), said(), {}, "always"),
+        (ChatManners(), said(), {"is_follow_up": True}, "follow_up"),
+        (ChatManners(wake_chance=2.0), said(), {"roll": 1.99}, "chance"),
+        (ChatManners(wake_chance=2.0), said(), {"roll": 2.0}, "not_addressed"),
+        (ChatManners(wake_chance=0.0), said(), {"roll": 0.0}, "not_addressed"),
+        (ChatManners(wake_chance=100.0), said(), {"roll": 99.999}, "chance"),
+        (ChatManners(wake_mention=False), said(mentions_bot=True), {}, "not_addressed"),
+        (ChatManners(wake_quote=False), said(), {"quotes_bot": True}, "not_addressed"),
+        (ChatManners(), said("/help", mentions_bot=True), {"is_command": True}, "command"),
+        (ChatManners(), said("/why"), {"is_command": True, "quotes_bot": True}, "command"),
+        (ChatManners(), said("/help"), {"is_command": True, "is_owner": True}, "command"),
+        (ChatManners(), said("/help"), {"is_command": True}, "not_addressed"),
         (OWN_PREFIX, said("#help"), {"is_command": True}, "command"),
-        (Manners(), said("批准 1"), {"is_decision": True}, "decision"),
+        (ChatManners(), said("批准 1"), {"is_decision": True}, "decision"),
     ],
 )
 def test_a_message_of_a_group_wakes_the_bot_as_its_manners_say(manners, message, occasion, reason):
@@ -150,7 +150,9 @@ def test_a_message_of_a_group_wakes_the_bot_as_its_manners_say(manners, message,
 
 
 def test_what_wakes_the_bot_in_more_ways_has_the_most_personal_reason():
-    loud = Manners(wake_names=("hello",), wake_pattern="hello", wake_always=True, wake_chance=100)
+    loud = ChatManners(
+        wake_names=("hello",), wake_pattern="hello", wake_always=True, wake_chance=100
+    )
     assert verdict(said(mentions_bot=True), loud, quotes_bot=True)[1] == "mention"
     assert verdict(said(), loud, quotes_bot=True)[1] == "wake_word"
     assert verdict(said("hi"), loud, quotes_bot=True)[1] == "quote"
@@ -158,7 +160,7 @@ def test_what_wakes_the_bot_in_more_ways_has_the_most_personal_reason():
 
 
 def test_commands_in_groups_that_are_switched_off_are_for_owners_alone():
-    off, message = Manners(groups=False), said("/help")
+    off, message = ChatManners(groups=False), said("/help")
     assert verdict(message, off, is_command=True) == ("recorded", "groups_off")
     assert verdict(message, off, is_command=True, is_owner=True) == ("waiting", "command")
     assert verdict(said("/help", "private"), off, is_command=True) == ("waiting", "command")
@@ -167,20 +169,22 @@ def test_commands_in_groups_that_are_switched_off_are_for_owners_alone():
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*b", "((a?){50}){10}b", "^(a*)*c"])
 def test_a_catastrophic_pattern_takes_no_time_in_a_megabyte(pattern):
     message, begun = said("a" * 1_000_000), clock.process_time()
-    verdict(message, Manners(wake_pattern=pattern))
+    verdict(message, ChatManners(wake_pattern=pattern))
     assert clock.process_time() - begun < 3
 
 
 def test_a_hundred_names_are_looked_for_in_a_megabyte_at_once():
     names = tuple(f"{chr(97 + number % 26)}{number}name" for number in range(100))
     message, begun = said("hello 名 world " * 70_000), clock.process_time()
-    assert verdict(message, Manners(wake_names=names))[1] == "not_addressed"
+    assert verdict(message, ChatManners(wake_names=names))[1] == "not_addressed"
     assert clock.process_time() - begun < 3
 
 
 # --- Why it keeps silent ------------------------------------------------------------
 
-NIGHT = Manners(quiet_hours=(QuietSpan(time(23), time(7, 30)),), said_by={"quiet_hours": "night"})
+NIGHT = ChatManners(
+    quiet_hours=(QuietSpan(time(23), time(7, 30)),), said_by={"quiet_hours": "night"}
+)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +234,7 @@ def test_what_are_no_quiet_hours_are_named(text):
     ],
 )
 def test_private_messages_are_answered_to_those_for_whom_they_are_on(private, is_friend, found):
-    manners = Manners(private=private)
+    manners = ChatManners(private=private)
     through = "" if is_friend else "30003"  # a temporary session comes through a group
     message = said(kind="private", is_friend=is_friend, temp_group_id=through)
     assert verdict(message, manners) == found
@@ -249,8 +253,8 @@ def test_private_messages_are_answered_to_those_for_whom_they_are_on(private, is
 )
 def test_lists_of_people_count_and_denial_wins(fields, found):
     state = "waiting" if found == "mention" else "silent"
-    assert verdict(said(mentions_bot=True), Manners(**fields)) == (state, found)
-    owner = verdict(said(mentions_bot=True), Manners(**fields), is_owner=True)
+    assert verdict(said(mentions_bot=True), ChatManners(**fields)) == (state, found)
+    owner = verdict(said(mentions_bot=True), ChatManners(**fields), is_owner=True)
     assert owner == ("waiting", "mention")
 
 
@@ -267,13 +271,13 @@ def test_lists_of_people_count_and_denial_wins(fields, found):
 @pytest.mark.parametrize("kind", ["group", "private"])
 def test_in_a_silenced_chat_only_commands_and_decisions_of_owners_count(kind, occasion, found):
     message = said(kind=kind, mentions_bot=True)
-    assert verdict(message, Manners(silenced_by="calm", wake_always=True), **occasion) == found
+    assert verdict(message, ChatManners(silenced_by="calm", wake_always=True), **occasion) == found
 
 
 @pytest.mark.parametrize("pause", list(PauseReason))
 def test_where_the_account_cannot_speak_not_even_owners_are_answered(pause):
     occasion = Occasion(NOW, pause=pause, is_owner=True, is_command=True)
-    decision = decide_trigger(said("/help", "private"), Manners(silenced_by="calm"), occasion)
+    decision = decide_trigger(said("/help", "private"), ChatManners(silenced_by="calm"), occasion)
     assert (decision.state, decision.reason, decision.detail) == ("silent", "paused", pause.value)
     assert verdict(said(), pause=pause) == ("recorded", "not_addressed")
 
@@ -281,12 +285,12 @@ def test_where_the_account_cannot_speak_not_even_owners_are_answered(pause):
 @pytest.mark.parametrize(
     ("manners", "kind", "detail"),
     [
-        (Manners(silenced_by="a"), "group", "a"),
-        (Manners(groups=False, said_by={"groups": "b"}), "group", "b"),
-        (Manners(private=PrivateChats.OFF, said_by={"private": "c"}), "private", "c"),
-        (Manners(private=PrivateChats.FRIENDS, said_by={"private": "c"}), "private", "c"),
-        (Manners(denied_people=frozenset("2"), said_by={"denied_people": "d"}), "group", "d"),
-        (Manners(allowed_people=frozenset("3"), said_by={"allowed_people": "e"}), "group", "e"),
+        (ChatManners(silenced_by="a"), "group", "a"),
+        (ChatManners(groups=False, said_by={"groups": "b"}), "group", "b"),
+        (ChatManners(private=PrivateChats.OFF, said_by={"private": "c"}), "private", "c"),
+        (ChatManners(private=PrivateChats.FRIENDS, said_by={"private": "c"}), "private", "c"),
+        (ChatManners(denied_people=frozenset("2"), said_by={"denied_people": "d"}), "group", "d"),
+        (ChatManners(allowed_people=frozenset("3"), said_by={"allowed_people": "e"}), "group", "e"),
     ],
 )
 def test_the_row_that_keeps_the_bot_silent_is_named(manners, kind, detail):
@@ -296,11 +300,11 @@ def test_the_row_that_keeps_the_bot_silent_is_named(manners, kind, detail):
 
 
 def test_a_message_that_nobody_would_answer_is_not_called_silenced():
-    assert verdict(said(), Manners(silenced_by="calm", said_by={"groups": "g"})) == (
+    assert verdict(said(), ChatManners(silenced_by="calm", said_by={"groups": "g"})) == (
         "recorded",
         "not_addressed",
     )
-    assert decide_trigger(said(), Manners(said_by={"groups": "g"}), Occasion(NOW)).detail == ""
+    assert decide_trigger(said(), ChatManners(said_by={"groups": "g"}), Occasion(NOW)).detail == ""
 
 
 def test_where_an_operator_has_taken_over_only_owners_orders_are_obeyed():
@@ -319,7 +323,7 @@ def test_where_an_operator_has_taken_over_only_owners_orders_are_obeyed():
 def test_operators_hear_a_silenced_chat_and_nobody_who_is_denied_or_a_paused_one():
     taken: dict[str, Any] = {"taken_over_by": "ann"}
     called = said(mentions_bot=True)
-    assert verdict(called, Manners(silenced_by="row"), **taken)[1] == "taken_over"
-    denied = Manners(denied_people=frozenset({"2"}))
+    assert verdict(called, ChatManners(silenced_by="row"), **taken)[1] == "taken_over"
+    denied = ChatManners(denied_people=frozenset({"2"}))
     assert verdict(called, denied, **taken) == ("silent", "blocked")
     assert verdict(called, pause=PauseReason.MUTED, **taken)[1] == "paused"

@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 
 from agent.chat.speaking import ANSWER_CUT
 from agent.models import Message, Run
-from agent.run.allowance import CHARACTERS, CUT, MESSAGES, SendAllowance
+from agent.run.message_sender import CHARACTERS, CUT, MESSAGES, SendAllowance
 from tests.agent.builtin_tools.test_send_message import answered
 from tests.agent.talk import Mailbox, calling
 

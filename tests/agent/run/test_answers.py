@@ -9,8 +9,8 @@ from agent.domain.errors import LLMError
 from agent.llm.answers.completion import parse_completion
 from agent.llm.requests.base import LLMResponse
 from agent.record.runs.runs import RecordedStep
-from agent.run import answers
-from agent.run.answers import AnswerFault, find_fault, mend, only_repeats, was_asked_again
+from agent.run import task
+from agent.run.task import AnswerFault, find_fault, mend, only_repeats, was_asked_again
 from tests.agent.run.test_engine import START, Notes, Tools, run
 from tests.agent.talk import Script, calling
 from tools.text.fences import neutralize_marks
@@ -56,11 +56,11 @@ def test_an_answer_that_calls_tools_has_no_fault():
 @pytest.mark.parametrize(
     ("response", "text", "note"),
     [
-        (answer("One. Two. Thr", "length"), "One. Two.", answers.ENDED),
-        (answer("Onetwothree", "length"), "Onetwothree…", answers.CUT_SHORT),
-        (answer("One. Two.", "length"), "One. Two.", answers.CUT_SHORT),
-        (answer("One. Tw", "content_filter"), "One. Tw", answers.FILTERED),
-        (answer(MARKED), "Let me look.", answers.MARKS_DROPPED),
+        (answer("One. Two. Thr", "length"), "One. Two.", task.ENDED),
+        (answer("Onetwothree", "length"), "Onetwothree…", task.CUT_SHORT),
+        (answer("One. Two.", "length"), "One. Two.", task.CUT_SHORT),
+        (answer("One. Tw", "content_filter"), "One. Tw", task.FILTERED),
+        (answer(MARKED), "Let me look.", task.MARKS_DROPPED),
     ],
 )
 def test_an_answer_is_mended_with_a_remark_for_the_record(response, text, note):
@@ -71,7 +71,7 @@ def test_a_loop_is_cut():
     text, remarks = mend(answer(LOOPING))
     assert text.startswith("It is fine. I will now look")
     assert len(text) < 200
-    assert remarks == (answers.REPETITION_CUT,)
+    assert remarks == (task.REPETITION_CUT,)
 
 
 def test_an_answer_without_a_finish_reason_is_taken_as_it_is():
@@ -108,7 +108,7 @@ async def test_a_faulty_answer_is_asked_for_once_more_and_on_record(tools, notes
     result = await run(Script(faulty, "good"), tools, notes)
     assert (result.text, result.calls, result.notes) == ("good", 2, ())
     assert [step.response["content"] for step in notes.steps] == [faulty]
-    assert notes.steps[0].error in (answers.MARKS, answers.REPEATING)
+    assert notes.steps[0].error in (task.MARKS, task.REPEATING)
 
 
 async def test_the_model_is_told_that_calls_are_no_text(tools, notes):
@@ -116,7 +116,7 @@ async def test_the_model_is_told_that_calls_are_no_text(tools, notes):
     await run(model, tools, notes)
     assert [one["content"] for one in model.requests[1].messages[2:]] == [
         neutralize_marks(MARKED),
-        answers.USE_TOOL_CALLS,
+        task.USE_TOOL_CALLS,
     ]
 
 
@@ -126,28 +126,28 @@ async def test_an_answer_that_is_faulty_again_is_mended(tools, notes, faulty):
     result = await run(model, tools, notes)
     assert 0 < len(result.text) < 200
     assert "<tool_call>" not in result.text
-    assert result.notes in ((answers.MARKS_DROPPED,), (answers.REPETITION_CUT,))
+    assert result.notes in ((task.MARKS_DROPPED,), (task.REPETITION_CUT,))
 
 
 async def test_marks_alone_never_reach_the_chat_nor_end_in_silence(tools, notes):
     marks = MARKED.removeprefix("Let me look.\n")
     with pytest.raises(LLMError, match="tool calls as text"):
         await run(Script(marks, marks), tools, notes)
-    assert [step.error for step in notes.steps] == [answers.MARKS] * 2
+    assert [step.error for step in notes.steps] == [task.MARKS] * 2
 
 
 async def test_a_run_that_is_resumed_after_a_faulty_answer_tells_the_model(tools, notes):
     faulty = RecordedStep(START, {"content": MARKED}, [])
     model = Script("good")
     assert (await run(model, tools, notes, steps=[faulty])).text == "good"
-    assert model.requests[0].messages[-1]["content"] == answers.USE_TOOL_CALLS
+    assert model.requests[0].messages[-1]["content"] == task.USE_TOOL_CALLS
     again = replace(faulty, request=[])
     assert (await run(Script(), tools, notes, steps=[faulty, again])).text == "Let me look."
 
 
 async def test_marks_in_the_last_words_are_dropped(tools, notes):
     result = await run(Script(MARKED), tools, notes, model_calls=1)
-    assert (result.text, result.notes) == ("Let me look.", (answers.MARKS_DROPPED,))
+    assert (result.text, result.notes) == ("Let me look.", (task.MARKS_DROPPED,))
 
 
 async def test_tools_get_to_know_what_the_model_thought(tools, notes):

@@ -8,8 +8,7 @@ from agent.domain.types import AnswerMessage, Delivery, MessagePart
 from agent.models import Message
 from agent.record.run_journal import RunJournal
 from agent.record.runs.runs import StartRun
-from agent.run.chat_floors import ChatFloors
-from agent.run.message_sender import MessageSender
+from agent.run.message_sender import ChatFloors, MessageSender
 from tests.agent.talk import PLAN, PRIVATE, Mailbox, arrival, message
 
 pytestmark = pytest.mark.django_db(transaction=True)

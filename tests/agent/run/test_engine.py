@@ -11,10 +11,8 @@ from agent.models import ToolCall
 from agent.record.runs.deferred_calls import INTERRUPTED, CallSuspension
 from agent.record.runs.runs import RecordedCall, RecordedStep
 from agent.record.runs.steps import CallOutcome, NewStep
-from agent.run.answers import CUT_SHORT
-from agent.run.endings import OUT_OF_CALLS
-from agent.run.engine import Engine
-from agent.run.task import RunRequest, RunResult
+from agent.run.engine import OUT_OF_CALLS, Engine
+from agent.run.task import CUT_SHORT, RunRequest, RunResult
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation, ToolSpec

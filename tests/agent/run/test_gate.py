@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from django.utils import timezone
 
-from agent.builtin_tools import course, wait
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools import course
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.errors import LLMError
 from agent.models import Step, ToolCall
 from agent.record.runs.runs import RecordedCall, RecordedStep
@@ -39,7 +39,12 @@ async def run(
     registry = registry or ToolRegistry()
     registry.register_provider(
         MaisakaBuiltinToolProvider(
-            [wait.wait_for_message, course.continue_turn, course.take_no_action, course.finish_turn]
+            [
+                course.wait_for_message,
+                course.continue_turn,
+                course.take_no_action,
+                course.finish_turn,
+            ]
         )
     )
     context = ToolExecutionContext(

@@ -3,7 +3,7 @@
 from agent.domain.endpoint import Endpoint
 from agent.llm.answers.completion import parse_completion
 from agent.llm.requests.base import SentRequest
-from agent.llm.requests.speakers import SPEAKER
+from agent.llm.requests.messages import SPEAKER
 from agent.record.runs.runs import RecordedStep
 from agent.run.model_call import _recorded_rest, _recorded_sent, recorded_response
 

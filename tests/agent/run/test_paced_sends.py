@@ -5,16 +5,15 @@ import asyncio
 
 import pytest
 
-from agent.domain.claims import Claim
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
+from agent.domain.states import Claim
 from agent.record.chats.sessions import open_chats
 from agent.record.run_journal import RunJournal
-from agent.run.courier import Courier, Outgoing
-from agent.run.message_sender import MessageSender
+from agent.run.message_sender import Courier, MessageSender, Outgoing
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, message
-from tools.registry.time_limits import time_limit
+from tools.registry.execution import time_limit
 
 __all__ = ["mailbox", "make"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,14 +62,14 @@ async def test_another_chat_is_written_to_at_its_own_rate(record):
     mailbox = Rated()
     journal = RunJournal(record, Claim(1, 1, ""))
     sender = MessageSender(journal, mailbox, PRIVATE, session_pk=1, sends_per_minute=9)
-    opened = await record.submit(open_chats, GROUP, Manners(sends_per_minute=2))
+    opened = await record.submit(open_chats, GROUP, ChatManners(sends_per_minute=2))
     sender.elsewhere(GROUP, opened)._next_turn()
     assert mailbox.asked == (GROUP, 2)
 
 
 async def test_no_time_limit_runs_out_while_a_message_waits_for_its_turn(monkeypatch):
     waited = asyncio.Event()
-    monkeypatch.setattr("agent.run.courier.asyncio.sleep", lambda _seconds: waited.wait())
+    monkeypatch.setattr("agent.run.message_sender.asyncio.sleep", lambda _seconds: waited.wait())
     courier = object.__new__(Courier)
     asyncio.get_running_loop().call_later(0.1, waited.set)
     async with time_limit(0.02) as limit:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.domain.model_roles import ModelRole
-from agent.domain.persona import Persona, ToolChoice, environment_persona
+from agent.domain.endpoint import ModelRole
+from agent.domain.persona import PersonaSettings, ToolChoice, environment_persona
 from agent.llm.requests.base import LLMClient
-from agent.run.engine import Engine
-from agent.run.persona_engines import PersonaEngines
+from agent.run.engine import Engine, PersonaEngines
 from tests.agent.talk import Script
 from tests.tools.fakes import Provider
 from tools.contract import ToolInvocation
@@ -30,7 +29,7 @@ def engines() -> PersonaEngines:
     return PersonaEngines(Engine(Script(), registry), Source())
 
 
-def persona(**fields: object) -> Persona:
+def persona(**fields: object) -> PersonaSettings:
     return replace(environment_persona(), **fields)  # type: ignore[arg-type]
 
 

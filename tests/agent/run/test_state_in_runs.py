@@ -11,13 +11,11 @@ from agent.domain.errors import LLMError
 from agent.models import ChatSession, Run
 from agent.record.record import Record
 from agent.run import deferred_calls
-from agent.run.engine import Engine
-from agent.run.persona_engines import PersonaEngines
+from agent.run.engine import Engine, PersonaEngines
 from tests.agent.conftest import Say
 from tests.agent.talk import GROUP, PRIVATE, Script, calling
 from tools.contract import ToolExecutionContext
-from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, tool
 from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason
+from agent.domain.states import Pause, PauseReason
 from agent.models import (
     Budget,
     EndpointChoice,

@@ -13,16 +13,14 @@ from agent.domain.errors import LLMError
 from agent.domain.types import ChatAddress
 from agent.models import Message, Run
 from agent.record.record import Record
-from agent.run.engine import Engine
-from agent.run.flow import PAUSE
+from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from agent.run.persona_engines import PersonaEngines
+from agent.run.tool_results import PAUSE
 from agent.runtime.plugin_services import NO_CHAT, PluginServices
 from agent.subagents.runner import STOPPED
 from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, accept, arrival, calling, message
 from tests.tools.fakes import Provider
-from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.errors import ToolFailed
+from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolFailed, ToolInvocation
 from tools.plugins.capabilities import CallInFlight
 from tools.registry.registry import ToolRegistry
 

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from agent.run.flow import PROVIDER_NAME
+from agent.run.tool_results import PROVIDER_NAME
 from agent.runtime.trials import READERS, STAND_IN, StandIn, only_reads
 from agent.runtime.wiring import declared_tools
 from tools.contract import ToolAnnotation, ToolInvocation, ToolSpec
-from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, tool
 from tools.refusals import CallVerdict, RefusalReason
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from agent.domain.chat_state import ChatState
 from agent.domain.errors import LLMError
-from agent.domain.state import ChatState
-from agent.run.allowance import SendAllowance
 from agent.run.engine import Engine
+from agent.run.message_sender import SendAllowance
 from agent.run.services import RunServices, get_services
 from agent.run.task import RunRequest
 from agent.subagents.runner import NullJournal
@@ -19,10 +19,14 @@ from agent.subagents.subagent import REQUEST, Subagent
 from tests.agent.agents import CONTEXT, agent, offered, registry_of, told
 from tests.agent.talk import Script, calling
 from tests.tools.fakes import Provider
-from tools.contract import JsonSchema, ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.errors import InvalidDeclaration
-from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
+from tools.contract import (
+    InvalidDeclaration,
+    JsonSchema,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
+from tools.functions.function_tool import FunctionProvider, tool
 from tools.registry.settings import ToolSettings
 
 INPUT: JsonSchema = {

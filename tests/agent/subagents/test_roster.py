@@ -4,12 +4,11 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.builtin_tools.use_subagent import build_subagent_tool
-from agent.domain.persona import Example, Persona, ToolChoice, environment_persona
+from agent.domain.persona import Example, PersonaSettings, ToolChoice, environment_persona
 from agent.llm.requests.base import LLMClient
-from agent.subagents.provider import SubagentToolProvider
-from agent.subagents.roster import AgentRoster
+from agent.subagents.provider import AgentRoster, SubagentToolProvider
 from agent.subagents.runner import SubagentRunner
 from tests.agent.agents import agent, offered
 from tests.agent.talk import Script
@@ -18,7 +17,7 @@ from tools.contract import ToolInvocation
 from tools.registry.registry import ToolRegistry
 
 
-def row(name: str = "poet", **fields: Any) -> Persona:
+def row(name: str = "poet", **fields: Any) -> PersonaSettings:
     usual = {"name": name, "description": f"Is {name}.", "prompt": f"I am row {name}"}
     return replace(environment_persona(), is_agent=True, **usual | fields)
 
@@ -26,7 +25,7 @@ def row(name: str = "poet", **fields: Any) -> Persona:
 class House:
     """A registry with agents in code and in rows, which can be changed."""
 
-    def __init__(self, *rows: Persona, answer: str = "done") -> None:
+    def __init__(self, *rows: PersonaSettings, answer: str = "done") -> None:
         self.rows = rows
         self.model, self.coder = Script(answer), Script("code")
         roster = AgentRoster([agent(self.coder, "Coder")], [agent(self.coder, "critic")], self.now)
@@ -39,7 +38,7 @@ class House:
         self.registry.register_provider(SubagentToolProvider(roster, runner))
         self.asked: list[tuple[int, ...]] = []
 
-    def now(self) -> tuple[Persona, ...]:
+    def now(self) -> tuple[PersonaSettings, ...]:
         return self.rows
 
     def choose(self, role: object, choice: Any = ()) -> LLMClient:

@@ -1,18 +1,84 @@
-"""The question to an owner in the chat before a call is made. Pure but for the settings: where no
-``language`` is given, it is LANGUAGE_CODE.
+"""Approvals of calls: the question to an owner in the chat, and the owner's word on it. Pure but
+for the settings: where no ``language`` is given, it is LANGUAGE_CODE.
 
 Names and values come from the model, and so from anyone who talks to it: a value is one line of
-JSON in which invisible characters are escaped, and nothing in it reads like the word that approves.
+JSON in which invisible characters are escaped, and nothing in it reads like the word that
+approves.
 """
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent.domain.approval_replies import VERBS
 from agent.domain.errors import pick_sentence
-from tools.text.visible import escape_invisible_chars
+from tools.contract import InvalidArguments
+from tools.schemas.arguments import parse_arguments
+from tools.text.readable import escape_invisible_chars
+
+CODE_DIGITS = 6
+
+_YES = ("批准", "同意", "approve")
+_NO = ("拒绝", "驳回", "refuse", "reject")
+VERBS = (*_YES, *_NO)
+_END = "。．.！!~～ "
+_DIGIT = "[0-9０-９]"
+_PLAIN_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
+_PATTERN = re.compile(
+    r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # people that the message quotes or mentions
+    rf"(?:(?P<yes>{'|'.join(_YES)})|(?P<no>{'|'.join(_NO)}))"
+    rf"(?:\s*(?P<code>{_DIGIT}{{{CODE_DIGITS}}})(?!{_DIGIT}))?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalReply:
+    """Yes or no to the question ``code``, "" for the one that is quoted; ``arguments`` replace the
+    call's, None leaves them."""
+
+    is_approval: bool
+    code: str
+    arguments: dict[str, Any] | None = None
+    problem: str = ""
+    """Why the arguments cannot be read; such a word decides nothing."""
+
+
+def parse_approval_reply(text: str) -> ApprovalReply | None:
+    """What ``text`` decides; None for everything that is not such a word and nothing else."""
+    text = text.strip()
+    match = _PATTERN.match(text)
+    if match is None:
+        return None
+    word, rest = (
+        ApprovalReply(match["yes"] is not None, (match["code"] or "").translate(_PLAIN_DIGITS)),
+        text[match.end() :].strip(),
+    )
+    if not rest.strip(_END):
+        return word
+    return (
+        _with_arguments(word, rest)
+        if rest.startswith(("{", "｛")) or rest.endswith(("}", "｝"))
+        else None
+    )
+
+
+def _with_arguments(word: ApprovalReply, text: str) -> ApprovalReply:
+    if not word.is_approval:
+        return ApprovalReply(word.is_approval, word.code, problem="拒绝时不需要参数")
+    try:
+        return ApprovalReply(word.is_approval, word.code, arguments=parse_arguments(text))
+    except InvalidArguments as error:
+        return ApprovalReply(word.is_approval, word.code, problem=str(error))
+
+
+# The question to an owner in the chat before a call is made. Pure but for the settings: where no
+# ``language`` is given, it is LANGUAGE_CODE.
+#
+# Names and values come from the model, and so from anyone who talks to it: a value is one line of
+# JSON in which invisible characters are escaped, and nothing in it reads like the word that
+# approves.
 
 #: Arguments that are shown; characters of a name, and of a value: of its beginning and its end
 #: where it is longer.
@@ -65,7 +131,7 @@ class ArgumentLines:
     is_cut: bool
 
 
-def format_argument_lines(arguments: dict[str, Any], language: str = "") -> ArgumentLines:
+def format_argument_lines(arguments: Mapping[str, object], language: str = "") -> ArgumentLines:
     """``arguments``, each by its name on a line of its own."""
     lines, is_cut = list[str](), len(arguments) > ARGUMENTS
     for name, value in list(arguments.items())[:ARGUMENTS]:
@@ -84,7 +150,7 @@ def format_argument_lines(arguments: dict[str, Any], language: str = "") -> Argu
 
 
 def build_approval_question(
-    tool_name: str, arguments: dict[str, Any], code: str, origin: str = "", language: str = ""
+    tool_name: str, arguments: Mapping[str, object], code: str, origin: str = "", language: str = ""
 ) -> str:
     """The question about one call. What was cut is not to be approved where it cannot be read.
     ``origin`` is told where it is asked elsewhere."""
@@ -115,7 +181,7 @@ def _name(text: str) -> str:
     return f" {_shortened(_json(text), NAME_CHARS, '')[0]}" if text else ""
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:
