@@ -3,13 +3,47 @@
 Until :func:`switch_on` is called nothing is made, and a span costs one comparison. No span holds
 what people, models or tools say. Names and attributes:
 https://opentelemetry.io/docs/specs/semconv/gen-ai/ (in development, as of November 2026).
+
+Which run log lines belong to.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TypeAlias
 
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
+
+#: The key of the run that the present task works on; 0 outside of one.
+log_run: ContextVar[int] = ContextVar("log_run", default=0)
+
+
+@contextmanager
+def logging_for(run_pk: int) -> Iterator[None]:
+    """Have the lines that are logged inside, also by tasks begun there, name the run."""
+    token = log_run.set(run_pk)
+    try:
+        yield
+    finally:
+        log_run.reset(token)
+
+
+def name_runs_in_log() -> None:
+    """Have every log record of this process hold its run, as ``record.run``, from where it was
+    made: it may be written later, in another task."""
+    make = logging.getLogRecordFactory()
+    if getattr(make, "names_runs", False):
+        return
+
+    def make_record(*args: object, **kwargs: object) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        record.run = log_run.get()
+        return record
+
+    make_record.names_runs = True  # type: ignore[attr-defined]
+    logging.setLogRecordFactory(make_record)
+
 
 AttributeValue: TypeAlias = str | int | float | bool | list[str]
 

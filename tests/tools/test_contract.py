@@ -12,7 +12,7 @@ from tools.contract import (
     ToolProvider,
     ToolSpec,
 )
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"enum": [1, 2]}}}
 

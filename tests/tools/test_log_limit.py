@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from tools import log_limit
-from tools.log_limit import REMEMBERED, LogLimit
+from tools import error_boundary
+from tools.error_boundary import REMEMBERED, LogLimit
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def logger(request):
 def clock(monkeypatch):
     """A clock that stands, and no timer: ``clock(seconds)`` moves it on."""
     now = [1000.0]
-    monkeypatch.setattr("tools.log_limit.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tools.error_boundary.time.monotonic", lambda: now[0])
     monkeypatch.setattr(LogLimit, "_look_later", lambda self: None)
     return lambda seconds: now.__setitem__(0, now[0] + seconds)
 
@@ -48,7 +48,7 @@ def test_a_flood_that_goes_on_is_a_line_a_minute(logger, caplog, clock):
 
 
 def test_the_end_of_a_flood_is_told_without_anything_following(logger, caplog, monkeypatch):
-    monkeypatch.setattr(log_limit, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(error_boundary, "QUIET_SECONDS", 0.01)
     limit = LogLimit(logger)
     logger.warning("flood")
     logger.warning("flood")

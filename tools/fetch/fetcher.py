@@ -20,21 +20,24 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from yarl import URL
 
-from tools.fetch.addresses import Address
-from tools.fetch.allow_list import AllowList, Use, normalize_host
-from tools.fetch.destinations import DestinationResolver, ResolveHost
-from tools.fetch.errors import (
+from tools.fetch.allow_list import Address, AllowList, Use, normalize_host
+from tools.fetch.request import (
     ConnectionFailed,
+    DestinationResolver,
+    FetchRequest,
+    FetchResponse,
     RedirectRefused,
     RequestRefused,
+    ResolveHost,
     StatusRefused,
     TlsRefused,
     TookTooLong,
     TooLarge,
     UnreadableAnswer,
+    join_url,
+    parse_url,
+    require_sendable,
 )
-from tools.fetch.request import FetchRequest, FetchResponse, require_sendable
-from tools.fetch.urls import join_url, parse_url
 
 # Connections that go only to checked addresses, and end with their request.
 #

@@ -1,13 +1,138 @@
-"""What is to be fetched, within which limits, and what came of it."""
+"""What is to be fetched, within which limits, and what came of it.
+
+What can go wrong with a download, for whom each text is, and whether trying again makes sense.
+
+::
+
+    FetchError
+    ├── RequestRefused      the URL or a header cannot be sent as it is written
+    ├── DestinationRefused  the server's address is not public, and FETCH_ALLOW does not list it
+    ├── RedirectRefused     too many redirects, or one that would give away what was sent
+    ├── NameUnknown         there is no such name
+    ├── ConnectionFailed    no connection, or one that ended too early (retryable)
+    ├── TlsRefused          the server could not prove its name
+    ├── TookTooLong         the time is up (retryable)
+    ├── TooLarge            more bytes than the caller takes
+    ├── UnreadableAnswer    not HTTP, or packed in a way that cannot be undone
+    └── StatusRefused       a download was answered with anything but 2xx (retryable: 408, 425,
+                            429, 5xx)
+
+``str(error)`` is for the operator and may name addresses; ``error.text`` is for the
+model and names none, since what a name of the inside resolves to is not the chat's affair.
+
+Which URLs can be fetched, judged before any name is resolved, and from a host's name to the
+addresses that may be dialled for it.
+"""
 
 import re
-from collections.abc import Mapping
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import ip_address
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
+from yarl import URL
 
-from tools.fetch.errors import RequestRefused
+from tools.fetch.allow_list import (
+    FAKE_IP_NETWORK,
+    Address,
+    AllowList,
+    parse_address,
+    unwrap_address,
+)
+from tools.processes.threads import run_in_thread
+
+RETRYABLE_STATUSES = frozenset({408, 425, 429})
+
+
+class FetchError(Exception):
+    """A download that failed. ``is_retryable``: the same request may succeed later."""
+
+    text = "该网址无法访问。"
+    is_retryable = False
+
+    def __init__(self, operator: str, text: str = "") -> None:
+        super().__init__(operator)
+        self.text = text or self.text
+
+
+class RequestRefused(FetchError):  # noqa: N818 - it says what happened, as do all below
+    """Nothing was sent: the request is not one that this project makes."""
+
+    text = "请求的写法不正确，请改正后再试。"
+
+
+class DestinationRefused(FetchError):  # noqa: N818
+    """Nothing was sent: the host has no address that downloads may reach."""
+
+    text = "该网址指向内部网络或保留地址，不允许访问，请不要重试。"
+
+
+class RedirectRefused(FetchError):  # noqa: N818
+    """The server sent the request elsewhere, and it was not followed."""
+
+    text = "该网址的跳转次数过多或不安全，无法访问，请不要重试。"
+
+
+class NameUnknown(FetchError):  # noqa: N818
+    """The resolver knows no address of the host."""
+
+    text = "找不到该网址的域名，请检查网址是否正确。"
+
+
+class ConnectionFailed(FetchError):  # noqa: N818
+    """The server could not be reached, or went away before its answer was complete."""
+
+    text = "无法连接到该网址的服务器，或连接中断，可以稍后再试。"
+    is_retryable = True
+
+
+class TlsRefused(FetchError):  # noqa: N818
+    """The certificate is not valid for the name, or no encryption could be agreed on."""
+
+    text = "该网址的安全证书无效，无法访问，请不要重试。"
+
+
+class TookTooLong(FetchError):  # noqa: N818
+    """The last byte had not come when the time was up."""
+
+    is_retryable = True
+
+    def __init__(self, operator: str, seconds: float) -> None:
+        super().__init__(operator, f"访问该网址超过 {seconds:g} 秒仍未完成，可以稍后再试。")
+
+
+class TooLarge(FetchError):  # noqa: N818
+    """The answer, as sent or unpacked, has more than ``max_bytes``."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(
+            f"the answer has more than {max_bytes} bytes",
+            f"该网址的内容超过 {_size(max_bytes)}，请不要重试。",
+        )
+
+
+class UnreadableAnswer(FetchError):  # noqa: N818
+    """What came is not a complete HTTP answer in an encoding that was asked for."""
+
+    text = "该网址返回的内容无法识别，请不要重试。"
+
+
+class StatusRefused(FetchError):  # noqa: N818
+    """The server answered, but not with what was asked for."""
+
+    def __init__(self, operator: str, status: int) -> None:
+        self.status = status
+        self.is_retryable = status in RETRYABLE_STATUSES or status >= 500
+        advice = "可以稍后再试" if self.is_retryable else "请不要重试"
+        super().__init__(operator, f"该网址返回了错误（HTTP {status}），{advice}。")
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.4g} MiB" if count >= 2**20 else f"{count} 字节"
+
 
 DEFAULT_BYTES = 32 * 2**20
 DEFAULT_SECONDS = 30.0
@@ -98,3 +223,167 @@ def _refused(headers: Mapping[str, str]) -> list[str]:
         if name.lower() in OWN_HEADERS
         or not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value))
     ]
+
+
+MAX_LENGTH = 8_000
+"""Characters; servers and this project's HTTP client give up at about 8 KiB a line."""
+_EXACT = re.compile(r"(?:[!#$&-;=?-Z\[\]_a-z~]|%[0-9A-Fa-f]{2})*")
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlProblem:
+    """What is wrong with a URL: a message for forms and the log, a sentence for the model."""
+
+    message: str
+    text: str
+
+
+TOO_LONG = UrlProblem(gettext_noop("The URL is too long."), "网址过长。")
+NOT_A_URL = UrlProblem(gettext_noop("This is not a URL."), "这不是一个有效的网址。")
+SCHEME = UrlProblem(
+    gettext_noop("The URL must begin with http:// or https://."),
+    "网址只能以 http:// 或 https:// 开头。",
+)
+USER = UrlProblem(
+    gettext_noop("The URL must not hold a user name or password."), "网址中不能包含用户名或密码。"
+)
+HOST = UrlProblem(gettext_noop("The URL names no valid host."), "网址中没有有效的主机名。")
+NOT_PUBLIC = UrlProblem(
+    gettext_noop("The URL's address is not public, and FETCH_ALLOW does not list it."),
+    "该网址指向内部网络或保留地址，不允许访问。",
+)
+
+
+def check_url(url: str, allow: AllowList | None = None) -> list[str]:
+    """What is wrong with ``url``, for a form; no name is resolved.
+
+    With ``allow``, a host that is written as an address is checked as well. A name that passes here
+    may still be refused when it is fetched.
+    """
+    parsed, problem = _judged(url)
+    if problem is None and allow is not None:
+        host = parsed.raw_host or ""
+        address = parse_address(host)
+        problem = NOT_PUBLIC if address and not allow.permits(host, address) else None
+    return [_(problem.message)] if problem else []
+
+
+def parse_url(url: str) -> URL:
+    """``url``, ready to be sent. Raises :class:`RequestRefused`.
+
+    A URL that needs no quoting stays as it is to the last sign: links are signed, and not
+    every server sees that ``%7E`` and ``~`` are the same.
+    """
+    parsed, problem = _judged(url)
+    if problem is not None:
+        raise RequestRefused(problem.message, problem.text)
+    return parsed
+
+
+def join_url(base: URL, reference: str) -> URL:
+    """Where ``reference``, found at ``base``, leads. Raises :class:`RequestRefused`."""
+    try:
+        return parse_url(str(base.join(_quoted(reference))))
+    except ValueError as error:
+        raise RequestRefused(NOT_A_URL.message, NOT_A_URL.text) from error
+
+
+def _judged(url: str) -> tuple[URL, UrlProblem | None]:
+    url = url.strip(" ")
+    if len(url) > MAX_LENGTH:
+        return URL(), TOO_LONG
+    if any(sign < " " or sign == "\x7f" for sign in url):
+        return URL(), NOT_A_URL
+    try:
+        parsed = _quoted(url)
+    except ValueError:
+        return URL(), NOT_A_URL
+    return parsed, _problem(parsed, url)
+
+
+def _problem(parsed: URL, url: str) -> UrlProblem | None:
+    if parsed.scheme not in ("http", "https"):
+        return SCHEME
+    if "@" in re.split(r"[/?#\\]", url.partition("//")[2], maxsplit=1)[0]:
+        return USER
+    return None if _HOST.fullmatch(parsed.raw_host or "") else HOST
+
+
+def _quoted(url: str) -> URL:
+    """``url`` parsed, and quoted unless it is already. Raises ValueError."""
+    quoted = URL(url).with_fragment(None)  # also checks what the other way takes on trust
+    return URL(url, encoded=True).with_fragment(None) if _EXACT.fullmatch(url) else quoted
+
+
+ResolveHost = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a host, best first. Raises ``socket.gaierror`` when there are none."""
+
+
+class DestinationResolver:
+    """Judges hosts by what ``resolve`` says, under ``allow``."""
+
+    def __init__(self, allow: AllowList | None = None, resolve: ResolveHost | None = None) -> None:
+        self._allow = allow or AllowList()
+        self._resolve = resolve or resolve_system_addresses
+
+    async def permitted(self, host: str) -> tuple[Address, ...]:
+        """The addresses of ``host`` that may be dialled, best first; at least one.
+
+        Dial these and do not resolve ``host`` again. Raises :class:`NameUnknown`, and
+        :class:`DestinationRefused` when no address is permitted. What is not permitted
+        among others is left out: names with an address for inside and one for outside exist.
+        """
+        found = await self._addresses(host)
+        permitted = tuple(address for address in found if self._allow.permits(host, address))
+        if not permitted:
+            raise DestinationRefused(_refusal(host, found))
+        return permitted
+
+    async def require_all(self, host: str) -> None:
+        """Raise as :meth:`permitted`, and :class:`DestinationRefused` too where only some of the
+        addresses are permitted.
+
+        For what resolves ``host`` again elsewhere, and dials what it likes best.
+        """
+        found = await self._addresses(host)
+        if not all(self._allow.permits(host, address) for address in found):
+            raise DestinationRefused(_refusal(host, found))
+
+    async def _addresses(self, host: str) -> tuple[Address, ...]:
+        try:
+            answers = await self._resolve(host)
+        except (OSError, UnicodeError) as error:
+            raise _unknown(host, error) from error
+        if not answers:
+            raise NameUnknown(f"{host} has no address")
+        return tuple(dict.fromkeys(ip_address(answer) for answer in answers))
+
+
+async def resolve_system_addresses(host: str) -> list[str]:
+    """What this machine's resolver says, which also reads every spelling of an address.
+
+    In a thread of its own: a name server that never answers would otherwise hold up the
+    look-ups of everything else in this process.
+    """
+    look_up = partial(
+        socket.getaddrinfo, host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+    )
+    return [str(info[4][0]) for info in await run_in_thread(look_up)]
+
+
+def _unknown(host: str, error: OSError | UnicodeError) -> NameUnknown:
+    refused = NameUnknown(f"{host} cannot be looked up: {error}")
+    if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+        refused.is_retryable, refused.text = True, "暂时无法查询该网址的域名，可以稍后再试。"
+    return refused
+
+
+def _refusal(host: str, found: Sequence[Address]) -> str:
+    hint = (
+        " (a proxy in fake-ip mode answers so for every name)"
+        if any(unwrap_address(address) in FAKE_IP_NETWORK for address in found)
+        else ""
+    )
+    addresses = ", ".join(map(str, found))
+    return f"{host} is {addresses}, which is not public{hint}; FETCH_ALLOW can list it"

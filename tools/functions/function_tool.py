@@ -9,11 +9,14 @@
 
 Name, description and schemas come from the function; arguments of :func:`tool` override them. The
 shape follows Google ADK's function tools.
+
+The provider of function tools.
 """
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
 
@@ -21,23 +24,23 @@ from pydantic import Field
 from pydantic_core import to_jsonable_python
 
 from tools.contract import (
+    InvalidArguments,
+    InvalidDeclaration,
     JsonSchema,
     ToolAnnotation,
     ToolAvailabilityContext,
     ToolExecutionContext,
     ToolExecutionResult,
+    ToolFailed,
     ToolIcon,
     ToolInvocation,
     ToolSpec,
 )
-from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit
 from tools.processes.threads import run_in_thread
-from tools.registry import outcomes
-from tools.registry.approval import ApprovalRule, validate_approval_rule
-from tools.registry.argument_checks import OWN_CHECKS_KEY
+from tools.registry import catalogue
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.hooks import Hooks
+from tools.registry.execution import OWN_CHECKS_KEY, ApprovalRule, Hooks, validate_approval_rule
 from tools.schemas.arguments import schema_messages
 from tools.schemas.signatures import (
     DocstringParts,
@@ -89,7 +92,7 @@ class ToolOptions(TypedDict, total=False):
     """Unknown arguments are left out and not refused, and defaults are not declared."""
     own_checks: OwnChecks
     """The faults that only the tool finds, asked before each call; also of arguments that do not
-    fit the schema (:mod:`tools.registry.argument_checks`)."""
+    fit the schema (:mod:`tools.registry.execution`)."""
     stage: ToolStage
     traits: tuple[ToolTrait, ...]
     on_timeout: str
@@ -111,7 +114,7 @@ class ToolOptions(TypedDict, total=False):
 class FunctionTool:
     """One function with its :class:`ToolSpec`, called with a JSON object.
 
-    Raises :class:`tools.errors.InvalidDeclaration` for a function that cannot be
+    Raises :class:`tools.contract.InvalidDeclaration` for a function that cannot be
     described.
     """
 
@@ -167,7 +170,7 @@ class FunctionTool:
 
     async def __call__(
         self,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         context: ToolExecutionContext | None = None,
         invocation: ToolInvocation | None = None,
     ) -> ToolExecutionResult:
@@ -188,14 +191,14 @@ class FunctionTool:
         except InvalidArguments:
             raise
         except ToolFailed as error:
-            return outcomes.raised_result(name, error)
+            return catalogue.raised_result(name, error)
         except (Exception, SystemExit) as error:
             logger.exception("tool %s raised", name)
-            return outcomes.raised_result(name, error)
+            return catalogue.raised_result(name, error)
 
     async def _called(
         self,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         context: ToolExecutionContext,
         invocation: ToolInvocation,
     ) -> Any:
@@ -208,7 +211,7 @@ class FunctionTool:
         value = call() if self._is_async else await run_in_thread(call)
         return await value if inspect.isawaitable(value) else value
 
-    def _as_result(self, value: Any) -> ToolExecutionResult:
+    def _as_result(self, value: object) -> ToolExecutionResult:
         """``value`` as JSON, checked against the function's return annotation: text is content; an
         object is structured content, and so is everything else, under ``result``."""
         name = self.spec.name
@@ -225,7 +228,7 @@ class FunctionTool:
         if self._output_schema is not None and (
             problems := schema_messages(self._output_schema, structured)
         ):
-            raise ToolFailed(outcomes.mismatch_message(problems))
+            raise ToolFailed(catalogue.mismatch_message(problems))
         if plain is None:
             return ToolExecutionResult(name, success=True)
         if isinstance(plain, str):
@@ -265,3 +268,57 @@ def tool(
     if function is not None:
         return FunctionTool(function, **options)
     return lambda wrapped: FunctionTool(wrapped, **options)
+
+
+class FunctionProvider:
+    """A fixed set of function tools under one provider's name.
+
+    Raises :class:`InvalidDeclaration` when two of them have one name.
+    """
+
+    def __init__(
+        self, provider_name: str, provider_type: str, tools: Iterable[FunctionTool]
+    ) -> None:
+        self.provider_name = provider_name
+        self.provider_type = provider_type
+        self._offers: dict[str, tuple[FunctionTool, ToolSpec]] = {}
+        for tool in tools:
+            spec = replace(tool.spec, provider_name=provider_name, provider_type=provider_type)
+            if spec.name in self._offers:
+                raise InvalidDeclaration(f"duplicate tool: {spec.name}")
+            self._offers[spec.name] = (tool, spec)
+        self._conditional = [tool for tool, _ in self._offers.values() if tool.is_conditional]
+        self._live = [offer for offer in self._offers.values() if offer[0].is_live]
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        """Every tool, wherever it is offered."""
+        return [spec for _, spec in self._offers.values()]
+
+    def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, ...]:
+        has_chat = context is None or bool(context.session_id)
+        return (
+            has_chat,
+            *(tool.is_available(context) for tool in self._conditional),
+            *(tool.describe_now(spec) for tool, spec in self._live),
+        )
+
+    async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
+        return [
+            tool.describe_now(spec)
+            for tool, spec in self._offers.values()
+            if tool.is_available(context)
+        ]
+
+    async def invoke(
+        self, invocation: ToolInvocation, context: ToolExecutionContext | None = None
+    ) -> ToolExecutionResult:
+        """Call the function. Raises :class:`tools.contract.InvalidArguments` as the function tool
+        does."""
+        offer = self._offers.get(invocation.tool_name)
+        if offer is None:
+            return catalogue.not_found_result(invocation.tool_name)
+        return await offer[0](invocation.arguments, context, invocation)
+
+    async def close(self) -> None:
+        """Functions hold nothing."""

@@ -10,13 +10,18 @@ from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from tools.fetch.allow_list import AllowList
-from tools.http_tools.settings import FIELDS, GRACE_SECONDS, PROVIDER, HttpToolSettings
-from tools.http_tools.validation import ValidationContext, check_http_tool
+from tools.http_tools.validation import (
+    FIELDS,
+    GRACE_SECONDS,
+    PROVIDER,
+    HttpToolSettings,
+    ValidationContext,
+    check_http_tool,
+)
 from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.models.tool_config import ToolConfig
-from tools.secrets.masked import mask_value
+from tools.secrets.masked import mask_url, mask_value
 from tools.secrets.models import Secret
-from tools.secrets.url_masking import mask_url
 
 FROM_ROWS = ("mcp", "plugin", PROVIDER)
 """Types of tools that come and go: what one of them was once called is free again."""
@@ -25,7 +30,7 @@ FROM_ROWS = ("mcp", "plugin", PROVIDER)
 class HttpTool(LiveModel):
     """One request. In its templates ``{name}`` is an argument and ``{secret:NAME}`` a secret.
 
-    The content of the JSON fields is described in :mod:`tools.http_tools.settings`.
+    The content of the JSON fields is described in :mod:`tools.http_tools.validation`.
     """
 
     live_kind = LiveKind.HTTP_TOOLS

@@ -1,4 +1,5 @@
-"""The provider of HTTP tools: rows of the admin, obeyed from the next message on."""
+"""The provider of HTTP tools: rows of the admin, obeyed from the next message on. A dry run is a
+call for the person who sets a tool up: the request as it goes out, and what comes of it."""
 
 import asyncio
 import logging
@@ -12,26 +13,120 @@ from typing import Any
 from django.db import transaction
 
 from tools.contract import (
+    InvalidArguments,
     ToolAvailabilityContext,
     ToolExecutionContext,
     ToolExecutionResult,
     ToolInvocation,
     ToolSpec,
 )
-from tools.error_boundary import log_errors
-from tools.fetch.errors import FetchError
+from tools.error_boundary import LogLimit, capture_error, log_errors
 from tools.fetch.fetcher import Fetcher
-from tools.fetch.request import FetchRequest
-from tools.http_tools.settings import FIELDS, PROVIDER, HttpToolSettings
-from tools.http_tools.tool import ReadyHttpTool, build_ready_tool, request_digest
-from tools.http_tools.validation import ValidationContext, check_http_tool
+from tools.fetch.request import FetchError, FetchRequest
+from tools.http_tools.models import HttpTool
+from tools.http_tools.tool import (
+    ReadyHttpTool,
+    build_ready_tool,
+    mask_answer_text,
+    mask_headers,
+    request_digest,
+)
+from tools.http_tools.validation import (
+    FIELDS,
+    PROVIDER,
+    HttpToolSettings,
+    ValidationContext,
+    check_http_tool,
+)
 from tools.live_rows import LiveKind
-from tools.log_limit import LogLimit
-from tools.models import HttpTool
-from tools.registry import outcomes
+from tools.registry import catalogue
 from tools.registry.catalogue import ensure_tool_rows
+from tools.schemas.arguments import check_arguments
 from tools.secrets.masked import SecretMask, SecretRefused, SecretValues
-from tools.secrets.store import load_secrets
+from tools.secrets.models import load_secrets
+
+SHOWN = 20_000
+"""Characters of a body that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What was sent and what came, as far as it got, with ``••••`` in the place of secrets.
+
+    ``method`` is "" where nothing could be sent, ``status`` None where nothing came.
+    ``result`` is what the model would get, and ``error`` what the operator should know
+    as well. ``text`` is the beginning of the answer; "" of one that has no words.
+    """
+
+    result: ToolExecutionResult
+    method: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    status: int | None = None
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+    seconds: float = 0
+    error: str = ""
+
+
+async def dry_run_tool(
+    row: "HttpTool", arguments: Mapping[str, object], secrets: SecretValues, fetcher: Fetcher
+) -> DryRun:
+    """Make the request of ``row`` once, whether it is saved and enabled or not. Errors are part of
+    the result.
+
+    ``secrets`` are what :func:`tools.secrets.models.load_secrets` reads; ``fetcher`` stays open.
+    """
+    settings, begin = row.to_settings(), time.monotonic()
+    if problems := check_http_tool(settings, ValidationContext()):
+        lines = "\n".join(f"{name}: {line}" for name, lines in problems.items() for line in lines)
+        return DryRun(catalogue.failed_result(settings.name, "工具的设置有误"), error=lines)
+    tool = build_ready_tool(settings)
+    mask = secrets.mask(tool.request.secrets)
+    with capture_error() as attempt:
+        request = tool.request.request(
+            check_arguments(tool.spec.parameters_schema, arguments), secrets
+        )
+        return replace(await _sent(tool, request, mask, fetcher), seconds=time.monotonic() - begin)
+    operator_error = attempt.error.operator if isinstance(attempt.error, SecretRefused) else ""
+    return DryRun(_failure(settings.name, attempt.error), error=operator_error)
+
+
+async def _sent(
+    tool: ReadyHttpTool, request: FetchRequest, mask: SecretMask, fetcher: Fetcher
+) -> DryRun:
+    shown = DryRun(
+        catalogue.failed_result(tool.settings.name, ""),
+        method=request.method,
+        url=mask.text(request.url),
+        headers=mask_headers(request.headers, mask),
+        body=mask.text((request.body or b"").decode("utf-8", "replace"))[:SHOWN],
+    )
+    try:
+        fetched, result = await tool.exchange(request, mask, fetcher)
+    except FetchError as error:
+        return replace(
+            shown, result=_failure(tool.settings.name, error), error=mask.text(str(error))
+        )
+    return replace(
+        shown,
+        result=catalogue.clip_result(result),
+        status=fetched.status,
+        answer_headers=mask_headers(fetched.headers, mask),
+        text=mask_answer_text(fetched, mask, SHOWN),
+    )
+
+
+def _failure(name: str, error: Exception | None) -> ToolExecutionResult:
+    match error:
+        case InvalidArguments():
+            return catalogue.invalid_arguments_result(name, error)
+        case FetchError():
+            return catalogue.failed_result(name, error.text)
+        case _:
+            return catalogue.raised_result(name, error or RuntimeError("nothing came of it"))
+
 
 logger = logging.getLogger(__name__)
 
@@ -188,23 +283,23 @@ class HttpToolProvider:
     ) -> ToolExecutionResult:
         """Make the request, or return the cached answer. The arguments are already checked.
 
-        Raises :class:`tools.errors.InvalidArguments` for an argument that cannot stand where
-        the row puts it, and :class:`tools.errors.ToolFailed` for a secret that is not to be had or
-        may not be sent there.
+        Raises :class:`tools.contract.InvalidArguments` for an argument that cannot stand where
+        the row puts it, and :class:`tools.contract.ToolFailed` for a secret that is not to be had
+        or may not be sent there.
         """
         rows, name = self._rows, invocation.tool_name
         tool = rows.tools.get(name)
         if tool is None:
             return (
-                outcomes.failed_result(name, reason)
+                catalogue.failed_result(name, reason)
                 if (reason := self.absence(name))
-                else outcomes.not_found_result(name)
+                else catalogue.not_found_result(name)
             )
         mask = rows.secrets.mask(tool.request.secrets)
         try:
             request = tool.request.request(invocation.arguments, rows.secrets)
         except FetchError as error:
-            return outcomes.failed_result(name, error.text)
+            return catalogue.failed_result(name, error.text)
         except SecretRefused as error:
             logger.warning("HTTP tool %s: %s", name, error.operator)
             raise
@@ -226,7 +321,7 @@ class HttpToolProvider:
         except FetchError as error:
             name = tool.settings.name
             logger.warning("HTTP tool %s: %s", name, " ".join(mask.text(str(error)).split()))
-            return outcomes.failed_result(name, error.text)
+            return catalogue.failed_result(name, error.text)
         return result
 
 

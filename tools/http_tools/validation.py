@@ -1,45 +1,136 @@
 """What is wrong with an HTTP tool's row: translated lines for the person who wrote it, by field.
-Pure."""
+Pure.
+
+What the JSON fields of a row hold:
+
+* ``query``, and ``body`` of the kind ``form`` (there as JSON text): an object from names to
+  templates; a number, true or false stands for its text, and a list for several entries of
+  that name. An entry that is ``{name}`` and nothing else is repeated for each item of a list.
+* ``headers``: an object from names to templates.
+* ``body`` of the kind ``json``: JSON whose texts are templates. A text that is ``{name}``
+  and nothing else becomes the argument itself, whatever its type; so it is
+  ``{"count": "{count}"}`` for a number too.
+* ``parameters_schema``: a JSON Schema of type ``object``; ``{}`` is a tool without arguments.
+
+An entry, or a text in JSON, that names arguments is left out when all of them are missing; one that
+is missing among others is "".
+"""
 
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django.utils.translation import gettext
 from jsonschema.exceptions import SchemaError
 
-from tools.contract import TOOL_NAME
-from tools.errors import InvalidArguments
+from tools.contract import TOOL_NAME, InvalidArguments
 from tools.fetch.allow_list import AllowList
-from tools.fetch.request import METHODS, check_headers
-from tools.fetch.urls import check_url
-from tools.http_tools.body_template import content_type
+from tools.fetch.request import METHODS, check_headers, check_url
 from tools.http_tools.jsonpath import compile_jsonpath
-from tools.http_tools.settings import (
-    HttpToolSettings,
-    declared_parameters,
-    parse_json_or_none,
-    required_parameters,
-    row_templates,
-    secret_names,
-)
 from tools.http_tools.templates import (
     PARAMETER_NAME,
     check_template,
+    content_type,
     has_placeholders,
+    is_dot_segment,
     literal_text,
     parse_template,
     template_arguments,
     template_secrets,
+    url_template,
 )
-from tools.http_tools.url_template import is_dot_segment, url_template
-from tools.schemas.coercion import check_size, resolve_pointer, walk_values
-from tools.schemas.json_schema import REFUSED, UNEVALUATED, check_schema
+from tools.schemas.arguments import (
+    REFUSED,
+    UNEVALUATED,
+    check_schema,
+    check_size,
+    parse_strict_json,
+    resolve_pointer,
+    walk_values,
+)
 from tools.schemas.patterns import PatternRefused
 from tools.secrets.hosts import SecretHosts, format_origin
 from tools.secrets.masked import secret_refusal_message
+
+PROVIDER = "http"
+"""The name and the type of the provider."""
+GRACE_SECONDS = 5
+"""What the time limit of the whole call first has beyond that of the request, so that this one is
+the first to say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpToolSettings:
+    """The fields that make a request and its answer. Two are equal when the tool is the same."""
+
+    pk: int | None
+    name: str
+    enabled: bool
+    description: str
+    method: str
+    url: str
+    body_kind: str
+    answer_kind: str
+    answer_path: str
+    timeout_seconds: int
+    max_kib: int
+    cache_seconds: int
+    query: Any
+    headers: Any
+    body: str
+    parameters_schema: Any
+
+
+FIELDS = tuple(field.name for field in fields(HttpToolSettings))
+
+
+def declared_parameters(settings: HttpToolSettings) -> dict[str, Any]:
+    """The declared arguments by name; empty where the schema names none."""
+    schema = settings.parameters_schema
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def required_parameters(settings: HttpToolSettings) -> list[str]:
+    """The arguments that every call has to give."""
+    schema = settings.parameters_schema
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return required if isinstance(required, list) else []
+
+
+def row_templates(settings: HttpToolSettings) -> Iterator[tuple[str, str]]:
+    """The field and the text of each template; nothing of a field that cannot be read."""
+    yield "url", settings.url
+    for field in ("query", "headers"):
+        yield from ((field, text) for text in _texts(getattr(settings, field)))
+    if settings.body_kind == "text":
+        yield "body", settings.body
+    elif settings.body_kind in ("json", "form"):
+        yield from (("body", text) for text in _texts(parse_json_or_none(settings.body)))
+
+
+def secret_names(settings: HttpToolSettings) -> frozenset[str]:
+    """The names of all secrets in the templates of a row, whether there are such secrets or not."""
+    return frozenset(
+        name
+        for _, text in row_templates(settings)
+        for name in template_secrets(parse_template(text))
+    )
+
+
+def parse_json_or_none(text: str) -> Any:
+    """The JSON that ``text`` is; None where it is none."""
+    try:
+        return parse_strict_json(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    return (item for item in walk_values(value) if isinstance(item, str))
+
 
 # What keeps a JSON Schema from declaring a tool's arguments, for the person who wrote it. Pure.
 
@@ -48,7 +139,7 @@ BYTES = 64 * 1024
 PROPERTIES = 100
 
 
-def check_parameters_schema(schema: Any) -> list[str]:
+def check_parameters_schema(schema: object) -> list[str]:
     """A translated line each; ``{}`` declares a tool without arguments."""
     if not isinstance(schema, dict):
         return [gettext("A JSON Schema is wanted: an object with the type “object”.")]
@@ -66,14 +157,14 @@ def check_parameters_schema(schema: Any) -> list[str]:
     try:
         check_schema(schema)
     except SchemaError as error:
-        place = "/".join(map(str, error.absolute_path)) or "/"
+        pointer = "/".join(map(str, error.absolute_path)) or "/"
         if isinstance(error.cause, PatternRefused):
-            return [f"{place}: {describe_refused_pattern(str(error.instance), error.cause)}"]
+            return [f"{pointer}: {describe_refused_pattern(str(error.instance), error.cause)}"]
         if error.message == UNEVALUATED:
-            return [f"{place}: {gettext(UNEVALUATED)}"]
+            return [f"{pointer}: {gettext(UNEVALUATED)}"]
         return [
             gettext("This is no JSON Schema, at %(place)s: %(fault)s")
-            % {"place": place, "fault": error.message[:200]}
+            % {"place": pointer, "fault": error.message[:200]}
         ]
     except RecursionError:
         return [gettext("The schema is nested too deep.")]
@@ -114,7 +205,7 @@ def _check_references(schema: dict[str, Any]) -> Iterator[str]:
                 yield words % {"reference": reference[:200]}
 
 
-def has_ascii_classes(schema: Any) -> bool:
+def has_ascii_classes(schema: object) -> bool:
     """Whether one of its patterns has a class in which people may expect more than it has: ``\\w``
     or ``\\b``."""
     parts = [part for part in walk_values(schema) if isinstance(part, dict)]
@@ -247,7 +338,7 @@ def _url_problems(url: str, allow: AllowList | None) -> list[str]:
     return problems
 
 
-def _table_problems(table: Any) -> list[str]:
+def _table_problems(table: object) -> list[str]:
     if not isinstance(table, dict):
         return [gettext("A JSON object is wanted: names and their values.")]
     if len(table) > ENTRIES:

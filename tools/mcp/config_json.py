@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
-from tools.secrets.url_masking import PLACEHOLDER
+from tools.secrets.masked import PLACEHOLDER
 from tools.text.storable import make_storable
 
 MOST_SERVERS = 500
@@ -73,7 +73,7 @@ def parse_mcp_servers(text: str) -> list[ServerConfig]:
     ]
 
 
-def find_placeholders(values: Mapping[str, Any]) -> list[str]:
+def find_placeholders(values: Mapping[str, object]) -> list[str]:
     """The placeholders in ``values`` that a user has to replace, as written."""
     made_with = [values[name] for name in ("command", "arguments", "environment", "url", "headers")]
     return sorted(set(PLACEHOLDER.findall(json.dumps(made_with, ensure_ascii=False))))
@@ -120,13 +120,13 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _servers(document: Any) -> Iterable[tuple[str, Any]]:
+def _servers(document: object) -> Iterable[tuple[str, Any]]:
     if isinstance(document, dict):
         inner = document.get("mcp")
-        for place in (document, inner if isinstance(inner, dict) else {}):
+        for level in (document, inner if isinstance(inner, dict) else {}):
             for key in ("mcpServers", "servers"):
-                if key in place:
-                    return _pairs(place[key], key)
+                if key in level:
+                    return _pairs(level[key], key)
         is_one = bool(document.keys() & _SERVER_KEYS) and not any(
             isinstance(value, dict) for value in document.values()
         )
@@ -135,7 +135,7 @@ def _servers(document: Any) -> Iterable[tuple[str, Any]]:
     return _pairs(document, "mcpServers")
 
 
-def _pairs(servers: Any, key: str) -> Iterable[tuple[str, Any]]:
+def _pairs(servers: object, key: str) -> Iterable[tuple[str, Any]]:
     if isinstance(servers, dict):
         return servers.items()
     if isinstance(servers, list) and all(
@@ -153,7 +153,7 @@ def _pairs(servers: Any, key: str) -> Iterable[tuple[str, Any]]:
 # --- One server -------------------------------------------------------------------
 
 
-def _read(key: str, given: Any) -> ServerConfig:
+def _read(key: str, given: object) -> ServerConfig:
     if not isinstance(given, dict):
         return ServerConfig(key.strip(), {}, (_("A server must be an object."),))
     entry = _Entry(given)
@@ -263,16 +263,16 @@ class _Entry:
         given = ((name, self.given.get(name)) for name in names)
         return next(((name, value) for name, value in given if value is not None), ("", None))
 
-    def _refuse(self, name: str, words: str, instead: Any) -> Any:
+    def _refuse(self, name: str, words: str, instead: object) -> Any:
         self.problems.append(words % name)
         return instead
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -1,7 +1,7 @@
 """Sessions with MCP servers, by the official library. Only this module, its transports and the
 checks of list entries use the library.
 
-Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.listing`.
+Importing it takes half a second, so nothing imports it but :mod:`tools.mcp.specs`.
 
 A session is opened and closed by one task: closing it from another leaves the library spinning. Any
 failure below cancels that task's block, which ends with the error.
@@ -46,31 +46,33 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from tools.error_boundary import capture_error
-from tools.fetch.destinations import DestinationResolver
-from tools.mcp.commands import check_command, check_environment
-from tools.mcp.errors import (
+from tools.fetch.request import DestinationResolver
+from tools.mcp.limited_streams import MAX_CONTAINERS, MAX_VALUES, MORE_BYTES, TOO_MANY_VALUES
+from tools.mcp.rate_limits import ServerRateLimit
+from tools.mcp.server_log import ServerLog
+from tools.mcp.settings import McpServerSettings, check_command, check_environment
+from tools.mcp.specs import (
+    ENTRY_ERROR_KEY,
     CallNotSentError,
     ConnectionLostError,
+    Json,
     McpClientError,
+    McpSession,
     PermanentFailureError,
+    ProgressCallback,
     ProtocolViolationError,
     ServerRefusedError,
-)
-from tools.mcp.json_limits import MAX_CONTAINERS, MAX_VALUES, TOO_MANY_VALUES
-from tools.mcp.limited_streams import MORE_BYTES
-from tools.mcp.listing import (
-    ENTRY_ERROR_KEY,
-    Json,
-    McpSession,
-    ProgressCallback,
     SessionCallbacks,
     ToolListing,
 )
-from tools.mcp.rate_limits import ServerRateLimit
-from tools.mcp.server_log import ServerLog
-from tools.mcp.settings import McpServerSettings
-from tools.mcp.stdio import MAX_MESSAGE, TOO_LARGE, UNREADABLE, stdio_transport
-from tools.mcp.web import track_sending, web_transport
+from tools.mcp.transports import (
+    MAX_MESSAGE,
+    TOO_LARGE,
+    UNREADABLE,
+    stdio_transport,
+    track_sending,
+    web_transport,
+)
 from tools.text.untrusted import clean_line, clean_untrusted
 
 # Filters what comes from a server before the library reads it: floods are dropped, and the entries
@@ -149,14 +151,14 @@ def sanitize_tool_list(answer: Any, version: str) -> None:
     except ValidationError as error:
         problems: dict[int, str] = {}
         for line in error.errors(include_url=False, include_context=False, include_input=False):
-            place, *path = line["loc"]
+            index, *path = line["loc"]
             where = ".".join(map(str, path))
-            problems.setdefault(int(place), f"{where}: {line['msg']}" if where else line["msg"])
-        for place, problem in problems.items():
-            entries[place] = _marked(entries[place], problem)
+            problems.setdefault(int(index), f"{where}: {line['msg']}" if where else line["msg"])
+        for index, problem in problems.items():
+            entries[index] = _marked(entries[index], problem)
 
 
-def _with_schema(entry: Any) -> Any:
+def _with_schema(entry: object) -> Any:
     if not isinstance(entry, dict):
         return entry
     schema = entry.get("inputSchema") or _ANY
@@ -169,7 +171,7 @@ def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
     return TypeAdapter(entries)
 
 
-def _marked(entry: Any, problem: str) -> dict[str, Any]:
+def _marked(entry: object, problem: str) -> dict[str, Any]:
     name = entry.get("name") if isinstance(entry, Mapping) else None
     reason = _("Its entry is not what the protocol says: %s") % clean_line(problem, WORDS_LIMIT)
     return {
@@ -208,7 +210,7 @@ async def open_session(
     *,
     is_old: bool = False,
 ) -> AsyncIterator[McpSession]:
-    """A session with the server of ``settings``; see :data:`tools.mcp.listing.SessionOpener`."""
+    """A session with the server of ``settings``; see :data:`tools.mcp.specs.SessionOpener`."""
     log, flow = ServerLog(settings, callbacks.lost), ServerRateLimit()
     incoming = IncomingMessages(flow, log)
 
@@ -268,7 +270,7 @@ def _transport(
 
 
 class LibrarySession:
-    """A :class:`tools.mcp.listing.McpSession` over the library's client."""
+    """A :class:`tools.mcp.specs.McpSession` over the library's client."""
 
     def __init__(self, client: Client, settings: McpServerSettings, log: ServerLog) -> None:
         self._client, self._settings, self._log = client, settings, log
@@ -369,7 +371,7 @@ class LibrarySession:
 
     @contextmanager
     def _mapped_errors(self) -> Iterator[None]:
-        """Raise what goes wrong inside as one of :mod:`tools.mcp.errors`."""
+        """Raise what goes wrong inside as one of :mod:`tools.mcp.specs`."""
         if self.is_lost:
             raise CallNotSentError(self._log.reason)
         with track_sending() as current:

@@ -8,8 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.encryption import decrypt, encrypt
-from tools.secrets.masked import MASK, mask_value
-from tools.secrets.url_masking import mask_command, mask_url
+from tools.secrets.masked import MASK, mask_command, mask_url, mask_value
 
 
 class McpServer(LiveModel):

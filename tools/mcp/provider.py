@@ -1,12 +1,20 @@
 """Tools of MCP servers, as provider ``mcp``: a link to each enabled server, and their tools as one
-cached list."""
+cached list.
+
+For the admin, a server is tried out in a session of its own, which ends with the trial. The library
+that makes connections is loaded at first use.
+"""
 
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from django.conf import settings as project
 
 from tools.contract import (
     ToolAnnotation,
@@ -17,31 +25,95 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.error_boundary import log_errors
+from tools.error_boundary import capture_error, log_errors
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import DestinationResolver
+from tools.fetch.request import DestinationResolver
 from tools.live_rows import LiveKind
-from tools.mcp.connection_status import (
+from tools.mcp.link import (
     ConnectionStatus,
+    McpConnection,
     absence_message,
     delete_statuses,
     load_known_tool_names,
     renew_statuses,
     write_statuses,
 )
-from tools.mcp.errors import McpClientError
-from tools.mcp.link import McpConnection
-from tools.mcp.listing import ProgressCallback
-from tools.mcp.session_opener import load_session_opener
 from tools.mcp.settings import McpServerSettings, load_server_settings
-from tools.mcp.specs import MCP, is_repeatable
-from tools.registry import outcomes
-from tools.registry.catalogue import ensure_tool_rows
-from tools.registry.live_provider import DatabaseThread
+from tools.mcp.specs import (
+    MCP,
+    McpClientError,
+    OmittedTool,
+    ProgressCallback,
+    SessionCallbacks,
+    SessionOpener,
+    build_catalogue,
+    is_repeatable,
+)
+from tools.processes.threads import run_in_thread
+from tools.registry import catalogue
+from tools.registry.catalogue import DatabaseThread, ensure_tool_rows
 from tools.secrets.masked import SecretValues
-from tools.secrets.store import load_secrets
+from tools.secrets.models import load_secrets
 from tools.text.untrusted import clean_line, clean_untrusted
 from tools.token_bucket import RefillRate, TokenBucket
+
+
+async def load_session_opener(destinations: DestinationResolver) -> SessionOpener:
+    """A function that connects to servers; ``destinations`` checks their addresses.
+
+    The library is imported at first use, in a thread: it takes half a second and 30 MiB, which most
+    installations save.
+    """
+
+    def load() -> SessionOpener:
+        from tools.mcp.connection import open_session
+
+        return lambda settings, callbacks, is_old: open_session(
+            settings, destinations, callbacks, is_old=is_old
+        )
+
+    return await run_in_thread(load)
+
+
+@dataclass(slots=True)
+class ProbeResult:
+    """The result. ``error`` is "" when there was a session; ``about`` and ``tools`` then hold what
+    the server offers."""
+
+    seconds: float = 0.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+    tools: list[ToolSpec] = field(default_factory=list)
+    left_out: tuple[OmittedTool, ...] = ()
+    error: str = ""
+
+
+async def probe_mcp_server(settings: McpServerSettings) -> ProbeResult:
+    """Connect to the server of ``settings``, list its tools and leave. Never raises; takes as long
+    as connecting may, twice."""
+    found = ProbeResult()
+    began = time.monotonic()
+    with capture_error() as attempt:
+        if settings.problem:
+            raise McpClientError(settings.problem)
+        allow = AllowList.parse(project.FETCH_ALLOW, "mcp")
+        connect = await load_session_opener(DestinationResolver(allow))
+        # A probe ends before anything changes, so the callbacks do nothing.
+        async with connect(
+            settings, SessionCallbacks(lambda: None, lambda: None), False
+        ) as session:
+            found.about = session.about
+            listing = await session.list_tools()
+            catalogue = build_catalogue(settings, listing.tools)
+            found.tools, found.left_out = list(catalogue.specs), catalogue.left_out
+            found.error = listing.problem
+    if attempt.error is not None:
+        words = str(attempt.error)
+        if not isinstance(attempt.error, McpClientError):
+            words = f"{type(attempt.error).__name__}: {words}"
+        found.error = clean_line(settings.masked(words), 1_000) or "?"
+    found.seconds = round(time.monotonic() - began, 3)
+    return found
+
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +216,7 @@ def _word(block: Json, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _annotation(given: Any) -> ToolAnnotation | None:
+def _annotation(given: object) -> ToolAnnotation | None:
     if not isinstance(given, Mapping):
         return None
     audience, priority = given.get("audience"), given.get("priority")
@@ -191,7 +263,7 @@ class McpToolSnapshot:
 
 
 class McpToolProvider:
-    """A :class:`tools.registry.live_provider.LiveProvider`. ``allow`` lists the servers that may be
+    """A :class:`tools.registry.catalogue.LiveProvider`. ``allow`` lists the servers that may be
     reached besides the public internet.
 
     ``reserved`` are names of tools that no server may use: the first tool of a name wins.
@@ -253,7 +325,9 @@ class McpToolProvider:
         if found is None:
             reason = self.absence(name)
             return (
-                outcomes.failed_result(name, reason) if reason else outcomes.not_found_result(name)
+                catalogue.failed_result(name, reason)
+                if reason
+                else catalogue.not_found_result(name)
             )
         link, spec = found
         original = link.catalogue.originals.get(name, name)
@@ -262,7 +336,7 @@ class McpToolProvider:
                 original, invocation.arguments, _progress(context), may_repeat=is_repeatable(spec)
             )
         except McpClientError as problem:
-            return outcomes.failed_result(
+            return catalogue.failed_result(
                 name,
                 problem.text,
                 error_detail=link.settings.masked(str(problem)),

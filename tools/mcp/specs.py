@@ -1,19 +1,155 @@
-"""From what a server lists to what the model may be offered. Pure: everything here is words from
-outside."""
+"""From what a server lists to what the model may be offered. Everything here is words from
+outside, and without the library that makes connections.
+
+What can go wrong between us and an MCP server, by what can be done about it.
+
+::
+
+    McpClientError              str(error) is for the operator; ``text`` is for the model
+    ├── CallNotSentError        the connection was lost before the call: it did not run, and may be
+    │                           repeated
+    ├── ConnectionLostError     the connection was lost during the call: it may or may not have run
+    ├── ServerRefusedError      the server answered with a protocol error: an ordinary failure
+    ├── ProtocolViolationError  the answer of the server breaks the protocol
+    ├── AnswerTimeoutError      the time is up; the server was notified of the cancellation
+    ├── ServerUnavailableError  there is no connection, and nothing was tried
+    └── PermanentFailureError   there will be no connection until the row is changed
+"""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 from django.utils.translation import gettext as _
 
 from tools.contract import JsonSchema, ToolAnnotation, ToolIcon, ToolSpec
-from tools.mcp.listing import ENTRY_ERROR_KEY
 from tools.mcp.settings import McpServerSettings
 from tools.schemas.untrusted_schemas import SchemaRefused, clean_schema
 from tools.text.untrusted import clean_line, clean_quote, clean_tool_name, clean_untrusted
+
+
+class McpClientError(Exception):
+    """A call or a connection that came to nothing."""
+
+    text = "与 MCP 服务器通信失败"
+
+    def __init__(self, operator: str, text: str = "") -> None:
+        super().__init__(operator)
+        self.text = text or self.text
+
+
+class CallNotSentError(McpClientError):
+    """The server cannot have seen the call."""
+
+    text = "MCP 服务器连接不上，本次调用没有发出"
+
+
+class ConnectionLostError(McpClientError):
+    """The server may have seen the call."""
+
+    text = "与 MCP 服务器的连接中断，本次调用可能已经执行，也可能没有"
+
+
+class ServerRefusedError(McpClientError):
+    """An answer of the server, in its own words."""
+
+
+class ProtocolViolationError(McpClientError):
+    """An answer that cannot be read."""
+
+    text = "MCP 服务器返回的结果不符合协议，无法读取"
+
+
+class ServerUnavailableError(McpClientError):
+    """The server is away, or rests after failures."""
+
+    text = "MCP 服务器目前不可用"
+
+
+class AnswerTimeoutError(McpClientError):
+    """No answer came in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            _("No answer within %s s.") % f"{seconds:g}",
+            f"超过 {seconds:g} 秒没有结果；本次调用可能已经在服务器上执行",
+        )
+
+
+class PermanentFailureError(McpClientError):
+    """Trying again would be of no use."""
+
+
+Json = Mapping[str, Any]
+ENTRY_ERROR_KEY = "frostagent/fault"
+"""In the ``_meta`` of a listed tool: why its entry cannot be read. The tool is left out for it."""
+
+
+class ProgressCallback(Protocol):
+    """Called with the progress of a call, in the server's own unit."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolListing:
+    """The tools of a server as it declares them; ``problem`` is what could not be read; valid for
+    ``seconds``."""
+
+    tools: tuple[Json, ...] = ()
+    problem: str = ""
+    seconds: float | None = None
+
+
+class McpSession(Protocol):
+    """A live session. All but the making and the ending may be done from any task of its loop."""
+
+    about: Json
+    """The server's description of itself: ``name``, ``version``, ``title``, ``protocol``,
+    ``instructions``."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is known to be of no use any more."""
+        ...
+
+    async def list_tools(self) -> ToolListing:
+        """Raises a :class:`tools.mcp.specs.McpClientError`, as do all below."""
+        ...
+
+    async def call(
+        self, name: str, arguments: Json, progress: ProgressCallback | None = None
+    ) -> Json:
+        """The server's result. When cancelled, the server was notified, and the session stays
+        usable."""
+        ...
+
+    async def ping(self) -> None:
+        """Return when the server has answered something."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCallbacks:
+    """The callbacks of a connection; they run at any time, on its event loop."""
+
+    lost: Callable[[], None]
+    changed: Callable[[], None]
+
+
+SessionOpener = Callable[
+    [McpServerSettings, SessionCallbacks, bool], AbstractAsyncContextManager[McpSession]
+]
+"""A connection for as long as the block: entered, and left, in one and the same task.
+
+The last argument is whether to begin in the old way, for servers that the question for
+newer ones ends. Raises a :class:`tools.mcp.specs.McpClientError`, or another exception when it
+breaks while it is used.
+"""
+
 
 MCP = "mcp"
 """Name and type of the provider."""
@@ -128,7 +264,7 @@ def _spec(
     )
 
 
-def _name(settings: McpServerSettings, raw: Any) -> str:
+def _name(settings: McpServerSettings, raw: object) -> str:
     """The name for the model; one that has no sign that endpoints take becomes a number, always the
     same."""
     if not isinstance(raw, str) or not clean_line(raw, 100):
@@ -137,7 +273,7 @@ def _name(settings: McpServerSettings, raw: Any) -> str:
     return (settings.name_prefix + (clean_tool_name(raw) or f"tool_{number:08x}"))[:64]
 
 
-def _description(settings: McpServerSettings, tool: Mapping[str, Any]) -> str:
+def _description(settings: McpServerSettings, tool: Mapping[str, object]) -> str:
     said = clean_untrusted(tool.get("description"), DESCRIPTION_LIMIT)
     own = clean_quote(tool.get("name"), 100) if not clean_tool_name(str(tool.get("name"))) else ""
     return "：".join(filter(None, [own, said])) or f"来自 {clean_quote(settings.name)} 的 MCP 工具"
@@ -153,7 +289,7 @@ def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) ->
     return metadata
 
 
-def _output_schema(schema: Any) -> JsonSchema | None:
+def _output_schema(schema: object) -> JsonSchema | None:
     """None also for one that cannot be used: the tool can, and nothing promises less."""
     try:
         return clean_schema(schema) if schema is not None else None
@@ -161,7 +297,7 @@ def _output_schema(schema: Any) -> JsonSchema | None:
         return None
 
 
-def _annotation(given: Any) -> ToolAnnotation | None:
+def _annotation(given: object) -> ToolAnnotation | None:
     if not isinstance(given, Mapping) or not given:
         return None
     hints = {name: value for name, value in given.items() if isinstance(value, bool)}
@@ -174,7 +310,7 @@ def _annotation(given: Any) -> ToolAnnotation | None:
     )
 
 
-def _icons(given: Any) -> list[ToolIcon]:
+def _icons(given: object) -> list[ToolIcon]:
     found = []
     icons = [icon for icon in given if isinstance(icon, Mapping)] if isinstance(given, list) else []
     for icon in icons[:ICONS]:

@@ -4,11 +4,10 @@ Names are those of MaiBot's SDK where it has them. A plugin runs in a process of
 and reaches the server through ``ctx`` alone; nothing here needs Django or settings.
 """
 
-from tools.errors import ToolFailed
-from tools.plugin_sdk.action import Action
+from tools.contract import ToolFailed
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.context import CapabilityError, Context, ctx
-from tools.plugin_sdk.declarations import Plugin, Tool
+from tools.plugin_sdk.declarations import Action, Plugin, Tool
 from tools.plugin_sdk.types import ActivationType, ChatMode, ToolParameterInfo, ToolParamType
 
 SDK_VERSION = "2.0.0"

@@ -44,7 +44,7 @@ class Context:
         self.storage = Storage(self)
         self._host: Host | None = None
 
-    def attach(self, host: Host, plugin_id: str, config: Mapping[str, Any]) -> None:
+    def attach(self, host: Host, plugin_id: str, config: Mapping[str, object]) -> None:
         """Begin to work. Called once by the process around the plugin, before anything else is."""
         self._host = host
         self.plugin_id = plugin_id
@@ -66,7 +66,7 @@ class Context:
         immediately."""
         self._attached().progress(self.call.token, text, tell)
 
-    def ask(self, name: str, **arguments: Any) -> Any:
+    def ask(self, name: str, **arguments: object) -> Any:
         """Use the capability ``name``."""
         host, call = self._attached(), CURRENT.get(None)
         work = host.capability(call.token if call else "", name, arguments)
@@ -119,7 +119,7 @@ class Storage:
         """The value under ``key``; None when there is none."""
         return self._context.ask("storage.get", key=key)
 
-    def set(self, key: str, value: Any) -> Any:
+    def set(self, key: str, value: object) -> Any:
         """Store ``value`` under ``key``."""
         return self._context.ask("storage.set", key=key, value=value)
 

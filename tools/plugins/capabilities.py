@@ -16,12 +16,11 @@ from django.db.models import JSONField, Value
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from tools.contract import JsonSchema, ToolExecutionContext, ToolInvocation
+from tools.contract import JsonSchema, ToolExecutionContext, ToolFailed, ToolInvocation
 from tools.error_boundary import capture_error
-from tools.errors import ToolFailed
 from tools.models import PluginValue
 from tools.plugin_sdk.calls import RpcError, RpcErrorCode
-from tools.registry.live_provider import DatabaseThread
+from tools.registry.catalogue import DatabaseThread
 from tools.schemas.arguments import check_arguments
 from tools.text.storable import make_storable
 from tools.token_bucket import Quota, TokenBuckets
@@ -53,18 +52,18 @@ class StorageEntry:
     value: Any
 
 
-def get_values(place: StorageKey) -> Any:
+def get_values(where: StorageKey) -> Any:
     """The value at a place; None where there is none."""
-    return _rows(place).values_list("value", flat=True).first()
+    return _rows(where).values_list("value", flat=True).first()
 
 
-def delete_values(place: StorageKey) -> bool:
+def delete_values(where: StorageKey) -> bool:
     """Drop what is there; whether anything was."""
-    return bool(_rows(place).delete()[0])
+    return bool(_rows(where).delete()[0])
 
 
-def _rows(place: StorageKey) -> Any:
-    return PluginValue.objects.filter(plugin_id=place.plugin_pk, key=place.key)
+def _rows(where: StorageKey) -> Any:
+    return PluginValue.objects.filter(plugin_id=where.plugin_pk, key=where.key)
 
 
 def put_values(entry: StorageEntry) -> bool:
@@ -81,11 +80,11 @@ def put_values(entry: StorageEntry) -> bool:
     return True
 
 
-def list_keys(place: StorageKey) -> list[str]:
+def list_keys(where: StorageKey) -> list[str]:
     """The plugin's keys that begin so, in order."""
     # not in the query: SQLite knows no case in LIKE, and each database has an order of its own
-    every = PluginValue.objects.filter(plugin_id=place.plugin_pk).values_list("key", flat=True)
-    return sorted(key for key in every if key.startswith(place.key))
+    every = PluginValue.objects.filter(plugin_id=where.plugin_pk).values_list("key", flat=True)
+    return sorted(key for key in every if key.startswith(where.key))
 
 
 #: Characters of a message; of a request to the model.
@@ -164,7 +163,7 @@ class CallInFlight:
 class ChatServices(Protocol):
     """What the layer above does for a call in flight, in the call's own chat.
 
-    Each raises :class:`tools.errors.ToolFailed`, in words, where it cannot be done.
+    Each raises :class:`tools.contract.ToolFailed`, in words, where it cannot be done.
     """
 
     async def send_text(self, call: CallInFlight, text: str) -> str:
@@ -217,13 +216,13 @@ OPERATIONS: Mapping[str, tuple[str, JsonSchema]] = {
 """What can be asked for: the capability that it needs, and the arguments that it takes."""
 
 
-def effective_capabilities(granted: Any, asked: Any) -> frozenset[str]:
+def effective_capabilities(granted: object, asked: object) -> frozenset[str]:
     """Of the capabilities that a row grants those that the manifest asks for and this server
     has."""
     return frozenset(CAPABILITIES) & _names(granted) & _names(asked)
 
 
-def _names(value: Any) -> set[str]:
+def _names(value: object) -> set[str]:
     return (
         {name for name in value if isinstance(name, str)}
         if isinstance(value, list | tuple | set | frozenset)
@@ -247,7 +246,7 @@ class CapabilityService:
         self._rates = TokenBuckets(clock=clock)
 
     async def run_capability(
-        self, plugin: CapabilityHolder, call: CallInFlight | None, name: Any, arguments: Any
+        self, plugin: CapabilityHolder, call: CallInFlight | None, name: object, arguments: object
     ) -> Any:
         """What ``name`` gives ``plugin``; ``call`` is the call in flight whose token came along, if
         one did.
@@ -341,7 +340,7 @@ class CapabilityService:
                 return await self._services.generate(call, given["prompt"])
 
 
-def _checked(schema: JsonSchema, arguments: Any) -> dict[str, Any]:
+def _checked(schema: JsonSchema, arguments: object) -> dict[str, Any]:
     """The arguments as storable text. Raises RpcError for others than ``schema`` takes."""
     if not isinstance(arguments, dict) or not all(isinstance(key, str) for key in arguments):
         raise RpcError(RpcErrorCode.BAD_PAYLOAD, "the arguments are no object")
@@ -350,7 +349,7 @@ def _checked(schema: JsonSchema, arguments: Any) -> dict[str, Any]:
     raise RpcError(RpcErrorCode.BAD_PAYLOAD, str(attempt.error)[:1000]) from attempt.error
 
 
-def _storable_value(value: Any) -> Any:
+def _storable_value(value: object) -> Any:
     """``value`` as it comes back from the database. Raises RpcError for what is no JSON, or too
     much of it."""
     try:

@@ -11,11 +11,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from tools.contract import JsonSchema, ToolExecutionContext
-from tools.errors import InvalidDeclaration
+from tools.contract import InvalidDeclaration, JsonSchema, ToolExecutionContext
 from tools.plugin_sdk.calls import Call
-from tools.plugin_sdk.declarations import Declaration
-from tools.plugin_sdk.schemas import drop_properties
+from tools.plugin_sdk.declarations import Declaration, drop_properties
 from tools.schemas.signatures import DocstringParts, FunctionParameters, read_signature
 
 IDENTITY = frozenset({"stream_id", "chat_id"})
@@ -35,7 +33,7 @@ class ToolHandler:
     is_async: bool
     call: Callable[[dict[str, Any], Call], Any]
     """Calls the function with the model's arguments. Raises every exception of the function, and
-    :class:`tools.errors.InvalidArguments` for what its annotations do not take."""
+    :class:`tools.contract.InvalidArguments` for what its annotations do not take."""
 
 
 def build_handler(function: Function, declaration: Declaration) -> ToolHandler:
@@ -66,7 +64,7 @@ def build_handler(function: Function, declaration: Declaration) -> ToolHandler:
     return ToolHandler(declaration.name, declared, inspect.iscoroutinefunction(function), call)
 
 
-def to_jsonable(value: Any) -> Any:
+def to_jsonable(value: object) -> Any:
     """``value`` as JSON can hold it; bytes become Base64, and what is no data its ``str``."""
     try:
         return to_jsonable_python(value, fallback=str, bytes_mode="base64")

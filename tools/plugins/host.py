@@ -17,27 +17,26 @@ from django.utils.translation import gettext
 
 from tools.contract import ToolSpec
 from tools.error_boundary import log_errors
-from tools.models.choices import ToolScope
+from tools.models.tool_config import ToolScope
 from tools.plugins.capabilities import CallInFlight, CapabilityService
-from tools.plugins.declared import PluginTool
-from tools.plugins.folder import PluginFolder, scan_folder, watch_folder
-from tools.plugins.process import LINE_CHARS, ProcessExit
-from tools.plugins.process_limits import ProcessLimits
-from tools.plugins.records import (
+from tools.plugins.folder import (
     CrashEntry,
     LogEntry,
+    PluginFolder,
     PluginReport,
     confirm_processes,
     delete_process_reports,
+    scan_folder,
     sync_plugin_rows,
+    watch_folder,
     write_crashes,
     write_log_entries,
     write_reports,
 )
-from tools.plugins.rows import PluginSettings, load_plugin_settings
+from tools.plugins.process import LINE_CHARS, ProcessExit, ProcessLimits
+from tools.plugins.rows import PluginSettings, PluginTool, load_plugin_settings
 from tools.plugins.supervisor import RestartPolicy, Supervisor
-from tools.registry.catalogue import ensure_tool_rows
-from tools.registry.live_provider import DatabaseThread
+from tools.registry.catalogue import DatabaseThread, ensure_tool_rows
 from tools.text.storable import make_storable
 from tools.token_bucket import Quota, RefillRate, TokenBuckets
 
@@ -132,7 +131,7 @@ class PluginRecorder:
         self._submit(write_crashes, crashes)
         self._submit(write_reports, list(reports.values()))
 
-    def _submit(self, operation: Callable[[Sequence[Any]], None], items: Sequence[Any]) -> None:
+    def _submit(self, operation: Callable[[Sequence[Any]], None], items: Sequence[object]) -> None:
         """All ``items`` as one wish: the database thread takes wishes by the hundred."""
         if not items:
             return
@@ -263,7 +262,7 @@ class PluginHost:
         self._recorder.report(report)
 
     async def run_capability(
-        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
+        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: object
     ) -> Any:
         return await self._capabilities.run_capability(
             self._rows.get(plugin.pk, plugin), call, name, arguments

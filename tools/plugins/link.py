@@ -14,8 +14,7 @@ from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 from tools.plugins.capabilities import CallInFlight
 from tools.plugins.peer import RpcPeer
-from tools.plugins.process import ProcessExit, RunnerProcess
-from tools.plugins.process_limits import ProcessLimits, ProcessUsage
+from tools.plugins.process import ProcessExit, ProcessLimits, ProcessUsage, RunnerProcess
 from tools.plugins.rows import PluginSettings
 
 logger = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class LinkListener(Protocol):
     def line(self, plugin_pk: int, level: str, text: str) -> bool: ...
 
     async def run_capability(
-        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: Any
+        self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: object
     ) -> Any: ...
 
 
@@ -258,7 +257,7 @@ class PluginLink:
         if self._left_out % PATIENCE == PATIENCE - 1:
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _answer(self, name: str, arguments: Any, call: PluginCall | None) -> Any:
+    async def _answer(self, name: str, arguments: object, call: PluginCall | None) -> Any:
         """Answer a request of the plugin. It is cancelled when the call that it belongs to ends."""
         if self._asked >= ASKED_AT_ONCE:
             raise RpcError(

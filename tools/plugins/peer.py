@@ -11,8 +11,7 @@ from typing import Any
 
 import msgpack
 
-from tools.error_boundary import capture_error, contain
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit, capture_error, contain
 from tools.plugin_sdk.calls import RpcError, RpcErrorCode
 
 logger = logging.getLogger(__name__)
@@ -61,12 +60,12 @@ Envelope = RpcRequest | RpcResponse | RpcCancellation
 UNREADABLE = (ValueError, TypeError, RecursionError, MemoryError, msgpack.UnpackException)
 
 
-def encode_request(number: int | None, method: str, payload: Any) -> bytes:
+def encode_request(number: int | None, method: str, payload: object) -> bytes:
     """Raises :class:`RpcError` E_BAD_PAYLOAD for what no frame holds; so do the other two."""
     return _frame({"type": "request", "id": number, "method": method, "payload": payload})
 
 
-def encode_response(number: int, payload: Any, error: RpcError | None = None) -> bytes:
+def encode_response(number: int, payload: object, error: RpcError | None = None) -> bytes:
     if error is None:
         return _frame({"type": "response", "id": number, "payload": payload})
     told = {"code": str(error.code), "message": error.message[:MESSAGE_CHARS]}
@@ -150,7 +149,7 @@ def _unpacked(body: bytes) -> Any:
         return msgpack.unpackb(body, unicode_errors="replace", strict_map_key=True)
     left = MOST_CONTAINERS
 
-    def count(container: Any) -> Any:
+    def count(container: object) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
@@ -240,7 +239,7 @@ class RpcPeer:
         be called again."""
         self._end(RpcError(RpcErrorCode.SHUTTING_DOWN, "the connection was closed"))
 
-    async def request(self, method: str, payload: Any, seconds: float | None = None) -> Any:
+    async def request(self, method: str, payload: object, seconds: float | None = None) -> Any:
         """The other side's answer. Raises :class:`RpcError` for an error, and after ``seconds``
         E_TIMEOUT.
 
@@ -264,7 +263,7 @@ class RpcPeer:
             if answer.cancelled() and self.is_open:
                 self._writer.write(encode_cancellation(number))
 
-    def notify(self, method: str, payload: Any) -> None:
+    def notify(self, method: str, payload: object) -> None:
         """Send a notice to the other side. Raises :class:`RpcError` when it cannot be sent."""
         self._send(encode_request(None, method, payload))
 
@@ -305,7 +304,7 @@ class RpcPeer:
             case RpcCancellation(number) if task := self._working.get(number):
                 task.cancel()
 
-    def _accept(self, number: int, method: str, payload: Any) -> None:
+    def _accept(self, number: int, method: str, payload: object) -> None:
         if number in self._working:
             raise RpcError(RpcErrorCode.PROTOCOL_MISMATCH, f"two requests have the number {number}")
         if len(self._working) >= AT_ONCE:
@@ -321,7 +320,7 @@ class RpcPeer:
         self._working[number] = task
         task.add_done_callback(lambda _: self._working.pop(number, None))
 
-    async def _answer(self, number: int, method: str, payload: Any) -> None:
+    async def _answer(self, number: int, method: str, payload: object) -> None:
         value = None
         with capture_error() as attempt:
             value = await contain(self._handle(method, payload))

@@ -17,11 +17,10 @@ from tools.contract import (
 from tools.live_rows import LiveKind
 from tools.models import PluginStatus
 from tools.plugin_sdk.calls import RpcError
-from tools.plugins.declared import PLUGIN
 from tools.plugins.host import HostedTool, PluginHost
 from tools.plugins.link import PluginLink
-from tools.plugins.rows import PluginSettings
-from tools.registry import outcomes
+from tools.plugins.rows import PLUGIN, PluginSettings
+from tools.registry import catalogue
 from tools.secrets.masked import SecretValues
 from tools.text.untrusted import clean_tool_name as short_name
 
@@ -39,7 +38,7 @@ _ALIASES = {
 }
 
 
-def convert_plugin_result(plugin_id: str, tool_name: str, value: Any) -> ToolExecutionResult:
+def convert_plugin_result(plugin_id: str, tool_name: str, value: object) -> ToolExecutionResult:
     """The result that ``value`` stands for.
 
     An object reports its own success, with ``success``, ``content`` or ``message``, ``error`` and
@@ -106,7 +105,7 @@ def _of_object(
     return result
 
 
-def _item(given: Mapping[str, Any]) -> ToolContentItem:
+def _item(given: Mapping[str, object]) -> ToolContentItem:
     """The item that ``given`` describes, under any of the names that plugins use."""
     said = str(given.get("content_type") or given.get("type") or "").lower()
     kind = _ALIASES.get(said, said)
@@ -123,7 +122,7 @@ def _item(given: Mapping[str, Any]) -> ToolContentItem:
     )
 
 
-def _data(given: Mapping[str, Any]) -> tuple[str, str]:
+def _data(given: Mapping[str, object]) -> tuple[str, str]:
     """The Base64 of an item, and its type where a ``data:`` address says it."""
     data = next(
         (
@@ -142,7 +141,7 @@ def _data(given: Mapping[str, Any]) -> tuple[str, str]:
     return text, ""
 
 
-def _is_json(value: Any) -> bool:
+def _is_json(value: object) -> bool:
     """Whether a column of JSON can hold ``value``; a float that is no number, which msgpack can
     hold, it cannot."""
     try:
@@ -152,7 +151,7 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
@@ -201,9 +200,9 @@ class PluginToolProvider:
         link = self._link(offered) if offered else None
         if offered is None or link is None:
             return (
-                outcomes.failed_result(name, told)
+                catalogue.failed_result(name, told)
                 if (told := self.absence(name))
-                else outcomes.not_found_result(name)
+                else catalogue.not_found_result(name)
             )
         plugin_id = offered.supervisor.settings.plugin_id
         try:

@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 
 import tools.plugin_sdk
 import tools.plugin_sdk.types
+from tools.contract import InvalidDeclaration, ToolError
 from tools.error_boundary import capture_error, contain
-from tools.errors import InvalidDeclaration, ToolError
 from tools.plugin_sdk import SDK_VERSION, Plugin
 from tools.plugin_sdk.calls import CURRENT, Call, RpcError, RpcErrorCode
 from tools.plugin_sdk.context import LOGGER, ctx
@@ -45,7 +45,7 @@ except ImportError:  # not a Unix
     resource = None  # type: ignore[assignment]
 
 
-def apply_rlimits(limits: Mapping[str, Any]) -> None:
+def apply_rlimits(limits: Mapping[str, object]) -> None:
     """Set ``memory_bytes`` and ``open_files``, each if it is given, for this process and its
     children, and disable core dumps.
 
@@ -66,7 +66,7 @@ class CpuTimeLimit:
     A process that uses more is ended by SIGXCPU.
     """
 
-    def __init__(self, limits: Mapping[str, Any]) -> None:
+    def __init__(self, limits: Mapping[str, object]) -> None:
         self._seconds = _whole(limits.get("cpu_seconds")) or 0
         self.renew()
 
@@ -90,7 +90,7 @@ def _set(kind: int, limit: int | None) -> None:
         resource.setrlimit(kind, (most, most))
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -199,7 +199,7 @@ def _made(module: ModuleType) -> Plugin:
     return kinds[0]() if kinds else Plugin()
 
 
-def _is_plugin(thing: Any, module: ModuleType) -> bool:
+def _is_plugin(thing: object, module: ModuleType) -> bool:
     return (
         isinstance(thing, type)
         and issubclass(thing, Plugin)
@@ -290,7 +290,7 @@ class PluginService:
         else:
             self.loop.call_soon_threadsafe(self._peer.notify, "progress", payload)
 
-    async def _handle(self, method: str, payload: Any) -> Any:
+    async def _handle(self, method: str, payload: object) -> Any:
         match method, payload:
             case "invoke", {
                 "name": str(name),
@@ -318,7 +318,7 @@ class PluginService:
         )
 
     async def _load(
-        self, plugin_id: str, config: dict[str, Any], limits: Mapping[str, Any]
+        self, plugin_id: str, config: dict[str, Any], limits: Mapping[str, object]
     ) -> dict[str, Any]:
         if self._plugin is not None:
             raise RpcError(

@@ -17,12 +17,10 @@ from django.utils.translation import gettext
 from tools.error_boundary import log_errors
 from tools.models import PluginStatus
 from tools.plugin_sdk.calls import RpcError
-from tools.plugins.declared import PluginTool, UnusableTools, build_plugin_tools
+from tools.plugins.folder import PluginReport
 from tools.plugins.link import LinkListener, LoadFailed, PluginLink
-from tools.plugins.process import ProcessExit
-from tools.plugins.process_limits import ProcessLimits, measure_usage
-from tools.plugins.records import PluginReport
-from tools.plugins.rows import PluginSettings
+from tools.plugins.process import ProcessExit, ProcessLimits, measure_usage
+from tools.plugins.rows import PluginSettings, PluginTool, UnusableTools, build_plugin_tools
 
 logger = logging.getLogger(__name__)
 State = PluginStatus.PluginState

@@ -1,4 +1,4 @@
-"""What a program of :mod:`tools.processes.one_shot` allows itself. It loads nothing that costs time
+"""What a program of :mod:`tools.processes.child` allows itself. It loads nothing that costs time
 to start."""
 
 import contextlib

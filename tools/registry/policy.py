@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolSpec
-from tools.models.choices import AllowedCallers, ToolScope, ToolVisibility
+from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.refusals import DISABLED, GROUPS_ONLY, HIDDEN, PRIVATE_ONLY, RefusalReason, ToolRefusal
 from tools.registry.settings import ToolSettings
 from tools.token_bucket import Quota, TokenBuckets

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.contract import TOOL_NAME, ToolAvailabilityContext, ToolProvider, ToolSpec
 from tools.error_boundary import capture_error, contain, log_errors
-from tools.registry.result_validation import check_declaration
+from tools.registry.execution import check_declaration
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class ProviderSet:
             if seen.get(id(spec), seen) is spec or self._is_usable(provider_name, spec)
         ]
 
-    def _is_usable(self, provider_name: str, spec: Any) -> bool:
+    def _is_usable(self, provider_name: str, spec: object) -> bool:
         if not isinstance(spec, ToolSpec):
             return self._report(provider_name, f"a {type(spec).__name__} is no tool")
         if not (isinstance(spec.name, str) and TOOL_NAME.fullmatch(spec.name)):

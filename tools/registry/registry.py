@@ -2,6 +2,8 @@
 
 Names and rules are MaiBot's. Added by this project: the operator's row controls each tool,
 arguments are checked, calls are limited in time and number, results in length.
+
+The definitions of the offered tools as the model gets them, cached between messages.
 """
 
 import copy
@@ -14,35 +16,84 @@ from typing import Any, NamedTuple
 
 from tools import refusals
 from tools.contract import (
+    ApprovalNeeded,
+    CallRefused,
+    InvalidArguments,
     ToolAvailabilityContext,
+    ToolError,
     ToolExecutionContext,
     ToolExecutionResult,
     ToolInvocation,
     ToolProvider,
     ToolSpec,
 )
-from tools.errors import ApprovalNeeded, CallRefused, InvalidArguments, ToolError
 from tools.refusals import CallVerdict, RefusalReason, ToolRefusal
-from tools.registry import outcomes
-from tools.registry.approval import requires_approval
-from tools.registry.argument_checks import add_own_messages
-from tools.registry.catalogue import ensure_tool_rows
-from tools.registry.deferred_tools import OfferedTools, SplitTools, split_deferred
-from tools.registry.definitions import DefinitionCache, sort_for_model
-from tools.registry.execution import ExecutionRequest, execute_call, run_after_hooks
-from tools.registry.hooks import AfterHook, BeforeHook, Hooks, hooks_of
-from tools.registry.live_provider import DatabaseThread
-from tools.registry.offers import ResolvedTool, ToolResolver
-from tools.registry.policy import (
-    check_approval,
-    check_availability,
-    decide_call,
-    reachable_chats,
+from tools.registry import catalogue
+from tools.registry.catalogue import DatabaseThread, ensure_tool_rows
+from tools.registry.execution import (
+    AfterHook,
+    BeforeHook,
+    ExecutionRequest,
+    Hooks,
+    add_own_messages,
+    execute_call,
+    hooks_of,
+    requires_approval,
+    run_after_hooks,
 )
+from tools.registry.offers import (
+    OfferedTools,
+    ResolvedTool,
+    SplitTools,
+    ToolResolver,
+    split_deferred,
+)
+from tools.registry.policy import check_approval, check_availability, decide_call, reachable_chats
 from tools.registry.provider_set import Listed, ProviderSet
 from tools.registry.settings import ToolSettings
 from tools.schemas.arguments import check_arguments, parse_arguments
 from tools.token_bucket import TokenBuckets
+
+MOST_KEPT = 4096
+"""The most definitions in the cache; a provider that creates new specs for each listing fills
+it."""
+
+
+class DefinitionCache:
+    """One definition for each spec, the same object for as long as the spec is: copying fifty takes
+    a quarter of a millisecond.
+
+    They are shared and never changed. A client that gets the same object again need not encode it
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[ToolSpec, dict[str, Any]]] = {}
+        """By the ids of the specs, which are kept too, so that no other takes over an id."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+        """The definition of each spec, in their order."""
+        kept = self._kept
+        return [known[1] if (known := kept.get(id(spec))) else self._made(spec) for spec in specs]
+
+    def _made(self, spec: ToolSpec) -> dict[str, Any]:
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        definition = spec.llm_definition()
+        self._kept[id(spec)] = (spec, definition)
+        return definition
+
+
+def sort_for_model(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """The specs that are meant for the model, the highest priority first, and otherwise in their
+    order."""
+    if all(spec.annotation is None for spec in specs):
+        return list(specs)
+    return sorted((spec for spec in specs if spec.is_for_model), key=lambda spec: -spec.priority)
+
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +204,7 @@ class ToolRegistry:
         on_error: AfterHook | None = None,
     ) -> None:
         """Have these asked about every call, after those that were added before them (see
-        :class:`tools.registry.hooks.Hooks`)."""
+        :class:`tools.registry.execution.Hooks`)."""
         added = Hooks(
             (before,) if before else (), (after,) if after else (), (on_error,) if on_error else ()
         )
@@ -193,7 +244,7 @@ class ToolRegistry:
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
         """Every tool in the view of ``context`` in provider order, as the operator describes it;
         the first of a name wins."""
-        return [offer.spec for offer in await self._exposed(context)]
+        return [offer.spec for offer in (await self._view(context)).offers]
 
     async def get_tool_spec(
         self, name: str, context: ToolAvailabilityContext | None = None
@@ -247,7 +298,7 @@ class ToolRegistry:
             call = ExecutionRequest(
                 ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS
             )
-            result = outcomes.refused_result(name, offer, await self._near(name, context))
+            result = catalogue.refused_result(name, offer, await self._near(name, context))
             row = self._settings().get(name)
             return _decided(await run_after_hooks(call, result), offer.reason, row)
         if context is not None and offer.settings.other_chats:
@@ -262,7 +313,7 @@ class ToolRegistry:
         try:
             arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
         except ApprovalNeeded as needed:  # the call has not started, so no hook is called
-            result = outcomes.unapproved_result(name, needed.arguments)
+            result = catalogue.unapproved_result(name, needed.arguments)
             return _from(offer, result, RefusalReason.NEEDS_APPROVAL)
         except ToolError as error:
             result, verdict = _denied(offer, error), _verdict(error)
@@ -318,11 +369,6 @@ class ToolRegistry:
                 raise CallRefused(refusal)
             raise ApprovalNeeded(arguments)
         return arguments
-
-    async def _exposed(self, context: ToolAvailabilityContext | None) -> list[ResolvedTool]:
-        """The offers in the view of ``context``: the same list for as long as nothing has
-        changed."""
-        return (await self._view(context)).offers
 
     async def _view(self, context: ToolAvailabilityContext | None) -> ToolView:
         pairs, settings = await self._roster.listed(context), self._settings()
@@ -409,12 +455,12 @@ def _denied(offer: ResolvedTool, error: ToolError) -> ToolExecutionResult:
     name = offer.spec.name
     match error:
         case CallRefused():
-            return outcomes.refused_result(name, error.refusal)
+            return catalogue.refused_result(name, error.refusal)
         case InvalidArguments():
-            return outcomes.invalid_arguments_result(name, error)
+            return catalogue.invalid_arguments_result(name, error)
         case _:
             logger.error("the parameters schema of tool %s cannot be used", name, exc_info=error)
-            return outcomes.raised_result(name, error)
+            return catalogue.raised_result(name, error)
 
 
 def _verdict(error: ToolError) -> str:
@@ -432,7 +478,7 @@ def _allowance(result: ToolExecutionResult, *, approved: bool) -> str:
 
 
 def _decided(
-    result: ToolExecutionResult, verdict: str, row: ToolSettings | None, **metadata: Any
+    result: ToolExecutionResult, verdict: str, row: ToolSettings | None, **metadata: object
 ) -> ToolExecutionResult:
     """``result`` with what was decided of its call, and by whose row."""
     metadata |= {"verdict": str(verdict), "decided_by": row.label if row else ""}

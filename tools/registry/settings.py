@@ -7,9 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from tools.models import ConfigVersion, ToolConfig
-from tools.models.choices import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
-from tools.models.other_chats import OtherChat, parse_other_chats
-from tools.models.row_validation import parse_ids
+from tools.models.tool_config import (
+    AllowedCallers,
+    ApprovalMode,
+    OtherChat,
+    ToolScope,
+    ToolVisibility,
+    parse_ids,
+    parse_other_chats,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +24,7 @@ class ToolSettings:
     means no limit.
 
     ``provider_name`` is where the tool came from when it was last listed, ``looked_at`` the
-    fingerprint of the reviewed declaration (see :mod:`tools.registry.declaration_review`).
+    fingerprint of the reviewed declaration (see :mod:`tools.registry.catalogue`).
     """
 
     name: str

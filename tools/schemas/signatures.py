@@ -37,13 +37,14 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from tools.contract import (
     TOOL_NAME,
+    InvalidArguments,
+    InvalidDeclaration,
     JsonSchema,
     ToolExecutionContext,
     ToolExecutionResult,
     ToolInvocation,
 )
-from tools.errors import InvalidArguments, InvalidDeclaration
-from tools.schemas.coercion import resolve_ref
+from tools.schemas.arguments import resolve_ref
 from tools.schemas.validation_messages import EMPTY, UNKNOWN, format_path, limit_lines
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class _Schema(GenerateJsonSchema):
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
 
@@ -180,7 +181,7 @@ class FunctionParameters:
 
     def bind(
         self,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         context: ToolExecutionContext,
         invocation: ToolInvocation | None = None,
     ) -> tuple[list[Any], dict[str, Any]]:
@@ -214,7 +215,7 @@ def read_signature(function: Function) -> inspect.Signature:
         ) from error
 
 
-def result_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+def result_adapter(annotation: object) -> TypeAdapter[Any] | None:
     """What checks and serialises results of this return annotation; None for text and where nothing
     is said."""
     if any(annotation is plain for plain in _PLAIN_RESULTS):
@@ -278,7 +279,7 @@ def _field(parameter: inspect.Parameter, words: str | None) -> tuple[Any, Any]:
     ], ... if parameter.default is parameter.empty else parameter.default
 
 
-def _without_notes(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+def _without_notes(annotation: object) -> tuple[Any, tuple[Any, ...]]:
     if get_origin(annotation) is not Annotated:
         return annotation, ()
     base, *notes = get_args(annotation)

@@ -11,8 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from tools.contract import JsonSchema
-from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
-from tools.schemas.coercion import resolve_pointer
+from tools.schemas.arguments import UNUSABLE_SCHEMA, resolve_pointer, schema_messages
 from tools.text.fences import neutralize_json
 from tools.text.untrusted import clean_untrusted
 
@@ -42,7 +41,7 @@ class SchemaRefused(ValueError):  # noqa: N818 - it says what happened
     """The schema cannot be used; the message says why, for the operator."""
 
 
-def clean_schema(schema: Any) -> JsonSchema:
+def clean_schema(schema: object) -> JsonSchema:
     """A copy of ``schema`` that can be shown to a model and checked against. Raises
     :class:`SchemaRefused`."""
     if not isinstance(schema, dict):
@@ -61,7 +60,7 @@ def clean_schema(schema: Any) -> JsonSchema:
     return {"type": "object", "properties": {}, **tamed}
 
 
-def _tamed(value: Any, depth: int) -> Any:
+def _tamed(value: object, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise SchemaRefused(_("Its schema has more than %s levels.") % MAX_DEPTH)
     if isinstance(value, list):
@@ -77,7 +76,7 @@ def _tamed(value: Any, depth: int) -> Any:
     return tamed
 
 
-def _entry(key: str, value: Any, depth: int) -> Any:
+def _entry(key: str, value: object, depth: int) -> Any:
     if key in _WORDS:
         return clean_untrusted(value, _WORDS[key])
     if key in _DATA:  # a call must repeat it exactly, so nothing in it can be replaced

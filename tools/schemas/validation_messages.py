@@ -60,7 +60,7 @@ def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) 
         yield f"{format_path(here)} 不符合要求: {_shown(error.message)}"
 
 
-def _is_blank(value: Any) -> bool:
+def _is_blank(value: object) -> bool:
     return not value.strip() if isinstance(value, str) else value in ([], {})
 
 
@@ -87,7 +87,7 @@ _WORDS: dict[str, Callable[[Any, Any], str]] = {
 }
 
 
-def _absent(names: Iterable[str], instance: Mapping[str, Any]) -> list[str]:
+def _absent(names: Iterable[str], instance: Mapping[str, object]) -> list[str]:
     return [name for name in names if name not in instance]
 
 
@@ -132,8 +132,8 @@ def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str
     values = [finding for finding in findings if finding.validator in ("const", "enum")]
     kinds = [finding.validator_value for finding in findings if finding.validator == "type"]
     if values:
-        place, shown = [*here, *values[0].relative_path], _shown(values[0].instance)
-        yield f"{format_path(place)} 不支持: {shown}"
+        at, shown = [*here, *values[0].relative_path], _shown(values[0].instance)
+        yield f"{format_path(at)} 不支持: {shown}"
     else:
         words = f"应为{_kind_words(kinds)}" if kinds else "不符合要求"
         yield f"{format_path(here)} {words}"
@@ -157,7 +157,7 @@ def _kind_words(wanted: Any) -> str:
     return "或".join(dict.fromkeys(_KIND_WORDS.get(kind, kind) for kind in kinds))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """``value`` on one line, cut."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     line = " ".join(text.split())

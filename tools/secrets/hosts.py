@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext
 from yarl import URL
 
-from tools.fetch.addresses import parse_address
-from tools.fetch.allow_list import normalize_host
-from tools.fetch.errors import RequestRefused
-from tools.fetch.urls import parse_url
+from tools.fetch.allow_list import normalize_host, parse_address
+from tools.fetch.request import RequestRefused, parse_url
 
 MAX_HOSTS = 50
 """Entries of one secret."""

@@ -1,4 +1,7 @@
-"""A secret by name: what requests carry, and no page shows again."""
+"""A secret by name: what requests carry, and no page shows again.
+
+The rows of secrets, read. Synchronous; for the thread that talks to the database.
+"""
 
 from django.core.validators import RegexValidator
 from django.db import models
@@ -7,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 from tools.secrets.hosts import SecretHosts
-from tools.secrets.masked import mask_value
+from tools.secrets.masked import SecretValues, mask_value
 
 
 class Secret(LiveModel):
@@ -77,3 +80,19 @@ class Secret(LiveModel):
         except DecryptionError:
             return False
         return True
+
+
+def load_secrets() -> SecretValues:
+    """Every secret; ``undecryptable`` are those stored under another secret key."""
+    values: dict[str, str] = {}
+    hosts: dict[str, SecretHosts] = {}
+    broken = set()
+    for name, sealed, named in Secret.objects.order_by("name").values_list(
+        "name", "sealed", "hosts"
+    ):
+        hosts[name] = SecretHosts.stored(named)
+        try:
+            values[name] = decrypt(sealed)
+        except DecryptionError:
+            broken.add(name)
+    return SecretValues(values, frozenset(broken), hosts)

@@ -96,7 +96,7 @@ def is_framed(content: str) -> bool:
     return content.startswith('{"frame": "⟦')
 
 
-def fence_values(kind: FenceKind, values: Iterable[Any]) -> str:
+def fence_values(kind: FenceKind, values: Iterable[object]) -> str:
     """``values``, each on a line, inside the fence of their ``kind``."""
     return "\n".join([kind.opening, *map(json_line, values), kind.closing])
 
@@ -106,7 +106,7 @@ def fence_lines(kind: FenceKind, lines: Iterable[str]) -> str:
     return "\n".join([kind.opening, *map(neutralize_marks, lines), kind.closing])
 
 
-def json_line(value: Any) -> str:
+def json_line(value: object) -> str:
     """``value`` as JSON on one line."""
     text = json.dumps(value, ensure_ascii=False)
     if _SUSPECT.search(text) or neutralize_signs(text) is not text:
@@ -149,7 +149,7 @@ def strip_marks(text: str) -> str:
     return neutralize_signs(_SPELLED.sub(_plain, text.translate(_MARKS)))
 
 
-def neutralize_json(value: Any) -> Any:
+def neutralize_json(value: object) -> Any:
     """A copy of a JSON ``value`` whose texts, and names of entries, are
     :func:`neutralize_marks`."""
     if isinstance(value, str):
@@ -161,7 +161,7 @@ def neutralize_json(value: Any) -> Any:
     return value
 
 
-def neutralize_content(content: Any) -> Any:
+def neutralize_content(content: object) -> Any:
     """The content of a message, text or parts, whose texts are :func:`neutralize_marks`, also where
     one stands behind another."""
     if isinstance(content, str):
@@ -172,7 +172,7 @@ def neutralize_content(content: Any) -> Any:
     return [_neutral_part(part, is_last=at == last) for at, part in enumerate(content)]
 
 
-def _neutral_part(part: Any, *, is_last: bool) -> Any:
+def _neutral_part(part: object, *, is_last: bool) -> Any:
     if not (isinstance(part, dict) and isinstance(part.get("text"), str)):
         return part
     text = neutralize_marks(part["text"])

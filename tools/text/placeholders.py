@@ -3,14 +3,13 @@ Pure.
 
 Nothing is evaluated: a placeholder is a name and no expression, so the right to edit a template
 gives nothing beyond its text. Which names there are is said by each use: mock values here,
-HTTP tools in :mod:`tools.http_tools.templates`, prompts in :mod:`agent.domain.prompt_template`.
+HTTP tools in :mod:`tools.http_tools.templates`, prompts in :mod:`agent.domain.chat_state`.
 """
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.utils.translation import gettext
 
@@ -68,7 +67,7 @@ def check_placeholders(text: str, check: Callable[[Placeholder], str]) -> list[s
     return list(dict.fromkeys(filter(None, lines)))
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """A string as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
@@ -76,7 +75,7 @@ def format_value(value: Any) -> str:
 # --- Mock values ----------------------------------------------------------------
 
 
-def render_mock(template: str, arguments: Mapping[str, Any]) -> str:
+def render_mock(template: str, arguments: Mapping[str, object]) -> str:
     """``template`` with the arguments put in; never raises.
 
     Strings stand bare and everything else as JSON. An argument that was not given is

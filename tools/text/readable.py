@@ -1,6 +1,10 @@
-"""Recorded values as text that people can read. Pure."""
+"""Recorded values, and texts from outside, as text that people can read: everything that cannot be
+seen is written out. Pure.
+"""
 
 import json
+import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +17,7 @@ TEXT_LIMIT = 20_000
 DEPTH_LIMIT = 50
 
 
-def format_readable(value: Any, *, limit: int = TEXT_LIMIT) -> str:
+def format_readable(value: object, *, limit: int = TEXT_LIMIT) -> str:
     """``value`` as indented JSON with real line breaks inside its texts.
 
     Texts longer than ``limit`` characters are cut, and say how much is left out.
@@ -37,7 +41,7 @@ def shorten_text(text: str, limit: int = TEXT_LIMIT) -> str:
     return f"{text[:limit]}… ({more})"
 
 
-def json_block(value: Any) -> str:
+def json_block(value: object) -> str:
     """``value`` as a block of a page; "-" for nothing."""
     return (
         format_html('<pre class="json">{}</pre>', format_readable(value))
@@ -65,7 +69,7 @@ def arguments_text(arguments: Any) -> str:
     return format_readable(arguments)
 
 
-def _pieces(value: Any, newline: str, limit: int) -> Iterator[str]:
+def _pieces(value: object, newline: str, limit: int) -> Iterator[str]:
     if len(newline) > 2 * DEPTH_LIMIT:
         yield "…"
     elif isinstance(value, str):
@@ -82,8 +86,8 @@ def _pieces(value: Any, newline: str, limit: int) -> Iterator[str]:
 def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int) -> Iterator[str]:
     deeper = newline + "  "
     yield brackets[0]
-    for place, (head, item) in enumerate(items):
-        yield ("," if place else "") + deeper + head
+    for index, (head, item) in enumerate(items):
+        yield ("," if index else "") + deeper + head
         yield from _pieces(item, deeper, limit)
     yield newline + brackets[1]
 
@@ -93,3 +97,42 @@ def _quoted(text: str, newline: str, limit: int) -> str:
         json.dumps(line, ensure_ascii=False)[1:-1] for line in shorten_text(text, limit).split("\n")
     )
     return '"' + (newline or "\\n").join(lines) + '"'
+
+
+#: Control and format characters, unassigned ones, and those of unknown appearance. Of all spaces
+#: only the usual one looks like one.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+#: Signs of other categories that leave no mark of their own: joiners, fillers and variation
+#: selectors.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+#: What turns the direction of the text around it.
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def escape_direction_chars(text: str) -> str:
+    """``text`` with every character that turns the direction of reading as its escape: a name
+    with one would show what stands beside it backwards. Emoji stay as they are."""
+    return _DIRECTION.sub(lambda found: _seen(found[0]), text)
+
+
+def escape_invisible_chars(text: str, keep: str = "") -> str:
+    """``text`` with every invisible character as its escape, except those in ``keep``."""
+    return "".join(char if char in keep else _seen(char) for char in text)
+
+
+def escape_invisible_json(value: object) -> str:
+    """``value`` as indented JSON, all of it: the line breaks are those of the layout, never of a
+    text."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+    except RecursionError:
+        text = json.dumps(value, ensure_ascii=False)
+    return drop_surrogates(escape_invisible_chars(text, keep="\n"))
+
+
+def _seen(char: str) -> str:
+    if char == " " or not (unicodedata.category(char) in _UNSEEN or _BLANK.match(char)):
+        return char
+    return char.encode("unicode_escape").decode("ascii")

@@ -6,7 +6,7 @@ from typing import Any
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def make_storable(value: Any) -> Any:
+def make_storable(value: object) -> Any:
     """A copy of ``value`` without NUL and lone surrogates, which no database and no UTF-8 text can
     hold.
 

@@ -21,9 +21,11 @@ from tests.file_server import (
 )
 from tests.tools.certificates import ServerTls
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import (
+from tools.fetch.fetcher import Fetcher, open_pinned_socket, pin_addresses
+from tools.fetch.request import (
     ConnectionFailed,
     DestinationRefused,
+    FetchRequest,
     NameUnknown,
     RedirectRefused,
     RequestRefused,
@@ -32,8 +34,6 @@ from tools.fetch.errors import (
     TookTooLong,
     UnreadableAnswer,
 )
-from tools.fetch.fetcher import Fetcher, open_pinned_socket, pin_addresses
-from tools.fetch.request import FetchRequest
 
 HERE = AllowList.parse(["127.0.0.1"])
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frostproject.configuration.env import Env, InvalidSetting
-from tools.fetch.addresses import is_public, unwrap_address
-from tools.fetch.allow_list import AllowList
+from tools.fetch.allow_list import AllowList, is_public, unwrap_address
 
 v4 = st.ip_addresses(v=4)
 v6 = st.ip_addresses(v=6)

@@ -11,9 +11,15 @@ import pytest
 from tests import file_server as server
 from tests.file_server import FileServer
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import ConnectionFailed, FetchError, TookTooLong, TooLarge, UnreadableAnswer
 from tools.fetch.fetcher import PIECE, BodyDecoder, Fetcher
-from tools.fetch.request import FetchRequest
+from tools.fetch.request import (
+    ConnectionFailed,
+    FetchError,
+    FetchRequest,
+    TookTooLong,
+    TooLarge,
+    UnreadableAnswer,
+)
 
 MIB = 2**20
 TEXT = b"the quick brown fox" * 50_000

@@ -11,10 +11,16 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import FetchError, RequestRefused
 from tools.fetch.fetcher import WireRequest, follow_redirect
-from tools.fetch.request import FetchRequest, check_headers
-from tools.fetch.urls import check_url, join_url, parse_url
+from tools.fetch.request import (
+    FetchError,
+    FetchRequest,
+    RequestRefused,
+    check_headers,
+    check_url,
+    join_url,
+    parse_url,
+)
 
 SIGNED = "http://a.cn/~x%7e%2F,;:@!$&'()*?rkey=CAES%2bKD+a&b==&c=[1]|"
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from tools.contract import ToolAvailabilityContext, ToolInvocation
-from tools.errors import InvalidDeclaration
-from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
+from tools.contract import InvalidDeclaration, ToolAvailabilityContext, ToolInvocation
+from tools.functions.function_tool import FunctionProvider, tool
 
 PRIVATE = ToolAvailabilityContext(session_id="s", is_group_chat=False)
 

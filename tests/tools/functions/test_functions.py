@@ -10,15 +10,16 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tools.contract import (
+    InvalidArguments,
+    InvalidDeclaration,
     ToolAvailabilityContext,
     ToolContentItem,
     ToolExecutionContext,
     ToolExecutionResult,
+    ToolFailed,
     ToolInvocation,
 )
-from tools.errors import InvalidArguments, InvalidDeclaration, ToolFailed
-from tools.functions.function_tool import FunctionTool, NonBlank, tool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool, NonBlank, tool
 from tools.registry.catalogue import DefaultConfig
 from tools.registry.registry import ToolRegistry
 

@@ -3,8 +3,7 @@
 import pytest
 
 from tools.contract import ToolInvocation
-from tools.functions.function_tool import FunctionTool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool
 from tools.functions.samples.game_version import get_game_version
 from tools.functions.samples.weather import get_weather
 from tools.registry.catalogue import ensure_tool_rows

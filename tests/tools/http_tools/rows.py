@@ -3,8 +3,8 @@
 from typing import Any
 
 from tools.fetch.request import FetchRequest
-from tools.http_tools.settings import HttpToolSettings
 from tools.http_tools.tool import request_template
+from tools.http_tools.validation import HttpToolSettings
 from tools.models import Secret
 from tools.secrets.hosts import SecretHosts
 from tools.secrets.masked import SecretValues

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tools.http_tools.rows import settings
 from tools.contract import ToolExecutionResult
 from tools.fetch.request import FetchResponse
-from tools.http_tools.answers import (
+from tools.http_tools.tool import (
     EXCERPT,
     NO_MATCH,
     NOTHING,
@@ -21,7 +21,7 @@ from tools.http_tools.answers import (
     extract_text,
     mask_answer_text,
 )
-from tools.registry.result_validation import validate_result
+from tools.registry.execution import validate_result
 from tools.secrets.masked import MASK, SecretMask
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.http_tools.rows import enter_secrets, settings
-from tools.contract import ToolSpec
-from tools.errors import InvalidArguments
+from tools.contract import InvalidArguments, ToolSpec
 from tools.fetch.allow_list import AllowList
 from tools.http_tools.tool import build_ready_tool, request_template
 from tools.http_tools.validation import ValidationContext, check_http_tool, tool_warnings

@@ -8,8 +8,9 @@ from django.utils import translation
 
 from tests.tools.http_tools.openapi_documents import PETSTORE, WEATHER
 from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
-from tools.http_tools.openapi.drafts import ToolDraft, draft_tool
-from tools.http_tools.openapi.operations import (
+from tools.http_tools.openapi.drafts import (
+    ToolDraft,
+    draft_tool,
     list_servers,
     make_unique,
     outline_document,

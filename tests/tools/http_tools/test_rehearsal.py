@@ -8,7 +8,7 @@ import pytest
 from tests.file_server import redirects, sends
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.http_tools.dry_run import DryRun, dry_run_tool
+from tools.http_tools.provider import DryRun, dry_run_tool
 from tools.models import HttpTool
 from tools.secrets.hosts import SecretHosts
 from tools.secrets.masked import SecretValues

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.http_tools.rows import request
-from tools.errors import InvalidArguments
+from tools.contract import InvalidArguments
 from tools.fetch.request import check_headers
 
 _texts = st.one_of(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 from tools.secrets.masked import MASK, SecretMask, SecretValues
 
 AWKWARD = 'p@ss "wörd"/+&<密>\\ 1'

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.http_tools.rows import request
-from tools.errors import InvalidArguments, ToolFailed
+from tools.contract import InvalidArguments, ToolFailed
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import RequestRefused
 from tools.fetch.fetcher import Fetcher
-from tools.fetch.urls import parse_url
-from tools.http_tools.url_template import is_dot_segment
+from tools.fetch.request import RequestRefused, parse_url
+from tools.http_tools.templates import is_dot_segment
 
 BASE = "https://api.example.com:8443/v1/users"
 HOSTILE = [

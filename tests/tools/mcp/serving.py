@@ -16,14 +16,13 @@ from asgiref.sync import sync_to_async
 from agent.record.ground.commit import GroupCommit
 from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import DestinationResolver
+from tools.fetch.request import DestinationResolver
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import SessionOpener
-from tools.mcp.provider import McpToolProvider
-from tools.mcp.session_opener import load_session_opener
+from tools.mcp.provider import McpToolProvider, load_session_opener
 from tools.mcp.settings import McpServerSettings
+from tools.mcp.specs import SessionOpener
 from tools.models import McpServer
-from tools.registry.live_provider import DatabaseThread
+from tools.registry.catalogue import DatabaseThread
 from tools.registry.registry import ToolRegistry
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from pytest_django import Settings
 
-from tools.mcp.commands import (
+from tools.mcp.settings import (
     check_command,
     check_environment,
     check_program_exists,

@@ -16,7 +16,7 @@ from tools.mcp.config_json import (
     parse_mcp_servers,
     render_mcp_servers,
 )
-from tools.secrets.url_masking import (
+from tools.secrets.masked import (
     export_arguments,
     export_placeholder,
     export_url,

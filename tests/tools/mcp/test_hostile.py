@@ -16,8 +16,8 @@ from tests.tools.mcp.serving import (
 )
 from tools.mcp import connection, rate_limits
 from tools.mcp import link as link_module
-from tools.mcp.connection_status import State
-from tools.mcp.errors import (
+from tools.mcp.link import State
+from tools.mcp.specs import (
     AnswerTimeoutError,
     ConnectionLostError,
     ProtocolViolationError,

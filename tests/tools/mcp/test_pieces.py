@@ -8,11 +8,10 @@ import pytest
 
 from tests.tools.mcp.serving import hostile
 from tools.mcp import rate_limits
-from tools.mcp.json_limits import TOO_MANY_VALUES, count_values
-from tools.mcp.limited_streams import EventChecker
+from tools.mcp.limited_streams import TOO_MANY_VALUES, EventChecker, count_values
 from tools.mcp.rate_limits import retry_delay
 from tools.mcp.settings import to_server_settings
-from tools.mcp.stdio import LineSplitter, TruncatedLine
+from tools.mcp.transports import LineSplitter, TruncatedLine
 from tools.models import McpServer
 from tools.text.untrusted import clean_line, clean_tool_name, clean_untrusted
 

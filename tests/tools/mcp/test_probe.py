@@ -7,7 +7,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from tests.tools.mcp.serving import SLOPPY, good, hostile
-from tools.mcp.probe import ProbeResult, probe_mcp_server
+from tools.mcp.provider import ProbeResult, probe_mcp_server
 from tools.mcp.settings import McpServerSettings
 
 

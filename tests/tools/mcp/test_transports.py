@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tests.tools.mcp.serving import connecting, good, linked, said, until, web_server
-from tools.mcp.errors import ConnectionLostError, ServerRefusedError
 from tools.mcp.link import McpConnection
-from tools.mcp.listing import SessionOpener
 from tools.mcp.settings import McpServerSettings
+from tools.mcp.specs import ConnectionLostError, ServerRefusedError, SessionOpener
 
 HTTP, SSE = "streamable_http", "sse"
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.tools.mcp.serving import SLOPPY, linked, only_the_sloppy_are_left_out, said, until
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import DestinationResolver
-from tools.mcp.connection_status import State
-from tools.mcp.errors import ServerRefusedError
-from tools.mcp.session_opener import load_session_opener
+from tools.fetch.request import DestinationResolver
+from tools.mcp.link import State
+from tools.mcp.provider import load_session_opener
 from tools.mcp.settings import McpServerSettings
+from tools.mcp.specs import ServerRefusedError
 
 TOOLS = {"tools": [{"name": "fine", "inputSchema": {"type": "object"}}]}
 INITIALIZED = {

@@ -19,7 +19,7 @@ from tools.models import Plugin, PluginCrash, PluginLogLine, PluginStatus
 from tools.plugins import host
 from tools.plugins.capabilities import CallInFlight, CapabilityService
 from tools.plugins.host import PluginHost
-from tools.plugins.process_limits import MIB, ProcessLimits
+from tools.plugins.process import MIB, ProcessLimits
 from tools.plugins.provider import PluginToolProvider
 from tools.plugins.supervisor import RestartPolicy
 from tools.registry.registry import ToolRegistry

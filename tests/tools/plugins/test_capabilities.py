@@ -10,8 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.record.ground.commit import GroupCommit
-from tools.contract import ToolExecutionContext, ToolInvocation
-from tools.errors import ToolFailed
+from tools.contract import ToolExecutionContext, ToolFailed, ToolInvocation
 from tools.models import Plugin, PluginValue
 from tools.plugin_sdk.calls import RpcError
 from tools.plugins import capabilities as capabilities_module

@@ -3,8 +3,8 @@
 import pytest
 
 from tools.contract import TOOL_NAME
-from tools.plugins.declared import MOST_TOOLS, UnusableTools, build_plugin_tools
-from tools.registry.result_validation import check_declaration
+from tools.plugins.rows import MOST_TOOLS, UnusableTools, build_plugin_tools
+from tools.registry.execution import check_declaration
 
 EMPTY = {"type": "object", "properties": {}}
 

@@ -20,9 +20,9 @@ from tests.tools.plugins.hosting import (
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation
 from tools.models import PluginCrash, PluginStatus, ToolConfig
 from tools.plugins.capabilities import CapabilityService
+from tools.plugins.folder import LINES_KEPT, LogEntry, confirm_processes, write_log_entries
 from tools.plugins.host import PluginHost
 from tools.plugins.provider import PluginToolProvider
-from tools.plugins.records import LINES_KEPT, LogEntry, confirm_processes, write_log_entries
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

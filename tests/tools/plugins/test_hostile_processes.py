@@ -8,8 +8,8 @@ import pytest
 
 from tests.tools.plugins.hosting import LIMITS, becomes, gone, hosted, plugin
 from tools.plugins import link, supervisor
-from tools.plugins.process_limits import MIB, ProcessLimits
-from tools.processes.tree import find_descendants
+from tools.plugins.process import MIB, ProcessLimits
+from tools.processes.child import find_descendants
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

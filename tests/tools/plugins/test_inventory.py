@@ -7,10 +7,8 @@ import pytest
 
 from tests.tools.plugins.hosting import PLUGINS, plugin, rewrite
 from tools.models import ConfigVersion
-from tools.plugins.config import encrypt_config
-from tools.plugins.folder import PluginFileFilter, scan_folder
-from tools.plugins.records import sync_plugin_rows
-from tools.plugins.rows import to_plugin_settings
+from tools.plugins.folder import PluginFileFilter, scan_folder, sync_plugin_rows
+from tools.plugins.rows import encrypt_config, to_plugin_settings
 
 SCHEMA = {
     "type": "object",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.plugins.process_limits import MIB, ProcessLimits, ProcessUsage, measure_usage
-from tools.processes import tree
-from tools.processes.tree import find_descendants, kill_descendants
+from tools.plugins.process import MIB, ProcessLimits, ProcessUsage, measure_usage
+from tools.processes import child
+from tools.processes.child import find_descendants, kill_descendants
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
@@ -28,7 +28,7 @@ time.sleep(600)
 @pytest.mark.parametrize("kernel_lists", [True, False])
 def test_a_family_is_found_counted_and_killed(monkeypatch, kernel_lists):
     monkeypatch.setattr(
-        tree, "_KERNEL_LISTS_CHILDREN", kernel_lists and tree._KERNEL_LISTS_CHILDREN
+        child, "_KERNEL_LISTS_CHILDREN", kernel_lists and child._KERNEL_LISTS_CHILDREN
     )
     parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     with subprocess.Popen(

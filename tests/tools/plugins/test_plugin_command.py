@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.tools.plugins.processes import write_plugin
-from tools.plugins.example import example_files
+from tools.management.commands.plugin import example_files
 from tools.plugins.manifest import MANIFEST
 
 

@@ -304,7 +304,7 @@ async def test_nothing_is_sent_to_another_chat(folder):
         ),
         (
             "from tools.plugin_sdk import Tool\n@Tool('no good')\ndef f(): ...",
-            "plugin.py, line 2: tools.errors.InvalidDeclaration",
+            "plugin.py, line 2: tools.contract.InvalidDeclaration",
         ),
         (
             "from tools.plugin_sdk import Plugin\nclass A(Plugin): ...\nclass B(Plugin): ...",

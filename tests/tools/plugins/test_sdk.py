@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.contract import ToolExecutionContext
-from tools.errors import InvalidArguments, InvalidDeclaration
+from tools.contract import InvalidArguments, InvalidDeclaration, ToolExecutionContext
 from tools.plugin_sdk import Plugin, Tool, ToolParameterInfo, ToolParamType
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.declarations import declaration_of

@@ -6,13 +6,12 @@ import pytest
 
 from tools.contract import (
     LONG_RUNNING_NOTE,
+    InvalidDeclaration,
     ToolExecutionContext,
     ToolExecutionResult,
     ToolInvocation,
 )
-from tools.errors import InvalidDeclaration
-from tools.functions.function_tool import FunctionTool, tool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool, tool
 from tools.registry.registry import ToolRegistry
 
 

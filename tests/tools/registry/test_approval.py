@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolInvocation
-from tools.errors import InvalidDeclaration
-from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
+from tools.contract import (
+    InvalidDeclaration,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolInvocation,
+)
+from tools.functions.function_tool import FunctionProvider, tool
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 

@@ -15,7 +15,7 @@ from tools.contract import (
 )
 from tools.models import ToolConfig
 from tools.registry.catalogue import DefaultConfig, declared_settings, ensure_tool_rows
-from tools.registry.deferred_tools import (
+from tools.registry.offers import (
     DESCRIBED,
     NAMED,
     NAMED_CHARS,

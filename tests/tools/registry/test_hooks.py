@@ -8,9 +8,8 @@ import pytest
 
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
-from tools.registry.hooks import Hooks
+from tools.functions.function_tool import FunctionProvider, tool
+from tools.registry.execution import Hooks
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 

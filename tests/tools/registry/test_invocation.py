@@ -8,14 +8,15 @@ import pytest
 
 from tests.tools.fakes import Answer, Provider, echo
 from tools.contract import (
+    InvalidArguments,
     ToolContentItem,
     ToolExecutionContext,
     ToolExecutionResult,
+    ToolFailed,
     ToolInvocation,
     ToolSpec,
 )
-from tools.errors import InvalidArguments, ToolFailed
-from tools.registry.outcomes import CUT_MARK, TEXT_LIMIT
+from tools.registry.catalogue import CUT_MARK, TEXT_LIMIT
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 

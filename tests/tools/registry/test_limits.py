@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tools.registry.time_limits import pause_timeouts, time_limit
+from tools.registry.execution import pause_timeouts, time_limit
 
 
 async def test_a_limit_ends_what_takes_longer():

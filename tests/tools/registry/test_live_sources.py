@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tools.contract import ToolExecutionResult, ToolInvocation
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider
 from tools.functions.samples import game_version, source, weather
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings

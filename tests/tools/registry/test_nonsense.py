@@ -16,8 +16,7 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.functions.function_tool import FunctionTool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool
 from tools.registry import provider_set
 from tools.registry.registry import ToolRegistry
 

@@ -13,9 +13,8 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.models.choices import ToolScope
-from tools.registry.definitions import DefinitionCache
-from tools.registry.registry import ToolRegistry
+from tools.models.tool_config import ToolScope
+from tools.registry.registry import DefinitionCache, ToolRegistry
 from tools.registry.settings import ToolSettings
 
 PRIVATE = ToolAvailabilityContext(is_group_chat=False)
@@ -144,7 +143,7 @@ def test_a_definition_is_the_same_object_for_as_long_as_the_spec_is():
 
 
 def test_what_is_kept_of_old_specs_is_bounded(monkeypatch):
-    monkeypatch.setattr("tools.registry.definitions.MOST_KEPT", 10)
+    monkeypatch.setattr("tools.registry.registry.MOST_KEPT", 10)
     definitions = DefinitionCache()
     for number in range(30):
         specs = [ToolSpec(name=str(number)), ToolSpec(name=f"{number}b")]

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.contract import ToolExecutionContext
-from tools.models.other_chats import check_other_chats, parse_other_chats
+from tools.models.tool_config import check_other_chats, parse_other_chats
 from tools.registry.policy import reachable_chats
 from tools.registry.settings import ToolSettings
 

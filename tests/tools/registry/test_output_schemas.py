@@ -8,11 +8,10 @@ from pydantic import BaseModel, Field
 
 from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionResult, ToolInvocation, ToolSpec
-from tools.functions.function_tool import FunctionTool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
-from tools.schemas.coercion import MAX_VALUES
+from tools.schemas.arguments import MAX_VALUES
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

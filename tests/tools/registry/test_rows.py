@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
-from tools.admin.row_history import record_changes, revert_change
 from tools.models import ToolConfig, ToolConfigChange
+from tools.models.row_history import record_changes, revert_change
 from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
 
 pytestmark = pytest.mark.django_db

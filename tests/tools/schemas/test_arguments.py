@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.contract import JsonSchema
-from tools.errors import InvalidArguments, ToolFailed
-from tools.schemas.arguments import check_arguments, parse_arguments
-from tools.schemas.coercion import (
+from tools.contract import InvalidArguments, JsonSchema, ToolFailed
+from tools.schemas.arguments import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_VALUES,
     TOO_DEEP,
     TOO_LARGE,
     TOO_MANY,
+    check_arguments,
+    parse_arguments,
 )
 
 ANYTHING: JsonSchema = {"type": "object"}

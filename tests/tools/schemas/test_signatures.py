@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from tools.contract import ToolExecutionContext
-from tools.errors import InvalidDeclaration
+from tools.contract import InvalidDeclaration, ToolExecutionContext
 from tools.schemas.signatures import (
     DocstringParts,
     Function,

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import translation
 
-from tools.text.retold import is_ours, retell
+from tools.text.error_words import is_ours, retell
 
 ENGLISH = "It did not take the new configuration: It ended by itself, with exit code 3."
 

@@ -1,7 +1,7 @@
 """The latest version of a game: the row's mock value, or live from the game's own publisher where
 that is known."""
 
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 from tools.functions.function_tool import NonBlank, tool
 from tools.functions.samples.source import expect_fields, fetch_json
 from tools.registry.catalogue import DefaultConfig

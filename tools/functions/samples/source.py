@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 
 SECONDS = 15
 """For one answer, from the first byte sent to the last one read."""

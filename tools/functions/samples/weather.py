@@ -1,7 +1,7 @@
 """The weather of a city: the row's mock value, or live from Open-Meteo (https://open-meteo.com, no
 key)."""
 
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 from tools.functions.function_tool import NonBlank, tool
 from tools.functions.samples.source import expect_fields, fetch_json
 from tools.registry.catalogue import DefaultConfig
@@ -37,18 +37,25 @@ def get_weather(city: NonBlank) -> str:
         city: 城市名，例如：北京
     """
     with expect_fields():
-        places = fetch_json(GEOCODING_URL, name=city.strip(), count=1, language="zh").get("results")
-        if not places:
+        found = fetch_json(GEOCODING_URL, name=city.strip(), count=1, language="zh").get("results")
+        if not found:
             raise ToolFailed(f"找不到城市: {city}，请核对名称")
-        place = places[0]
+        city_found = found[0]
         now = fetch_json(
-            FORECAST_URL, latitude=place["latitude"], longitude=place["longitude"], current=_NOW
+            FORECAST_URL,
+            latitude=city_found["latitude"],
+            longitude=city_found["longitude"],
+            current=_NOW,
         )["current"]
         sky = next(
             (words for words, codes in _SKIES.items() if now["weather_code"] in codes), "未知"
         )
         where = "，".join(
-            dict.fromkeys(filter(None, (place["name"], place.get("admin1"), place.get("country"))))
+            dict.fromkeys(
+                filter(
+                    None, (city_found["name"], city_found.get("admin1"), city_found.get("country"))
+                )
+            )
         )
         return (
             f"{where} 的天气是{sky}，温度 {now['temperature_2m']}°C，"

@@ -1,22 +1,18 @@
 """The form of an HTTP tool: what the row holds as JSON, written as small tables."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.json_field import JSON_INPUT
+from tools.admin.settings_page import SettingsForm
 from tools.http_tools.admin.parameters_field import ParametersField
 from tools.http_tools.admin.table_field import EntriesField, EntryColumns
-from tools.http_tools.settings import parse_json_or_none
+from tools.http_tools.validation import parse_json_or_none
 from tools.models import HttpTool
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[HttpTool]
-else:
-    _Form = forms.ModelForm
 
 FORM = HttpTool.Body.FORM.value
 NONE = HttpTool.Body.NONE.value
@@ -56,7 +52,7 @@ PLACEHOLDERS = {
 }
 
 
-class HttpToolForm(_Form):
+class HttpToolForm(SettingsForm):
     """One tool. What makes no sense is refused by the model, field by field."""
 
     parameters_schema = ParametersField(
@@ -122,8 +118,7 @@ class HttpToolForm(_Form):
         ):
             self.initial.update({"form_fields": entries, "body": ""})
         for name, text in PLACEHOLDERS.items():
-            if name in self.fields:
-                self.fields[name].widget.attrs["placeholder"] = text
+            self.show_unsaid(name, text)
 
     def clean(self) -> dict[str, Any]:
         """A form's fields are the body; a request without one has none."""

@@ -6,52 +6,49 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import RegexValidator
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.row_history import record_changes
+from tools.admin.settings_page import SettingsAdmin, author_of
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import FetchError
 from tools.fetch.fetcher import run_with_fetcher
-from tools.fetch.request import FetchRequest
-from tools.fetch.urls import check_url
+from tools.fetch.request import FetchError, FetchRequest, check_url
 from tools.http_tools.admin.secrets import build_secret_field
 from tools.http_tools.models import FROM_ROWS
 from tools.http_tools.openapi.document import MAX_BYTES, DocumentError, read_document
-from tools.http_tools.openapi.drafts import SecretWanted, ToolDraft, draft_tool
-from tools.http_tools.openapi.operations import (
+from tools.http_tools.openapi.drafts import (
     DocumentOutline,
     Operation,
+    SecretWanted,
+    ToolDraft,
+    draft_tool,
     make_unique,
     outline_document,
     propose_tool_name,
 )
-from tools.http_tools.settings import GRACE_SECONDS, PROVIDER
-from tools.http_tools.validation import ValidationContext, check_hosts, check_http_tool
+from tools.http_tools.validation import (
+    GRACE_SECONDS,
+    PROVIDER,
+    ValidationContext,
+    check_hosts,
+    check_http_tool,
+)
 from tools.models import HttpTool, Secret, ToolConfig
-from tools.models.choices import ApprovalMode
+from tools.models.row_history import record_changes
+from tools.models.tool_config import ApprovalMode
 from tools.secrets.hosts import SecretHosts
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
-    ModelAdmin = admin.ModelAdmin[Any]
-else:
-    ModelAdmin = object
 
 PACKED_LIMIT = 2_000_000
 """Characters of a packed document: what is posted has to stay below Django's
@@ -211,9 +208,9 @@ class SecretsForm(forms.Form):
         self.wanted = wanted
         for secret in wanted:
             hosts = find_wanted_hosts(planned, secret.name).words
-            places = gettext("Sent to: %(hosts)s.") % {"hosts": hosts}
+            hosts_line = gettext("Sent to: %(hosts)s.") % {"hosts": hosts}
             self.fields[secret.name] = build_secret_field(
-                label=secret.name, required=False, help_text=f"{secret.hint}. {places}"
+                label=secret.name, required=False, help_text=f"{secret.hint}. {hosts_line}"
             )
 
     def values(self) -> dict[str, str]:
@@ -378,12 +375,10 @@ def save_plan(planned: Sequence[PlannedTool], secrets: Mapping[str, str]) -> lis
 # --- The page -------------------------------------------------------------------
 
 
-class ImportPages(ModelAdmin):
+class ImportPages(SettingsAdmin):
     """The import as a page of the admin of HTTP tools."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.import_view)
-        return [path("import/", view, name="tools_httptool_import"), *super().get_urls()]
+    list_pages = ("import",)
 
     @method_decorator(sensitive_post_parameters())
     def import_view(self, request: HttpRequest) -> HttpResponse:
@@ -451,7 +446,7 @@ class ImportPages(ModelAdmin):
         made = [plan.row for plan in planned if plan.is_made and not plan.is_there]
         replaced = [plan.row for plan in planned if plan.is_made and plan.is_there]
         entered = Secret.objects.filter(name__in=values)
-        with record_changes(cast("User", request.user), *replaced, *entered):
+        with record_changes(author_of(request), *replaced, *entered):
             secrets = save_plan(planned, values)
         for row in made:
             self.log_addition(request, row, gettext("Imported from an OpenAPI document."))
@@ -469,9 +464,4 @@ class ImportPages(ModelAdmin):
         return redirect("admin:tools_httptool_changelist")
 
     def _import_page(self, request: HttpRequest, **page: Any) -> HttpResponse:
-        page |= {"title": gettext("Import from OpenAPI"), "opts": self.opts, "media": self.media}
-        return TemplateResponse(
-            request,
-            "admin/tools/httptool/import.html",
-            {**self.admin_site.each_context(request), **page},
-        )
+        return self.show_page(request, "import", gettext("Import from OpenAPI"), **page)

@@ -3,61 +3,71 @@ may."""
 
 from functools import cache
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, ClassVar
 
-from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.argument_form import ArgumentForm
-from tools.admin.changes import HistoryAdmin
-from tools.admin.record_pages import clamp_text, format_moment, parse_row_number, render_badge
-from tools.admin.row_history import record_changes
+from tools.admin.record_pages import (
+    Column,
+    clamp_text,
+    render_badge,
+)
+from tools.admin.settings_page import author_of
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
 from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
-from tools.http_tools.dry_run import DryRun, dry_run_tool
-from tools.http_tools.settings import PROVIDER, secret_names
-from tools.http_tools.validation import ValidationContext, check_http_tool, tool_warnings
+from tools.http_tools.provider import DryRun, dry_run_tool
+from tools.http_tools.validation import (
+    PROVIDER,
+    ValidationContext,
+    check_http_tool,
+    secret_names,
+    tool_warnings,
+)
 from tools.models import HttpTool, Secret, ToolConfig
+from tools.models.row_history import record_changes
 from tools.secrets.hosts import format_origin, parse_host
-from tools.secrets.masked import MASK
-from tools.secrets.store import load_secrets
-from tools.secrets.url_masking import mask_url
+from tools.secrets.masked import MASK, mask_url
+from tools.secrets.models import load_secrets
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 #: The most secrets that are read for a page.
 SECRETS_READ = 1_000
-LOOKED_AT = ("address", "query_names", "header_names", "body_state")
-"""The request, for users who may only view."""
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 
 
 @admin.register(HttpTool)
-class HttpToolAdmin(ImportPages, HistoryAdmin):
+class HttpToolAdmin(ImportPages):
     form = HttpToolForm
     actions = ("enable", "disable")
     list_display = ("name", "enabled", "changed")
     list_editable = ("enabled",)
     list_filter = ("enabled",)
-    list_per_page = 50
-    show_facets = admin.ShowFacets.NEVER
-    show_full_result_count = False
     search_fields = ("name", "description", "url")
     save_as = True
     change_form_template = "admin/tools/httptool/change_form.html"
     change_list_template = "admin/tools/httptool/change_list.html"
+    row_pages = ("trial",)
+    # Users who may only view see host and names: everything else may contain keys, although these
+    # belong in secrets.
+    unseen: ClassVar = {
+        "url": "address",
+        "query": "query_names",
+        "headers": "header_names",
+        "body_kind": "body_state",
+        "body": "",
+        "form_fields": "",
+    }
     fieldsets = (
         (None, {"fields": ("name", "enabled", "description")}),
         (_("What the model says"), {"fields": ("parameters_schema",)}),
@@ -83,62 +93,33 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
         css = {"all": ("tools/http_tool.css",)}  # noqa: RUF012 - Django's own way to say it
         js = ("tools/http_tool.js",)
 
-    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Users who may only view see host and names: everything else may contain keys, although
-        these belong in secrets."""
-        if obj is None or self.has_change_permission(request, obj):
-            return self.fieldsets
-        parts = {title: part["fields"] for title, part in self.fieldsets}
-        parts[_("Request")] = ("method", *LOOKED_AT)
-        return [(title, {"fields": names}) for title, names in parts.items()]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        return (*super().get_readonly_fields(request, obj), *(LOOKED_AT if looks else ()))
-
     def get_search_fields(self, request: HttpRequest) -> Any:
         """Users who may only view could otherwise find out a key character by character."""
         return (
             self.search_fields if self.has_change_permission(request) else ("name", "description")
         )
 
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        return lookup in ("enabled__exact", "enabled")
-
     def save_model(self, request: HttpRequest, obj: HttpTool, form: Any, change: bool) -> None:
         """Another host is an event of its own in the tool's history."""
         before = HttpTool.objects.get(pk=obj.pk).url if change else obj.url
         super().save_model(request, obj, form, change)
         if parse_host(before) != parse_host(obj.url):
-            places = {
+            addresses = {
                 "before": format_origin(before) or "-",
                 "after": format_origin(obj.url) or "-",
             }
             self.log_change(
-                request, obj, gettext("Address changed from %(before)s to %(after)s.") % places
+                request, obj, gettext("Address changed from %(before)s to %(after)s.") % addresses
             )
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        """The list edits a switch; the form's own fields are of its page."""
-        return forms.ModelForm
 
     # --- The list -------------------------------------------------------------------
 
-    @admin.display(description=_("URL"))
-    def address(self, row: HttpTool) -> str:
-        return mask_url(row.url)
-
-    @admin.display(description=_("query"))
-    def query_names(self, row: HttpTool) -> str:
-        return _names(row.query)
-
-    @admin.display(description=_("headers"))
-    def header_names(self, row: HttpTool) -> str:
-        return _names(row.headers)
-
-    @admin.display(description=_("body"))
-    def body_state(self, row: HttpTool) -> str:
-        return f"{row.get_body_kind_display()} {MASK if row.body else ''}"
+    address = Column(_("URL"), lambda row: mask_url(row.url))
+    query_names = Column(_("query"), lambda row: _names(row.query))
+    header_names = Column(_("headers"), lambda row: _names(row.headers))
+    body_state = Column(
+        _("body"), lambda row: f"{row.get_body_kind_display()} {MASK if row.body else ''}"
+    )
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The secrets are read once for all rows."""
@@ -168,10 +149,6 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
 
         return (tool, "enabled", state, "changed")
 
-    @admin.display(description=_("changed"), ordering="updated_at")
-    def changed(self, row: HttpTool) -> str:
-        return format_moment(row.updated_at)
-
     @admin.action(description=_("Enable selected tools"), permissions=["change"])
     def enable(self, request: HttpRequest, rows: Any) -> None:
         self._switch(request, rows, enabled=True)
@@ -181,9 +158,8 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
         self._switch(request, rows, enabled=False)
 
     def _switch(self, request: HttpRequest, rows: Any, *, enabled: bool) -> None:
-        for row in (changed := list(rows.exclude(enabled=enabled))):
-            self.log_change(request, row, [{"changed": {"fields": ["enabled"]}}])
-        with record_changes(cast("User", request.user), *changed):
+        changed = list(rows.exclude(enabled=enabled))
+        with record_changes(author_of(request), *changed):
             rows.filter(pk__in=[row.pk for row in changed]).update(enabled=enabled)
         self.message_user(
             request, gettext("Changed: %(count)d.") % {"count": len(changed)}, messages.SUCCESS
@@ -210,13 +186,6 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
             page["trial_url"] = reverse("admin:tools_httptool_trial", args=(row.pk,))
         return page
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.trial_view)
-        return [
-            path("<path:object_id>/trial/", view, name="tools_httptool_trial"),
-            *super().get_urls(),
-        ]
-
     def response_add(
         self, request: HttpRequest, obj: Model, post_url_continue: str | None = None
     ) -> HttpResponse:
@@ -230,12 +199,9 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
             return redirect("admin:tools_httptool_trial", obj.pk)
         return super().response_change(request, obj)
 
-    def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def trial_view(self, request: HttpRequest, row: HttpTool) -> HttpResponse:
         """The form for the arguments and, once it is sent, the request that was made and what came
         of it."""
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        row = get_object_or_404(HttpTool, pk=parse_row_number(object_id))
         form = ArgumentForm(
             row.parameters_schema or NO_ARGUMENTS,
             request.POST if request.method == "POST" else None,
@@ -243,20 +209,13 @@ class HttpToolAdmin(ImportPages, HistoryAdmin):
         page: dict[str, Any] = {
             "form": form,
             "troubles": list_problems(row, load_secret_states()),
-            "title": gettext("Test run"),
-            "subtitle": str(row),
         }
         if form.is_valid():
             trial = run_dry_run(row, form.arguments())
             words = gettext("succeeded") if trial.result.success else gettext("failed")
             self.log_change(request, row, gettext("Test run: %(outcome)s.") % {"outcome": words})
             page |= dry_run_context(trial) | {"outcome": words}
-        page |= {"original": row, "opts": self.opts, "media": self.media}
-        return TemplateResponse(
-            request,
-            "admin/tools/httptool/trial.html",
-            {**self.admin_site.each_context(request), **page},
-        )
+        return self.show_page(request, "trial", gettext("Test run"), row, **page)
 
 
 def load_secret_states() -> dict[str, bool]:

@@ -3,23 +3,20 @@
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.changes import HistoryAdmin
-from tools.admin.record_pages import format_moment, record_link, render_badge
-from tools.http_tools.settings import secret_names
+from tools.admin.record_pages import Column, record_link, render_badge
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
+from tools.http_tools.validation import secret_names
 from tools.models import HttpTool, Secret
 from tools.secrets.hosts import SecretHosts
 
@@ -111,13 +108,8 @@ SENT_NOWHERE = _(
     " and enter its value again:"
 )
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Secret]
-else:
-    _Form = forms.ModelForm
 
-
-class SecretForm(_Form):
+class SecretForm(SettingsForm):
     """A name, hosts and, write-only, a value. A secret that is there already keeps its value while
     none is entered.
 
@@ -160,11 +152,6 @@ class SecretForm(_Form):
 
         if "hosts" in self.fields:
             self.initial["hosts"] = self.instance.hosts
-            if self.instance.pk is not None and self.is_bound:
-                widget, name = self.fields["hosts"].widget, self.add_prefix("hosts")
-                if widget.value_omitted_from_data(self.data, self.files, name):
-                    # A request that says nothing of them, as a script's may: they stay.
-                    self.fields["hosts"].disabled, self.fields["hosts"].required = True, False
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -182,7 +169,7 @@ class SecretForm(_Form):
         self.instance.hosts = self.cleaned_data.get("hosts", self.instance.hosts)
         if value := self.cleaned_data.get("value"):
             self.instance.value = value
-        super()._post_clean()  # type: ignore[misc]
+        super()._post_clean()
 
 
 def describe_hosts_change(before: str, after: str) -> str:
@@ -195,12 +182,15 @@ def describe_hosts_change(before: str, after: str) -> str:
 
 
 @admin.register(Secret)
-class SecretAdmin(HistoryAdmin):
+class SecretAdmin(SettingsAdmin):
     form = SecretForm
     search_fields = ("name",)
-    show_facets = admin.ShowFacets.NEVER
-    show_full_result_count = False
     change_form_template = "admin/tools/secret/change_form.html"
+    fieldsets = ((None, {"fields": ("name", "hosts", "value", "used_by", "changed")}),)
+    facts = ("used_by", "changed")
+    fixed = ("name",)  # tools use it
+    # Users who may only view get no input for the value.
+    unseen: ClassVar = {"hosts": "host_list", "value": ""}
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The tools are searched once for all rows."""
@@ -225,38 +215,12 @@ class SecretAdmin(HistoryAdmin):
                     self.message_user(request, f"{words} {', '.join(names)}", level)
         return super().changelist_view(request, extra_context)
 
-    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Django shows a field that has no input as text: the value is named where there is one
-        alone."""
-        if obj is None:
-            return ("name", "hosts", "value")
-        own = ("hosts", "value") if self.has_change_permission(request, obj) else ("host_list",)
-        return ("name", *own, "used_by", "changed")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """A name that tools use cannot change under them."""
-        return () if obj is None else ("name", "host_list", "used_by", "changed")
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Users who may only view get no input for the value."""
-        if obj is not None and not self.has_change_permission(request, obj):
-            kwargs["form"] = forms.ModelForm
-            kwargs["fields"] = []
-        return super().get_form(request, obj, change=change, **kwargs)
-
     def save_model(self, request: HttpRequest, obj: Secret, form: Any, change: bool) -> None:
         """Where a secret may go from now on is an event of its own in its history."""
         before = Secret.objects.get(pk=obj.pk).hosts if change else ""
         super().save_model(request, obj, form, change)
         if change and before != obj.hosts:
             self.log_change(request, obj, describe_hosts_change(before, obj.hosts))
-
-    @method_decorator(sensitive_post_parameters())
-    def changeform_view(self, *arguments: Any, **options: Any) -> Any:
-        """Its reports of errors do not hold what was sent."""
-        return super().changeform_view(*arguments, **options)
 
     @admin.display(description=_("state"))
     def state(self, secret: Secret) -> str:
@@ -266,17 +230,11 @@ class SecretAdmin(HistoryAdmin):
             else render_badge("failed", _("enter anew"))
         )
 
-    @admin.display(description=_("hosts"))
-    def host_list(self, secret: Secret) -> str:
-        return secret.hosts.replace("\n", ", ") or render_badge("failed", _("sent nowhere"))
-
-    @admin.display(description=_("used by"))
-    def used_by(self, secret: Secret) -> str:
-        return tool_links(tools_by_secret().get(secret.name, ()))
-
-    @admin.display(description=_("changed"), ordering="updated_at")
-    def changed(self, secret: Secret) -> str:
-        return format_moment(secret.updated_at)
+    host_list = Column(
+        _("hosts"),
+        lambda row: row.hosts.replace("\n", ", ") or render_badge("failed", _("sent nowhere")),
+    )
+    used_by = Column(_("used by"), lambda row: tool_links(tools_by_secret().get(row.name, ())))
 
     def page_context(self, request: HttpRequest, secret: Secret | None) -> dict[str, Any]:
         return {

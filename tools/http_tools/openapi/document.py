@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from django.utils.translation import gettext
 
-from tools.schemas.coercion import is_deeper
+from tools.schemas.arguments import is_deeper
 from tools.text.storable import make_storable
 
 MAX_BYTES = 8 * 2**20
@@ -121,7 +121,7 @@ def _refuse_excess(events: Iterable[yaml.Event]) -> None:
         _refuse(deep, when=len(open_nodes) > MAX_DEPTH)
 
 
-def to_json_types(value: Any) -> Any:
+def to_json_types(value: object) -> Any:
     """``value`` with JSON's types alone: what YAML holds beyond them becomes text."""
     if isinstance(value, dict):
         return {str(make_storable(str(key))): to_json_types(item) for key, item in value.items()}
@@ -134,7 +134,7 @@ def to_json_types(value: Any) -> Any:
     return make_storable(str(value))
 
 
-def _judge(document: Any) -> None:
+def _judge(document: object) -> None:
     """Raise :class:`DocumentError` unless ``document`` is OpenAPI 3 and describes at least one
     address."""
     known = document if isinstance(document, dict) else {}

@@ -1,14 +1,15 @@
-"""Operations of an OpenAPI document as the values of HTTP tools, with the secrets that they name.
-Pure."""
+"""Operations of an OpenAPI document as the values of HTTP tools, with the secrets that they name;
+and what the document offers: its operations, its servers, and how they may be called. Pure.
+"""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from urllib.parse import urljoin
 
 from django.utils.translation import gettext
 
-from tools.http_tools.openapi.operations import Operation, list_servers, to_snake_case
 from tools.http_tools.openapi.schemas import (
     BrokenReferenceError,
     Json,
@@ -20,6 +21,127 @@ from tools.http_tools.openapi.schemas import (
 )
 from tools.http_tools.templates import PARAMETER_NAME
 from tools.text.untrusted import clean_line, clean_untrusted
+
+METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
+MAX_OPERATIONS = 2_000
+MAX_SERVERS = 50
+SUMMARY_LIMIT = 200
+NAME_LIMIT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. ``parts`` is its description in the document, ``shared`` that of the
+    path."""
+
+    method: str
+    path: str
+    parts: Json
+    shared: Json
+
+    @property
+    def key(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def summary(self) -> str:
+        said = (self.parts.get("summary"), self.parts.get("description"))
+        return clean_line(
+            next(filter(None, (*said, self.shared.get("summary"))), ""), SUMMARY_LIMIT
+        )
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        given = self.parts.get("tags")
+        found = given[:10] if isinstance(given, list) else ()
+        return tuple(clean_line(tag, 60) for tag in found if isinstance(tag, str))
+
+    @property
+    def is_deprecated(self) -> bool:
+        return self.parts.get("deprecated") is True
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOutline:
+    """A document at a glance. ``problems`` names, with the reason, paths that cannot be read."""
+
+    title: str
+    version: str
+    servers: list[str]
+    operations: list[Operation]
+    problems: list[str]
+
+
+def outline_document(document: Json, source_url: str = "") -> DocumentOutline:
+    """What ``document``, as :func:`read_document` gives it, offers; ``source_url`` is where it was
+    fetched from."""
+    operations: list[Operation] = []
+    problems: list[str] = []
+    for path, item in document["paths"].items():
+        try:
+            operations += _operations(path, follow(document, item))
+        except BrokenReferenceError as error:
+            problems.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
+    info = entries(document.get("info"))
+    return DocumentOutline(
+        title=clean_line(str(info.get("title") or ""), SUMMARY_LIMIT),
+        version=clean_line(str(info.get("version") or ""), 40),
+        servers=list_servers(document.get("servers"), source_url),
+        operations=operations[:MAX_OPERATIONS],
+        problems=problems[:MAX_OPERATIONS],
+    )
+
+
+def _operations(path: str, item: Json) -> Iterator[Operation]:
+    for method in METHODS if path.startswith("/") else ():
+        if isinstance(parts := item.get(method), dict):
+            yield Operation(method.upper(), path, parts, item)
+
+
+def list_servers(given: object, source_url: str = "") -> list[str]:
+    """The addresses of ``given``, variables at their defaults, relative ones by ``source_url``
+    where that is known."""
+    found = [_server(entry, source_url) for entry in objects(given)[:MAX_SERVERS] or [{}]]
+    return list(
+        dict.fromkeys(url.rstrip("/") for url in found if url.startswith(("http://", "https://")))
+    )
+
+
+def _server(entry: Json, source_url: str) -> str:
+    known = entries(entry.get("variables"))
+
+    def value(found: re.Match[str]) -> str:
+        return str(entries(known.get(found[1])).get("default", found[0]))
+
+    url = re.sub(r"\{([^{}]*)\}", value, str(entry.get("url") or "/")).strip()
+    try:
+        return urljoin(source_url, url)
+    except ValueError:  # brackets that are no address
+        return ""
+
+
+def propose_tool_name(operation: Operation, prefix: str = "") -> str:
+    """A name for the tool of ``operation``: its id, or else its method and path, in snake case."""
+    for words in (operation.parts.get("operationId"), operation.key):
+        if isinstance(words, str) and (name := to_snake_case(words)):
+            return f"{prefix}{name}"[:NAME_LIMIT].rstrip("_")
+    return f"{prefix}{operation.method.lower()}"
+
+
+def to_snake_case(words: str) -> str:
+    """``words`` in small ASCII letters, digits and single underscores; "" where nothing is left."""
+    parted = re.sub(r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", r"\1\3_\2", words[:300])
+    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
+
+
+def make_unique(name: str, taken: Iterable[str], limit: int = NAME_LIMIT) -> str:
+    """``name``, with a number behind it when it is among ``taken``."""
+    used, found, number = set(taken), name, 1
+    while found in used:
+        number += 1
+        found = f"{name[: limit - 1 - len(str(number))]}_{number}"
+    return found
+
 
 DESCRIPTION_LIMIT = 1_000
 SECRET_LIMIT = 64
@@ -144,20 +266,20 @@ class _Drafting:
         yield from found.values()
 
     def _add_parameter(self, parameter: Json) -> None:
-        place, name = parameter.get("in"), parameter["name"]
-        if place == "header" and name.lower() in IGNORED_HEADERS:
+        where, name = parameter.get("in"), parameter["name"]
+        if where == "header" and name.lower() in IGNORED_HEADERS:
             return
         is_required = parameter.get("required") is True
         media = next(iter(entries(parameter.get("content")).values()), None)
         schema = self._schemas.read((media if isinstance(media, dict) else parameter).get("schema"))
         if words := short_description(parameter):
             schema["description"] = words
-        if place == "path":
-            self._in_path[name] = self._place(name, schema, is_required=True)
-        elif place == "query":
+        if where == "path":
+            self._in_path[name] = self._argument(name, schema, is_required=True)
+        elif where == "query":
             self._add_query(parameter, schema, is_required=is_required)
-        elif place == "header":
-            self._headers[name] = self._place(name, schema, is_required=is_required)
+        elif where == "header":
+            self._headers[name] = self._argument(name, schema, is_required=is_required)
         else:
             self._leave_out(
                 gettext("It needs the cookie “%(name)s”, and cookies are not sent."),
@@ -183,28 +305,28 @@ class _Drafting:
             needed = schema.get("required", ()) if is_required else ()
             for key, part in schema["properties"].items():
                 entry = f"{name}[{key}]" if style == "deepObject" else key
-                self._query[entry] = self._place(entry, part, is_required=key in needed)
+                self._query[entry] = self._argument(entry, part, is_required=key in needed)
             return
         is_list = schema.get("type") == "array" and not is_plain
         if is_list and not (style == "form" and explodes):  # one value, a text that holds all
             hint = f"多个值之间用{SIGNS.get(style, '英文逗号')}分隔"
             words = schema.get("description")
             schema = {"type": "string", "description": f"{words}（{hint}）" if words else hint}
-        self._query[name] = self._place(name, schema, is_required=is_required)
+        self._query[name] = self._argument(name, schema, is_required=is_required)
 
     def _path(self) -> str:
         """The path as a template, with arguments also where no parameter describes a place, as
         happens in documents."""
 
-        def place(found: re.Match[str]) -> str:
+        def argument(found: re.Match[str]) -> str:
             name = found[1]
             if name not in self._in_path:
-                self._in_path[name] = self._place(name, {"type": "string"}, is_required=True)
+                self._in_path[name] = self._argument(name, {"type": "string"}, is_required=True)
             return self._in_path[name]
 
-        return re.sub(r"\{([^{}]*)\}", place, self._operation.path)
+        return re.sub(r"\{([^{}]*)\}", argument, self._operation.path)
 
-    def _place(self, wanted: str, schema: Json, *, is_required: bool) -> str:
+    def _argument(self, wanted: str, schema: Json, *, is_required: bool) -> str:
         """Declare an argument, named ``wanted`` where that can be a name and is free; returns its
         place in a template."""
         name = wanted
@@ -239,12 +361,12 @@ class _Drafting:
             template = (
                 self._flattened(schema)
                 if is_flat
-                else self._place("body", schema, is_required=is_required)
+                else self._argument("body", schema, is_required=is_required)
             )
             text = json.dumps(template, ensure_ascii=False, indent=2)
             self._body = "form" if kind == FORM else "json", text
         elif kind := next((kind for kind in media if kind.startswith("text/")), ""):
-            self._body = "text", self._place("body", {"type": "string"}, is_required=is_required)
+            self._body = "text", self._argument("body", {"type": "string"}, is_required=is_required)
             self._headers["Content-Type"] = kind
         else:
             self._leave_out(
@@ -259,7 +381,7 @@ class _Drafting:
         documents say that it is."""
         needed = schema.get("required", ())
         return {
-            name: self._place(
+            name: self._argument(
                 f"body_{name}" if name in self._properties else name,
                 part,
                 is_required=name in needed,
@@ -323,11 +445,11 @@ def _scheme(document: Json, name: str) -> Json:
 def _add_scheme(proof: _Proof, name: str, scheme: Json, prefix: str) -> None:
     """Add one scheme to what is sent. Raises :class:`_Unfit` where that cannot be done."""
     secret = propose_secret_name(name, prefix)
-    place, key, value = proof.headers, "Authorization", f"Bearer {{secret:{secret}}}"
+    target, key, value = proof.headers, "Authorization", f"Bearer {{secret:{secret}}}"
     kind, way = str(scheme.get("type") or ""), str(scheme.get("scheme") or "").lower()
     where = scheme.get("in")
     if kind == "apiKey" and where in ("header", "query") and isinstance(scheme.get("name"), str):
-        place = proof.headers if where == "header" else proof.query
+        target = proof.headers if where == "header" else proof.query
         key, value, hint = scheme["name"], f"{{secret:{secret}}}", gettext("the API key")
     elif (kind, way) == ("http", "bearer"):
         hint = gettext("the access token, without the word Bearer")
@@ -346,7 +468,7 @@ def _add_scheme(proof: _Proof, name: str, scheme: Json, prefix: str) -> None:
         shown = " ".join(filter(None, (kind, way, str(where or ""))))[:100] or "?"
         words = gettext("It wants a proof that cannot be given here: “%(scheme)s” (%(kind)s).")
         raise _Unfit(words % {"scheme": name[:60], "kind": shown})
-    place[key] = value
+    target[key] = value
     proof.secrets.append(SecretWanted(secret, hint, value.startswith("Basic")))
 
 

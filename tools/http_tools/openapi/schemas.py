@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from tools.schemas.coercion import resolve_pointer
+from tools.schemas.arguments import resolve_pointer
 from tools.text.untrusted import clean_line
 
 MAX_STEPS = 20
@@ -24,7 +24,7 @@ class BrokenReferenceError(Exception):
     operator."""
 
 
-def resolve(document: Json, reference: Any) -> Any:
+def resolve(document: Json, reference: object) -> Any:
     """What stands in ``document`` where ``reference`` points. Raises
     :class:`BrokenReferenceError`."""
     shown = {"reference": str(reference)[:200]}
@@ -38,7 +38,7 @@ def resolve(document: Json, reference: Any) -> Any:
         raise BrokenReferenceError(words % shown) from error
 
 
-def follow(document: Json, part: Any) -> Json:
+def follow(document: Json, part: object) -> Json:
     """``part``, or what it refers to at the end of all references; {} where that is no object.
     Raises :class:`BrokenReferenceError`."""
     for _ in range(MAX_STEPS):
@@ -48,21 +48,21 @@ def follow(document: Json, part: Any) -> Json:
     raise BrokenReferenceError(gettext("A reference leads back to itself."))
 
 
-def objects(given: Any) -> list[Json]:
+def objects(given: object) -> list[Json]:
     """The objects of a list; none where ``given`` is no list."""
     return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
-def entries(given: Any) -> Json:
+def entries(given: object) -> Json:
     """``given`` where it is an object, else an empty one."""
     return given if isinstance(given, dict) else {}
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _count(value: Any) -> bool:
+def _count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -92,7 +92,7 @@ class SchemaReader:
         self._document = document
         self._left = MAX_PARTS
 
-    def read(self, schema: Any, trail: tuple[str, ...] = ()) -> Json:
+    def read(self, schema: object, trail: tuple[str, ...] = ()) -> Json:
         """``schema`` without references; {} is any value, and stands where nothing better can be
         said."""
         if not isinstance(schema, dict):
@@ -116,7 +116,7 @@ class SchemaReader:
         siblings = {name: value for name, value in schema.items() if name != "$ref"}
         return self.read(target, trail) | (self._keywords(siblings, trail) if siblings else {})
 
-    def _cut(self, note: str, kind: Any = None) -> Json:
+    def _cut(self, note: str, kind: object = None) -> Json:
         if note not in self.notes:
             self.notes.append(note)
         return {"type": kind} if isinstance(kind, str) and kind in TYPES else {}
@@ -165,7 +165,7 @@ class SchemaReader:
             del read["required"]
         return read
 
-    def _is_read_only(self, part: Any) -> bool:
+    def _is_read_only(self, part: object) -> bool:
         """Whether ``part`` is in answers only, and not to be sent."""
         try:
             return follow(self._document, part).get("readOnly") is True

@@ -1,35 +1,31 @@
 """MCP servers in and out: the pages that read and write the ``mcpServers`` JSON of other
 programs."""
 
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.changes import HistoryAdmin
-from tools.admin.row_history import record_changes
+from tools.admin.settings_page import SettingsAdmin, author_of
 from tools.mcp.admin.form import is_other_origin, is_other_program
 from tools.mcp.admin.importing import ImportRights, PlannedServer, plan_import
-from tools.mcp.commands import may_run_commands
 from tools.mcp.config_json import (
     ConfigUnreadable,
     ServerConfig,
     parse_mcp_servers,
     render_mcp_servers,
 )
-from tools.mcp.validation import ENCRYPTED_FIELDS, STORED, decrypt_field
+from tools.mcp.settings import ENCRYPTED_FIELDS, STORED, decrypt_field, may_run_commands
 from tools.models import McpServer
+from tools.models.row_history import record_changes
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
-from tools.secrets.url_masking import (
+from tools.secrets.masked import (
     export_arguments,
     export_placeholder,
     export_url,
@@ -103,16 +99,10 @@ def _text(cleaned: dict[str, Any]) -> str:
         raise ValidationError(gettext("The file is not UTF-8 text.")) from error
 
 
-class McpExchangeAdmin(HistoryAdmin):
+class McpExchangeAdmin(SettingsAdmin):
     """The pages for import and export."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view
-        own = [
-            path("import/", view(self.import_view), name="tools_mcpserver_import"),
-            path("export/", view(self.export_view), name="tools_mcpserver_export"),
-        ]
-        return [*own, *super().get_urls()]
+    list_pages = ("import", "export")
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for a text, show what would come of it and, once that is confirmed, save it: all of
@@ -120,11 +110,7 @@ class McpExchangeAdmin(HistoryAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = ImportForm(request.POST or None, request.FILES or None)
-        page: dict[str, Any] = {
-            "title": gettext("Import"),
-            "form": form,
-            "may_run": may_run_commands(request.user),
-        }
+        page: dict[str, Any] = {"form": form, "may_run": may_run_commands(request.user)}
         if form.is_valid():
             rights = ImportRights(
                 may_run_commands(request.user), lambda row: self.has_change_permission(request, row)
@@ -142,14 +128,14 @@ class McpExchangeAdmin(HistoryAdmin):
                 "saves": any(one.is_saved for one in planned),
             }
             page |= {"sealed": encrypt(form.whole), "taken": form.cleaned_data["taken"]}
-        return self._page(request, "import", page)
+        return self.show_page(request, "import", gettext("Import"), **page)
 
     def _save(self, request: HttpRequest, planned: list[PlannedServer]) -> None:
         saved = [one for one in planned if one.is_saved]
         for one in saved:
             is_new = one.row.pk is None
             before = None if is_new else McpServer.objects.get(pk=one.row.pk)
-            with record_changes(cast("User", request.user), *([] if is_new else [one.row])):
+            with record_changes(author_of(request), *([] if is_new else [one.row])):
                 one.row.save()
             if before is None:
                 self.log_addition(request, one.row, [{"added": {}}])
@@ -165,9 +151,9 @@ class McpExchangeAdmin(HistoryAdmin):
         """That a server is reached elsewhere, or is another program, is an event of its own in its
         history."""
         if is_other_origin(before, after.url):
-            places = {"before": mask_url(before.url) or "-", "after": mask_url(after.url) or "-"}
+            addresses = {"before": mask_url(before.url) or "-", "after": mask_url(after.url) or "-"}
             self.log_change(
-                request, after, gettext("Address changed from %(before)s to %(after)s.") % places
+                request, after, gettext("Address changed from %(before)s to %(after)s.") % addresses
             )
         if is_other_program(before, after.command, decrypt_field(after, "arguments")):
             names = {
@@ -199,15 +185,8 @@ class McpExchangeAdmin(HistoryAdmin):
         unreadable = [
             row.name for row in rows if None in (decrypt_field(row, name) for name in STORED)
         ]
-        return self._page(
-            request,
-            "export",
-            {"title": gettext("Export"), "text": text, "unreadable": ", ".join(unreadable)},
-        )
-
-    def _page(self, request: HttpRequest, name: str, page: dict[str, Any]) -> HttpResponse:
-        context = {**self.admin_site.each_context(request), "opts": self.opts, **page}
-        return TemplateResponse(request, f"admin/tools/mcpserver/{name}.html", context)
+        page: dict[str, Any] = {"text": text, "unreadable": ", ".join(unreadable)}
+        return self.show_page(request, "export", gettext("Export"), **page)
 
 
 def export_server(row: McpServer, *, names_package: bool) -> ServerConfig:

@@ -1,7 +1,8 @@
 """Forms for MCP servers. A form refuses the same values from the same users on the page and in the
 list."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -10,12 +11,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.lines import LinesField, SecretLinesField
-from tools.mcp.validation import (
+from tools.admin.settings_page import SettingsForm
+from tools.mcp.settings import (
     CHECKED_FIELDS,
-    ENCRYPTED_FIELDS,
     STORED,
     check_server,
     decrypt_field,
+    may_run_commands,
     server_values,
 )
 from tools.models import McpServer
@@ -29,11 +31,6 @@ LABELS = {
     "headers": capfirst(_("headers")),
     "arguments": capfirst(_("arguments")),
 }
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[McpServer]
-else:
-    _Form = forms.ModelForm
 
 
 def server_field_label(name: str) -> str:
@@ -82,11 +79,10 @@ def changes_command(before: McpServer | None, after: McpServer) -> bool:
     )
 
 
-class McpServerForm(_Form):
-    """One server. ``may_run_commands`` says whether the person at the form may set up programs."""
+class McpServerForm(SettingsForm):
+    """One server. Only users who may run commands can set up programs."""
 
-    may_run_commands = False
-
+    sealed = STORED
     arguments = LinesField(
         label=LABELS["arguments"],
         required=False,
@@ -172,32 +168,27 @@ class McpServerForm(_Form):
         }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """A request that leaves a field out, as a script's may, leaves that field as it is."""
         super().__init__(*arguments, **options)
-        for name in ENCRYPTED_FIELDS:
-            field: Any = self.fields[name]
-            field.stored = decrypt_field(self.instance, name)
-            self.initial[name] = field.shown()
         known = decrypt_field(self.instance, "arguments")
         self.initial["arguments"] = [MASK] if known is None else known
-        if not self.instance.pk and not self.may_run_commands:
+        if not self.instance.pk and not may_run_commands(self.user):
             self.initial.setdefault("transport", McpServer.Transport.STREAMABLE_HTTP)
-        for name, entry in self.fields.items():
-            is_left_out = self.is_bound and entry.widget.value_omitted_from_data(
-                self.data, self.files, self.add_prefix(name)
-            )
-            entry.disabled = bool(is_left_out) or (name in PROGRAM and not self.may_run_commands)
         allowed = ", ".join(settings.MCP_ALLOWED_COMMANDS)
         if allowed and "command" in self.fields:  # not on a read-only page
             self.fields["command"].help_text = " ".join(
                 (str(self.fields["command"].help_text), gettext("Allowed: %s") % allowed)
             )
 
+    def locked(self) -> Collection[str]:
+        return () if may_run_commands(self.user) else PROGRAM
+
     def clean(self) -> dict[str, Any]:
         """Validate the fields together. Commands that are not allowed are refused here for every
         user."""
         cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("transport") == McpServer.Transport.STDIO and not self.may_run_commands:
+        if cleaned.get("transport") == McpServer.Transport.STDIO and not may_run_commands(
+            self.user
+        ):
             self.add_error(
                 "transport",
                 gettext("You may not set up servers that are programs: see the note on this page."),
@@ -219,32 +210,20 @@ class McpServerForm(_Form):
     def _refuse_moved(self, cleaned: dict[str, Any]) -> None:
         """Users who change the address of a server, superusers too, enter again what is sent there:
         no stored secret goes to a new address."""
-        if not self.instance.pk:
-            return
-        for name, words in find_moved_secrets(
-            self.instance, cleaned["url"], cleaned["command"], cleaned["arguments"]
-        ).items():
-            if kept := getattr(self.fields[name], "kept", ()):
-                self.add_error(name, words % ", ".join(kept))
-
-    def _post_clean(self) -> None:
-        """The sealed values are no fields of the model, so that Django does not carry them over."""
-        super()._post_clean()  # type: ignore[misc]
-        for name in STORED:
-            value = self.cleaned_data.get(name)
-            if value is not None and value != decrypt_field(self.instance, name):
-                setattr(self.instance, name, value)
+        if self.instance.pk:
+            there = cleaned["url"], cleaned["command"], cleaned["arguments"]
+            self.refuse_kept(find_moved_secrets(self.instance, *there))
 
 
-class SwitchForm(_Form):
-    """A line of the list: whether the server is on."""
+class SwitchForm(SettingsForm):
+    """A line of the list: whether the server is on. ``runs_commands``: whether the person at it
+    may run commands, asked once for all lines."""
 
-    may_run_commands = False
+    runs_commands = False
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        if self.instance.transport == McpServer.Transport.STDIO and not self.may_run_commands:
-            self.fields["enabled"].disabled = True
+    def locked(self) -> Collection[str]:
+        is_program = self.instance.transport == McpServer.Transport.STDIO
+        return ("enabled",) if is_program and not self.runs_commands else ()
 
     def clean(self) -> dict[str, Any]:
         """A server that cannot work as it is is not switched on."""

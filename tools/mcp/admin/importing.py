@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from tools.mcp.admin.form import changes_command, find_moved_secrets, server_field_label
 from tools.mcp.config_json import ServerConfig, find_placeholders
-from tools.mcp.validation import (
+from tools.mcp.settings import (
     ENCRYPTED_FIELDS,
     STORED,
     check_server,
@@ -19,8 +19,8 @@ from tools.mcp.validation import (
     server_values,
 )
 from tools.models import McpServer
-from tools.secrets.masked import MASK
-from tools.secrets.url_masking import (
+from tools.secrets.masked import (
+    MASK,
     export_arguments,
     export_placeholder,
     export_url,

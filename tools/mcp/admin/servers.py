@@ -1,22 +1,21 @@
 """MCP servers: setting them up, viewing them, testing them, and reconnecting."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
-from django.db.models import F, Model, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.db.models import F, Model
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.record_pages import clamp_text, format_moment, parse_row_number
+from tools.admin.filters import Rows
+from tools.admin.record_pages import Column, clamp_text, format_moment
 from tools.mcp.admin.exchange import McpExchangeAdmin
 from tools.mcp.admin.form import McpServerForm, SwitchForm, changes_command
 from tools.mcp.admin.status import (
@@ -29,28 +28,17 @@ from tools.mcp.admin.status import (
     server_facts,
     state_badges,
 )
-from tools.mcp.commands import may_run_commands
-from tools.mcp.probe import ProbeResult, probe_mcp_server
-from tools.mcp.settings import to_server_settings
-from tools.mcp.validation import check_server_row, decrypt_field
+from tools.mcp.provider import ProbeResult, probe_mcp_server
+from tools.mcp.settings import check_server_row, decrypt_field, may_run_commands, to_server_settings
 from tools.models import McpServer
-from tools.secrets.masked import MASK
-from tools.secrets.url_masking import mask_command, mask_url
+from tools.secrets.masked import MASK, mask_command, mask_url
 from tools.text.error_words import explain_network_error, tell_again
 from tools.text.readable import drop_surrogates, shorten_text
 
 #: Tools that the result of a test shows.
 TESTED_SHOWN = 200
-_PROGRAM = {"classes": ("for-program",), "fields": ("command", "arguments", "environment")}
-_ADDRESS = {"classes": ("for-address",), "fields": ("url", "headers")}
-_TOOLS = {"fields": ("include", "exclude", "name_prefix")}
-_LIMITS = {"fields": ("connect_seconds", "call_seconds")}
-_HISTORY = {"fields": ("created_at", "updated_at")}
-
-if TYPE_CHECKING:
-    Rows = QuerySet[McpServer]
-else:
-    Rows = QuerySet
+_PROGRAM: Any = {"classes": ("for-program",), "fields": ("command", "arguments", "environment")}
+_ADDRESS: Any = {"classes": ("for-address",), "fields": ("url", "headers")}
 
 
 @admin.register(McpServer)
@@ -59,15 +47,34 @@ class McpServerAdmin(McpExchangeAdmin):
     can view it."""
 
     form = McpServerForm
+    list_form = SwitchForm
+    show_full_result_count = True
     list_display = ("server", "enabled", "state", "tool_count", "latency", "error")
     list_display_links = ("server",)
     list_editable = ("enabled",)
     search_fields = (
         "name",
     )  # by searching addresses and arguments, users who may only view could find keys
-    readonly_fields = ("created_at", "updated_at")
     change_form_template = "admin/tools/mcpserver/change_form.html"
     change_list_template = "admin/tools/mcpserver/change_list.html"
+    buttons = ("test", "refresh", "reconnect")
+    facts = ("created_at", "updated_at")
+    # Users who may only view see no key, neither a sealed one nor one in an address or an argument.
+    unseen: ClassVar = {
+        "command": "program",
+        "arguments": "program",
+        "environment": "variables",
+        "url": "address",
+        "headers": "header_names",
+    }
+    fieldsets = (
+        (None, {"fields": ("name", "enabled", "transport")}),
+        (_("Program (stdio)"), _PROGRAM),
+        (_("Address (streamable HTTP, SSE)"), _ADDRESS),
+        (_("Tools"), {"fields": ("include", "exclude", "name_prefix")}),
+        (_("Time limits"), {"fields": ("connect_seconds", "call_seconds")}),
+        (_("History"), {"fields": facts}),
+    )
 
     # --- Who may do what --------------------------------------------------------
 
@@ -86,54 +93,22 @@ class McpServerAdmin(McpExchangeAdmin):
         if before is not None:
             self.log_move(request, before, obj)
 
-    def changeable(self, request: HttpRequest, object_id: str) -> McpServer:
-        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
-        server: McpServer = get_object_or_404(McpServer, pk=parse_row_number(object_id))
-        if not self.has_change_permission(request, server):
-            raise PermissionDenied
-        return server
-
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """None: with ``?url__startswith=`` in the address, a key could be guessed character by
         character."""
         return False
 
-    # --- Forms ------------------------------------------------------------------
-
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Users who may only view see no key, neither a sealed one nor one in an address or an
-        argument."""
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        program = {"fields": ("program", "variables")} if looks else _PROGRAM
-        address = {"fields": ("address", "header_names")} if looks else _ADDRESS
-        connection = [
-            (_("Program (stdio)"), program),
-            (_("Address (streamable HTTP, SSE)"), address),
-        ]
-        if looks:
-            connection = (
-                connection[:1] if obj.transport == McpServer.Transport.STDIO else connection[1:]
-            )
-        first = (None, {"fields": ("name", "enabled", "transport")})
-        rest = [(_("Tools"), _TOOLS), (_("Time limits"), _LIMITS)]
-        return [first, *connection, *rest, *([(_("History"), _HISTORY)] if obj else [])]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        shown = ("program", "variables", "address", "header_names") if looks else ()
-        return (*self.readonly_fields, *shown)
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
-    ) -> Any:
-        form = super().get_form(request, obj, change, **options)
-        form.may_run_commands = may_run_commands(request.user)  # type: ignore[attr-defined] # the class was made for this request
-        return form
+        """Users who may only view see what the transport needs alone."""
+        shown = super().get_fieldsets(request, obj)
+        if self.looks(request, obj):
+            del shown[2 if obj.transport == McpServer.Transport.STDIO else 1]
+        return shown
 
     def get_changelist_form(self, request: HttpRequest, **options: Any) -> Any:
-        return type(
-            "SwitchForm", (SwitchForm,), {"may_run_commands": may_run_commands(request.user)}
-        )
+        form = super().get_changelist_form(request, **options)
+        form.runs_commands = may_run_commands(request.user)
+        return form
 
     # --- What is shown ----------------------------------------------------------
 
@@ -151,25 +126,13 @@ class McpServerAdmin(McpExchangeAdmin):
         words = f"{server.get_transport_display()} · {what}"
         return format_html('{}<div class="quiet clamped">{}</div>', server.name, words)
 
-    @admin.display(description=_("command"))
-    def program(self, server: McpServer) -> str:
-        return mask_command(server.command, decrypt_field(server, "arguments") or ()) or "-"
-
-    @admin.display(description=_("URL"))
-    def address(self, server: McpServer) -> str:
-        return mask_url(server.url) or "-"
-
-    @admin.display(description=_("environment variables"))
-    def variables(self, server: McpServer) -> str:
-        return _names(decrypt_field(server, "environment"))
-
-    @admin.display(description=_("headers"))
-    def header_names(self, server: McpServer) -> str:
-        return _names(decrypt_field(server, "headers"))
-
-    @admin.display(description=_("state"))
-    def state(self, server: Any) -> str:
-        return state_badges(server, server.living)
+    program = Column(_("command"), lambda row: _program(row))
+    address = Column(_("URL"), lambda row: mask_url(row.url) or "-")
+    variables = Column(
+        _("environment variables"), lambda row: _names(decrypt_field(row, "environment"))
+    )
+    header_names = Column(_("headers"), lambda row: _names(decrypt_field(row, "headers")))
+    state = Column(_("state"), lambda row: state_badges(row, row.living))
 
     @admin.display(description=_("tools"))
     def tool_count(self, server: Any) -> str:
@@ -212,82 +175,43 @@ class McpServerAdmin(McpExchangeAdmin):
 
     # --- Buttons ----------------------------------------------------------------
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view
-        own = [
-            path(f"<path:object_id>/{name}/", view(called), name=f"tools_mcpserver_{name}")
-            for name, called in (
-                ("test", self.test_view),
-                ("refresh", self.refresh_view),
-                ("reconnect", self.reconnect_view),
-            )
-        ]
-        return [*own, *super().get_urls()]
-
-    def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def test_view(self, request: HttpRequest, server: McpServer) -> HttpResponse:
         """Connect to the server from here, ask for its tools, and show what came of it. Nothing is
         called."""
-        server = self.changeable(request, object_id)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         hindrances = check_server_row(server)
         # An event loop of its own in this request's thread: an untrusted server cannot delay other
         # requests.
         tried = None if hindrances else asyncio.run(probe_mcp_server(to_server_settings(server)))
-        self.log_change(
-            request, server, gettext("Tested: %(outcome)s") % {"outcome": _outcome(tried)}
-        )
-        page = {
-            "title": gettext("Test"),
-            "subtitle": str(server),
-            "original": server,
-            "opts": self.opts,
-            "obstacles": hindrances,
-        }
-        page |= {
-            "tried": tried,
-            "outcome": _outcome(tried),
-            **(_tried_context(tried) if tried else {}),
-        }
-        return TemplateResponse(
-            request,
-            "admin/tools/mcpserver/test.html",
-            {**self.admin_site.each_context(request), **page},
-        )
+        outcome = _outcome(tried)
+        self.log_change(request, server, gettext("Tested: %(outcome)s") % {"outcome": outcome})
+        page = {"obstacles": hindrances, "tried": tried, "outcome": outcome}
+        page |= _tried_context(tried) if tried else {}
+        return self.show_page(request, "test", gettext("Test"), server, **page)
 
-    def refresh_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def refresh_view(self, request: HttpRequest, server: McpServer) -> HttpResponse:
         """Make every server process list the tools again."""
         words = gettext(
             "The server is asked for its tools anew. Load this page again in a moment to see what "
             "came of it."
         )
-        return self._command(request, object_id, "refreshes", gettext("Refreshed."), words)
+        return self._command(request, server, "refreshes", gettext("Refreshed."), words)
 
-    def reconnect_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def reconnect_view(self, request: HttpRequest, server: McpServer) -> HttpResponse:
         """Have every server process end its connection and make a new one, also where it had given
         up."""
         words = gettext(
             "The connection is made anew. Load this page again in a moment to see what came of it."
         )
-        return self._command(request, object_id, "reconnects", gettext("Reconnected."), words)
+        return self._command(request, server, "reconnects", gettext("Reconnected."), words)
 
     def _command(
-        self, request: HttpRequest, object_id: str, counter: str, logged: str, words: str
+        self, request: HttpRequest, server: McpServer, counter: str, logged: str, words: str
     ) -> HttpResponse:
-        server = self.changeable(request, object_id)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if server.enabled:
-            McpServer.objects.filter(pk=server.pk).update(**{counter: F(counter) + 1})
-            self.log_change(request, server, logged)
-            self.message_user(request, words, messages.SUCCESS)
-        else:
-            self.message_user(
-                request,
-                gettext("The server is switched off: switch it on first."),
-                messages.WARNING,
-            )
-        return redirect("admin:tools_mcpserver_change", server.pk)
+        if not server.enabled:
+            off = gettext("The server is switched off: switch it on first.")
+            return self.tell_done(request, server, off, level=messages.WARNING)
+        McpServer.objects.filter(pk=server.pk).update(**{counter: F(counter) + 1})
+        return self.tell_done(request, server, words, logged)
 
 
 def _is_free(request: HttpRequest, server: Any) -> bool:
@@ -327,6 +251,10 @@ def _command_note(request: HttpRequest, server: McpServer | None) -> str:
         else ""
     )
     return format_html("{}{}", words, link)
+
+
+def _program(server: McpServer) -> str:
+    return mask_command(server.command, decrypt_field(server, "arguments") or ()) or "-"
 
 
 def _names(values: dict[str, str] | None) -> str:

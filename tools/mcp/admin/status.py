@@ -16,8 +16,7 @@ from tools.admin.declaration_review import look_badge
 from tools.admin.declared import UNESCAPED_CHARS
 from tools.admin.record_pages import render_badge
 from tools.models import McpServer, McpServerStatus, ToolConfig
-from tools.text.readable import drop_surrogates, shorten_text
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import drop_surrogates, escape_invisible_chars, shorten_text
 
 FRESH = timedelta(seconds=60)
 """A running process reports more often than this."""

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from tools.admin.argument_form import build_argument_field
 from tools.admin.declared import DeclaredParameter, argument_schemas, list_parameters, strip_null
 from tools.plugins.admin.form_errors import check_plugin_config
-from tools.plugins.config import (
+from tools.plugins.rows import (
     SEALED,
     decrypt_config,
     encrypt_config,

@@ -15,11 +15,10 @@ from tools.admin.declaration_review import look_badge
 from tools.admin.record_pages import render_badge
 from tools.models import Plugin, PluginLogLine, PluginStatus, PluginValue, ToolConfig
 from tools.plugins.capabilities import CAPABILITIES
-from tools.plugins.config import config_properties
-from tools.plugins.records import STALE
+from tools.plugins.folder import STALE
+from tools.plugins.rows import config_properties
 from tools.text.error_words import tell_again
-from tools.text.readable import drop_surrogates, shorten_text
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import drop_surrogates, escape_invisible_chars, shorten_text
 
 State = PluginStatus.PluginState
 #: Lines of the log, crashes and stored values that a page shows; names of a list.

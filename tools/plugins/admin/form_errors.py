@@ -7,8 +7,7 @@ from typing import Any
 from django.utils.translation import gettext
 from jsonschema.exceptions import ValidationError
 
-from tools.schemas.arguments import UNUSABLE_SCHEMA
-from tools.schemas.json_schema import build_validator
+from tools.schemas.arguments import UNUSABLE_SCHEMA, build_validator
 from tools.schemas.patterns import TooMuchText, limit_matching
 
 #: Characters of what a plugin has written that a fault repeats.

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 from tools.models import Plugin
 from tools.plugin_sdk import SDK_VERSION
 from tools.plugins.admin.facts import escape_plugin_text, manifest_of
-from tools.plugins.needs import HOST_VERSION, parse_requirement
+from tools.plugins.manifest import HOST_VERSION, parse_requirement
 
 #: Packages that a page shows.
 MAX_REQUIREMENTS = 50

@@ -1,25 +1,23 @@
 """Plugins: their status, capabilities, configuration and history."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, Model
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (
+    Column,
     RecordAdmin,
     clamp_text,
     format_moment,
@@ -27,8 +25,9 @@ from tools.admin.record_pages import (
     record_link,
     render_badge,
 )
-from tools.admin.row_history import record_changes
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, author_of
 from tools.models import Plugin, PluginValue
+from tools.models.row_history import record_changes
 from tools.plugins.admin.config import PluginConfigForm
 from tools.plugins.admin.facts import (
     config_schema_of,
@@ -49,19 +48,14 @@ from tools.plugins.admin.facts import (
 )
 from tools.plugins.admin.needs import list_requirements
 from tools.plugins.capabilities import CAPABILITIES
+from tools.text.error_words import retell
 from tools.text.readable import TEXT_LIMIT, format_readable
-from tools.text.retold import retell
 
 #: Tools of a plugin that the list names.
 TOOLS_SHOWN = 5
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Plugin]
-else:
-    _Form = forms.ModelForm
 
-
-class PluginForm(_Form):
+class PluginForm(SettingsForm):
     """The operator's settings of a plugin; its configuration is a separate form inside this one.
 
     ``asked`` are the capabilities that the page showed: what the plugin asks for since then
@@ -136,7 +130,9 @@ class PluginForm(_Form):
 
 
 @admin.register(Plugin)
-class PluginAdmin(HistoryAdmin, RecordAdmin):
+class PluginAdmin(SettingsAdmin, RecordAdmin):
+    # A user who may change a plugin can make code on this machine's disk run.
+    rights = frozenset({"change"})
     form = PluginForm
     ordering = ("folder", "id")
     list_display = ("plugin", "state", "tools")
@@ -147,10 +143,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
     change_list_template = "admin/tools/plugin/change_list.html"
     change_form_template = "admin/tools/plugin/change_form.html"
     fields = ("enabled", "granted", "asked")
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """A user who may change a plugin can make code on this machine's disk run."""
-        return request.user.has_perm("tools.change_plugin")
+    buttons = ("reload", "forget")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Of a plugin whose folder is gone the rest can be deleted; any other would be found
@@ -239,7 +232,7 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
         return page
 
     def save_model(self, request: HttpRequest, obj: Plugin, form: PluginForm, change: bool) -> None:
-        with record_changes(cast("User", request.user), obj):
+        with record_changes(author_of(request), obj):
             Plugin.objects.filter(pk=obj.pk).update(**form.values(), updated_at=timezone.now())
 
     def construct_change_message(
@@ -247,58 +240,25 @@ class PluginAdmin(HistoryAdmin, RecordAdmin):
     ) -> Any:
         return form.change_words() or super().construct_change_message(request, form, formsets, add)
 
-    def get_urls(self) -> list[URLPattern]:
-        reload, forget = (
-            self.admin_site.admin_view(self.reload_view),
-            self.admin_site.admin_view(self.forget_view),
-        )
-        return [
-            path("<path:object_id>/reload/", reload, name="tools_plugin_reload"),
-            path("<path:object_id>/forget/", forget, name="tools_plugin_forget"),
-            *super().get_urls(),
-        ]
-
-    def reload_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def reload_view(self, request: HttpRequest, plugin: Plugin) -> HttpResponse:
         """Make every server process reload the plugin at its next check."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        plugin = self._changeable(request, object_id)
         Plugin.objects.filter(pk=plugin.pk).update(reloads=F("reloads") + 1)
-        self.log_change(request, plugin, gettext("Asked for a reload."))
+        logged = gettext("Asked for a reload.")
         if plugin.enabled:
-            self.message_user(
-                request,
-                gettext("The plugin is loaded anew; calls under way are finished first."),
-                messages.SUCCESS,
-            )
-        else:
-            self.message_user(
-                request,
-                gettext("The plugin is disabled: there is nothing to load."),
-                messages.WARNING,
-            )
-        return redirect("admin:tools_plugin_change", plugin.pk)
+            words = gettext("The plugin is loaded anew; calls under way are finished first.")
+            return self.tell_done(request, plugin, words, logged)
+        words = gettext("The plugin is disabled: there is nothing to load.")
+        return self.tell_done(request, plugin, words, logged, messages.WARNING)
 
-    def forget_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def forget_view(self, request: HttpRequest, plugin: Plugin) -> HttpResponse:
         """Delete everything that the plugin has stored."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        plugin = self._changeable(request, object_id)
         if not request.user.has_perm("tools.delete_pluginvalue"):
             raise PermissionDenied
         count, _by_model = PluginValue.objects.filter(plugin=plugin).delete()
         words = ngettext(
             "%(count)d stored value was deleted.", "%(count)d stored values were deleted.", count
         ) % {"count": count}
-        self.log_change(request, plugin, words)
-        self.message_user(request, words, messages.SUCCESS)
-        return redirect("admin:tools_plugin_change", plugin.pk)
-
-    def _changeable(self, request: HttpRequest, object_id: str) -> Plugin:
-        """The row, for a user who may change it. Raises PermissionDenied or Http404."""
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        return get_object_or_404(Plugin, pk=parse_row_number(object_id))
+        return self.tell_done(request, plugin, words, words)
 
 
 def _facts(plugin: Plugin, author: dict[str, Any]) -> list[tuple[str, str]]:
@@ -331,6 +291,7 @@ def _capabilities(plugin: Plugin) -> list[dict[str, Any]]:
 
 @admin.register(PluginValue)
 class PluginValueAdmin(RecordAdmin):
+    rights = frozenset({"delete"})
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("shown_key", "owner", "changed")
     list_select_related = ("plugin",)
@@ -338,25 +299,20 @@ class PluginValueAdmin(RecordAdmin):
     indexed_lookups = frozenset({"plugin__id__exact"})
     text_fields = ("key",)
     fields = ("shown_key", "owner", "updated_at", "value_json")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return request.user.has_perm("tools.delete_pluginvalue")
-
-    @admin.display(description=_("key"))
-    def shown_key(self, value: PluginValue) -> str:
-        return escape_plugin_text(value.key, 128)
-
-    @admin.display(description=_("plugin"))
-    def owner(self, value: PluginValue) -> str:
-        return record_link("tools_plugin", value.plugin_id, escape_plugin_text(value.plugin, 128))
-
-    @admin.display(description=_("changed"))
-    def changed(self, value: PluginValue) -> str:
-        return format_moment(value.updated_at)
-
-    @admin.display(description=_("value"))
-    def value_json(self, value: PluginValue) -> str:
-        return format_html(
-            '<pre class="json">{}</pre>',
-            escape_plugin_text(format_readable(value.value), TEXT_LIMIT),
-        )
+    columns: ClassVar = {
+        "shown_key": Column(_("key"), lambda value: escape_plugin_text(value.key, 128)),
+        "owner": Column(
+            _("plugin"),
+            lambda value: record_link(
+                "tools_plugin", value.plugin_id, escape_plugin_text(value.plugin, 128)
+            ),
+        ),
+        "changed": Column(_("changed"), lambda value: format_moment(value.updated_at)),
+        "value_json": Column(
+            _("value"),
+            lambda value: format_html(
+                '<pre class="json">{}</pre>',
+                escape_plugin_text(format_readable(value.value), TEXT_LIMIT),
+            ),
+        ),
+    }
