@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.models.manners import MOST_ANSWERS
 from tools.live_rows import ConfigVersion, LiveKind, Tracked
-from tools.models.row_validation import check_ids, parse_ids
+from tools.models.tool_config import check_ids, parse_ids
 from tools.secrets.masked import mask_value
 
 
@@ -112,7 +112,7 @@ class Bot(models.Model):
     token_hash = models.CharField(
         max_length=100, blank=True, default="", db_default="", editable=False
     )
-    """Of the account's own token, see :mod:`onebot.connections.account_tokens`; "": the common one
+    """Of the account's own token, see :mod:`onebot.connections.handshake`; "": the common one
     counts."""
     owners = models.TextField(
         _("owners"),

@@ -2,25 +2,22 @@
 reported."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.utils import flatten_fieldsets
 from django.core.validators import MaxLengthValidator, MinLengthValidator, RegexValidator
 from django.db import models
-from django.db.models import Model, Q
+from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access import NOTHING
-from agent.domain.playground import is_playground
+from agent.domain.types import is_playground
 from agent.models import Manners, Message
 from agent.models.manners import LIMITS, LISTS
 from agent.pages.answering import EVERY_ACCOUNT, choose_url
@@ -30,26 +27,19 @@ from agent.record.settings.chat_manners import find_account_manners
 from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
 from onebot.admin.names import client_words, nickname_of
-from onebot.connections import account_tokens
+from onebot.connections import handshake
 from onebot.models import Bot, ClientEvent
-from tools.admin.changes import HistoryAdmin
-from tools.admin.concurrent_edits import ConcurrentEdits
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
-    ModelAdmin,
+    Column,
     RecordAdmin,
     format_moment,
-    parse_row_number,
     render_badge,
 )
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.models import ToolConfig
-from tools.models.choices import ApprovalMode
+from tools.models.tool_config import ApprovalMode
 from tools.text.readable import json_block
-
-if TYPE_CHECKING:
-    ModelForm = forms.ModelForm[Bot]
-else:
-    ModelForm = forms.ModelForm
 
 # What kinds of events and roles of connections are called. Kinds that no standard names keep the
 # client's word.
@@ -134,7 +124,7 @@ class TokenChange(models.TextChoices):
     CLEAR = "clear", _("none of its own: the common one counts")
 
 
-class BotForm(ModelForm):
+class BotForm(SettingsForm):
     """``made_token`` is what was made up here, for the page after saving to show once."""
 
     token_change = forms.ChoiceField(
@@ -153,8 +143,8 @@ class BotForm(ModelForm):
         strip=True,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         validators=[
-            MinLengthValidator(account_tokens.SHORTEST),
-            MaxLengthValidator(account_tokens.LONGEST),
+            MinLengthValidator(handshake.SHORTEST),
+            MaxLengthValidator(handshake.LONGEST),
             RegexValidator(r"^[!-~]+\Z", _("Letters, digits and signs of ASCII, without spaces.")),
         ],
         help_text=_("Sixteen characters or more. It is kept as a hash and cannot be shown again."),
@@ -178,24 +168,23 @@ class BotForm(ModelForm):
             )
         return values
 
-    def save(self, commit: bool = True) -> Bot:
+    def save(self, commit: bool = True) -> Any:
         """Give the row the hash of its new token, and keep the token only where it was made up
         here."""
         match self.cleaned_data.get("token_change"):
             case TokenChange.MAKE:
-                self.made_token = account_tokens.make_account_token()
-                self.instance.token_hash = account_tokens.hash_token(self.made_token)
+                self.made_token = handshake.make_account_token()
+                self.instance.token_hash = handshake.hash_token(self.made_token)
             case TokenChange.TYPE:
-                self.instance.token_hash = account_tokens.hash_token(
-                    self.cleaned_data["token_typed"]
-                )
+                self.instance.token_hash = handshake.hash_token(self.cleaned_data["token_typed"])
             case TokenChange.CLEAR:
                 self.instance.token_hash = ""
         return super().save(commit)
 
 
 @admin.register(Bot)
-class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
+class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
+    rights = frozenset({"change"})  # owners are people's decision, and no record
     account_field = "self_id"
     form = BotForm
     list_display = ("name", "connected", "account_state", "heartbeat", "client", "chats")
@@ -227,24 +216,26 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
             {"fields": ("sends_per_minute", "answers", "manners")},
         ),
         (_("Connection"), {"fields": connection_fields}),
+        (_("Access token"), {"fields": ("token_change", "token_typed")}),
     )
     readonly_fields = (*connection_fields, "answers", "manners")
-    token_fields = ("token_change", "token_typed")
+    # Users who may only view get no input for the token: it is not a field of the model.
+    unseen: ClassVar = {"token_change": "", "token_typed": ""}
     change_form_template = "admin/onebot/bot/change_form.html"
-
-    @admin.display(description=_("roles"))
-    def kinds_of_connection(self, bot: Bot) -> str:
-        return name_roles(bot.roles)
+    kinds_of_connection = Column(_("roles"), lambda bot: name_roles(bot.roles))
+    called = Column(
+        _("nickname"), lambda bot: nickname_of(bot) or find_nickname(bot.self_id) or "-"
+    )
+    client = Column(_("client"), client_words)
+    # What it introduced itself with when it dialled in.
+    user_agent = Column("User-Agent", lambda bot: bot.implementation or "-")
+    heartbeat = Column(_("last heartbeat"), lambda bot: format_moment(bot.last_heartbeat_at))
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Calls that wait for an owner wait in vain where there is none."""
         page = super().page_context(request, obj)
         is_asked = obj and not obj.owners.strip() and not is_playground(obj.self_id)
         return {**page, "asking_tools": _asking_tools() if is_asked else []}
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Owners are people's decision, and no record."""
-        return ModelAdmin.has_change_permission(self, request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """An account that is retired, one at a time: else the first page reminds of it for ever."""
@@ -259,25 +250,6 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
             db_field, request, **options | {"choices": db_field.get_choices(include_blank=False)}
         )
 
-    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        token = (
-            [(_("Access token"), {"fields": self.token_fields})]
-            if self.has_change_permission(request, obj)
-            else []
-        )
-        return [*self.fieldsets, *token]
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Users who may only view get no input for the token: it is not a field of the model."""
-        if not self.has_change_permission(request, obj):
-            kwargs["form"] = forms.ModelForm
-        kwargs["fields"] = [
-            name for name in flatten_fieldsets(self.fieldsets) if name not in self.readonly_fields
-        ]
-        return super().get_form(request, obj, change=change, **kwargs)
-
     def save_model(self, request: HttpRequest, obj: Bot, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if made := getattr(form, "made_token", ""):
@@ -288,11 +260,6 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
             self.message_user(
                 request, text % {"account": obj.self_id, "token": made}, messages.WARNING
             )
-
-    @method_decorator(sensitive_post_parameters())
-    def changeform_view(self, *arguments: Any, **options: Any) -> Any:
-        """Its reports of errors do not hold the token that was typed."""
-        return super().changeform_view(*arguments, **options)
 
     @admin.display(description=_("access token"))
     def token_state(self, bot: Bot) -> str:
@@ -305,9 +272,6 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Bots are few."""
         return True
-
-    def exact_matches(self, term: str) -> Iterable[Q]:
-        yield Q(pk=parse_row_number(term))
 
     @admin.display(description=_("account"), ordering="self_id")
     def name(self, bot: Bot) -> str:
@@ -325,27 +289,10 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
         """A playground that is closed is no bot that is away."""
         return None if is_playground(bot.self_id) else bot.online
 
-    @admin.display(description=_("nickname"))
-    def called(self, bot: Bot) -> str:
-        return nickname_of(bot) or find_nickname(bot.self_id) or "-"
-
     @admin.display(description=_("account online"), boolean=True)
     def account_state(self, bot: Bot) -> bool | None:
         """What the client last said, while it is there to say it."""
         return bot.account_online if bot.online else None
-
-    @admin.display(description=_("client"))
-    def client(self, bot: Bot) -> str:
-        return client_words(bot)
-
-    @admin.display(description="User-Agent")
-    def user_agent(self, bot: Bot) -> str:
-        """What the client introduced itself with when it dialled in."""
-        return bot.implementation or "-"
-
-    @admin.display(description=_("last heartbeat"))
-    def heartbeat(self, bot: Bot) -> str:
-        return format_moment(bot.last_heartbeat_at)
 
     @admin.display(description=_("chat sessions"))
     def chats(self, bot: Bot) -> str:
@@ -384,12 +331,12 @@ class BotAdmin(OwnPlacesAdmin, ConcurrentEdits, HistoryAdmin, RecordAdmin):
         address = reverse("admin:agent_manners_changelist")
         own, common = (Manners.objects.filter(account=one).count() for one in (bot.self_id, ""))
         row = find_account_manners(bot.self_id)
-        place = urlencode({"account": bot.self_id, "name": bot.self_id})
+        query = urlencode({"account": bot.self_id, "name": bot.self_id})
         return format_html(
             '<a href="{}">{}</a> <a href="{}?{}">{} ({})</a> <a href="{}?{}">{} ({})</a>',
             *(reverse("admin:agent_manners_change", args=[row.pk]), _("change"))
             if row
-            else (f"{reverse('admin:agent_manners_add')}?{place}", _("add")),
+            else (f"{reverse('admin:agent_manners_add')}?{query}", _("add")),
             *(address, urlencode({"account": bot.self_id}), _("of this account"), own),
             *(address, urlencode({"account": EVERY_ACCOUNT}), _("of every account"), common),
         )
@@ -435,23 +382,10 @@ class ClientEventAdmin(OwnPlacesAdmin, RecordAdmin):
     list_defer = ("raw",)
     text_fields = ("self_id", "post_type", "detail_type", "sub_type")
     fields = ("self_id", "post_kind", "detail_kind", "sub_kind", "created_at", "event_json")
-
-    @admin.display(description=_("recorded at"))
-    def recorded(self, event: ClientEvent) -> str:
-        return format_moment(event.created_at)
-
-    @admin.display(description=_("post type"))
-    def post_kind(self, event: ClientEvent) -> str:
-        return name_kind(event.post_type)
-
-    @admin.display(description=_("type"))
-    def detail_kind(self, event: ClientEvent) -> str:
-        return name_kind(event.detail_type)
-
-    @admin.display(description=_("sub type"))
-    def sub_kind(self, event: ClientEvent) -> str:
-        return name_kind(event.sub_type)
-
-    @admin.display(description=_("event"))
-    def event_json(self, event: ClientEvent) -> str:
-        return json_block(event.raw)
+    columns: ClassVar = {
+        "recorded": Column(_("recorded at"), lambda event: format_moment(event.created_at)),
+        "post_kind": Column(_("post type"), lambda event: name_kind(event.post_type)),
+        "detail_kind": Column(_("type"), lambda event: name_kind(event.detail_type)),
+        "sub_kind": Column(_("sub type"), lambda event: name_kind(event.sub_type)),
+        "event_json": Column(_("event"), lambda event: json_block(event.raw)),
+    }

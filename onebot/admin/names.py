@@ -3,7 +3,7 @@
 from django.utils.translation import gettext
 
 from onebot.models import Bot
-from tools.text.visible import escape_invisible_chars
+from tools.text.readable import escape_invisible_chars
 
 #: Clients by what their name holds.
 CLIENTS = {

@@ -1,7 +1,7 @@
 """Keeping the rows of the bot accounts true: database functions, many requests at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -24,6 +24,8 @@ class BotChange:
     values: dict[str, Any] = field(default_factory=dict)
     only_process: str | None = None
     """Change nothing while another process than this one holds the account."""
+    only_channel: str | None = None
+    """Change nothing unless this was the mailbox that was last told of the account."""
 
 
 def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
@@ -32,17 +34,20 @@ def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
         rows = Bot.objects.filter(self_id=one.self_id)
         if one.only_process is not None:
             rows = rows.filter(process__in=("", one.only_process))
+        if one.only_channel is not None:
+            rows = rows.filter(channel=one.only_channel)
         if not rows.update(**one.values) and one.only_process is None:
             Bot.objects.update_or_create(self_id=one.self_id, defaults=one.values)
     return [None] * len(changes)
 
 
 def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
-    merged: dict[tuple[str, str | None], BotChange] = {}
+    merged: dict[tuple[str, str | None, str | None], BotChange] = {}
     for one in changes:
-        earlier = merged.pop((one.self_id, one.only_process), None)
+        key = one.self_id, one.only_process, one.only_channel
+        earlier = merged.pop(key, None)
         values = {**earlier.values, **one.values} if earlier else one.values
-        merged[one.self_id, one.only_process] = BotChange(one.self_id, values, one.only_process)
+        merged[key] = replace(one, values=values)
     return list(merged.values())
 
 
@@ -70,6 +75,18 @@ def connected_change(
     if holder is not None:
         values |= {"process": holder.process, "channel": holder.channel}
     return BotChange(self_id, values)
+
+
+def kept_change(self_id: str, roles: str, holder: ProcessMailbox) -> BotChange:
+    """The account's sockets in ``holder`` have lived on, although another process took that one
+    for dead; nothing is changed where the account has connected elsewhere since."""
+    values = {
+        "online": True,
+        "roles": roles,
+        "disconnected_at": None,
+        "process": holder.process,
+    }
+    return BotChange(self_id, values, only_process="", only_channel=holder.channel)
 
 
 def introduced_change(self_id: str, nickname: str, client_name: str, process: str) -> BotChange:
@@ -157,12 +174,17 @@ def load_account_tokens() -> dict[str, str]:
 
 
 def load_account_channels() -> dict[str, str]:
-    """The channel of the process that holds each connected account.
+    """The channel of the process that holds each connected account, "" for one that takes no
+    actions.
 
     Accounts of a process that has died are connected no more; its lease is counted by the
-    clock of the database.
+    clock of the database. Their rows keep its channel: should it be alive after all, it knows by
+    that which accounts are still its own.
     """
     alive = Now() - timedelta(seconds=recovery.LEASE_SECONDS)
     living = list(ServerProcess.objects.filter(last_seen_at__gt=alive).values_list("pk", flat=True))
-    Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**offline_values())
-    return dict(Bot.objects.filter(online=True).values_list("self_id", "channel"))
+    lapsed = offline_values()
+    del lapsed["channel"]
+    Bot.objects.filter(online=True).exclude(process__in=["", *living]).update(**lapsed)
+    rows = Bot.objects.filter(online=True).values_list("self_id", "process", "channel")
+    return {self_id: channel if process else "" for self_id, process, channel in rows}

@@ -6,32 +6,36 @@ as all the rest. Routing, scope and middleware stay Channels'.
 
 The receive loop parses, resolves an echo, or hands over. It never waits for the agent
 or for an answer on its own socket, which only it could read.
+
+The WebSocket addresses: one for all roles, and two for clients that open two sockets.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from channels.consumer import AsyncConsumer
+from channels.routing import URLRouter
+from django.urls import URLPattern, re_path
 
-from agent.domain.playground import is_playground
-from onebot.connections.connections import FORBIDDEN, Socket
+from agent.domain.types import is_playground
+from onebot.connections.client import FORBIDDEN, Socket
 from onebot.connections.handshake import (
+    CHECK_AGENT,
     Handshake,
     HandshakeAccepted,
     HandshakeRefused,
     PlaygroundDoor,
     account_refusal,
     judge_handshake,
+    refused_clients,
 )
-from onebot.connections.refusals import CHECK_AGENT, refused_clients
 from onebot.gateway.gateway import Gateway
 from onebot.protocol.actions import ActionResponse
 from onebot.protocol.events import Event
 from onebot.protocol.frames import MalformedFrame, decode_frame, shrink_frame
-from tools.error_boundary import capture_error
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit, capture_error
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -217,3 +221,21 @@ async def refuse_websocket(scope: dict[str, Any], receive: Receive, send: Send) 
         path,
     )
     await send({"type": "websocket.close"})
+
+
+def websocket_routes(gateway: Gateway, others: Sequence[URLPattern] = ()) -> URLRouter:
+    """The clients' addresses, and ``others``; everything else is refused."""
+    consumer = OneBotConsumer.as_asgi(gateway=gateway)
+    return URLRouter(
+        [
+            asgi_route(r"^ws/frostagent(?:/(?:api|event))?/?$", consumer),
+            *others,
+            asgi_route(r"", refuse_websocket),
+        ]
+    )
+
+
+def asgi_route(pattern: str, application: Any) -> URLPattern:
+    """A route to an ASGI application, where Django expects a view."""
+    found: URLPattern = re_path(pattern, application)
+    return found

@@ -15,24 +15,26 @@ from django.conf import settings
 from django.utils import timezone
 
 from agent.domain.errors import MediaError
-from agent.domain.manners import Manners
-from agent.domain.pauses import NOT_WRITTEN, Pause
-from agent.domain.states import MessageState, PauseReason
+from agent.domain.manners import ChatManners
+from agent.domain.states import NOT_WRITTEN, MessageState, Pause, PauseReason
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
 from agent.record.waiting.pauses import load_pauses
 from onebot.connections.client import OneBotClient
 from onebot.gateway import bots
-from onebot.gateway import outgoing_media as media
-from onebot.gateway.outgoing_media import (
+from onebot.gateway import media as media
+from onebot.gateway.media import (
     INLINE_ROOM_BYTES,
     MAX_FRAME_BYTES,
     fill_segment,
     media_url,
 )
 from onebot.gateway.signs import WorkSigns
-from onebot.protocol import base64_file
+from onebot.protocol import segments
 from onebot.protocol.actions import (
     ActionResponse,
+    FrameTooLarge,
+    NotConnected,
+    OneBotError,
     download_action,
     encode_action,
     forward_action,
@@ -41,15 +43,11 @@ from onebot.protocol.actions import (
     send_action,
     upload_action,
 )
-from onebot.protocol.base64_file import Base64File
-from onebot.protocol.errors import FrameTooLarge, NotConnected, OneBotError
-from onebot.protocol.segments import Segment, segments_from_parts
-from onebot.protocol.shut_outs import find_pause, is_about_quote
+from onebot.protocol.events import find_pause, is_about_quote
+from onebot.protocol.segments import Base64File, Segment, segments_from_parts
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import FetchError, TooLarge
 from tools.fetch.fetcher import Fetcher
-from tools.fetch.request import FetchRequest, FetchResponse
-from tools.fetch.urls import parse_url
+from tools.fetch.request import FetchError, FetchRequest, FetchResponse, TooLarge, parse_url
 from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
 
@@ -229,7 +227,7 @@ class WebMedia:
         body = (await self._download(segment, room)).body
         if not body:
             raise MediaError("该网址的内容是空的，没有发送。")
-        return await asyncio.to_thread(base64_file.encode_base64, body)
+        return await asyncio.to_thread(segments.encode_base64, body)
 
     async def _download(self, segment: Segment, room: int) -> FetchResponse:
         return await self._fetcher.download(
@@ -333,7 +331,7 @@ class OneBotDelivery:
         return await self._client.wait_connected(chat.account, seconds)
 
     def show_working(
-        self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool
+        self, chat: ChatAddress, message_id: str, manners: ChatManners, *, is_on: bool
     ) -> None:
         self._signs.show(chat, message_id, manners, is_on=is_on)
 

@@ -10,43 +10,48 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from agent.domain.playground import is_playground
-from agent.domain.types import ChatAddress, IncomingMessage
+from agent.domain.types import ChatAddress, IncomingMessage, is_playground
 from agent.record.chats import early_ids
 from agent.record.chats.chat_record import MessageRecall
 from agent.record.runs.replies import LateSendResult, correct_send_results
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
-from onebot.connections.account_tokens import AccountTokens
-from onebot.connections.calls import PendingActions
-from onebot.connections.client import OneBotClient
-from onebot.connections.connections import FORBIDDEN, REPLACED, Connections, Socket
+from onebot.connections.client import (
+    FORBIDDEN,
+    REPLACED,
+    AccountLocation,
+    Connections,
+    OneBotClient,
+    PendingActions,
+    Relay,
+    Socket,
+)
 from onebot.connections.handshake import (
+    AccountTokens,
     ClosedDoor,
     HandshakePolicy,
     PlaygroundDoor,
     account_refusal,
 )
-from onebot.connections.relay import AccountLocation, Relay
 from onebot.gateway import bots
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.gateway.introductions import GroupNames, Introductions
 from onebot.gateway.media import OneBotMedia
 from onebot.gateway.pauses import PauseWatch
-from onebot.protocol.actions import ActionResponse
-from onebot.protocol.errors import NotConnected
+from onebot.protocol.actions import ActionResponse, NotConnected
 from onebot.protocol.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
 from onebot.protocol.media_refs import LOST_FILE, parse_media_refs
 from onebot.protocol.segments import (
+    KEPT,
     find_mentions,
     mentions_account,
+    parse_id,
+    parse_message_id,
     quoted_id,
     render_text,
     spoken_text,
 )
-from onebot.protocol.values import KEPT, parse_id, parse_message_id
-from tools.error_boundary import log_errors
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit, log_errors
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -294,20 +299,20 @@ class Gateway:
         if holder is not None:
             self._relay.announce(self_id, socket.role)
 
-    def _on_moved(self, place: AccountLocation) -> None:
+    def _on_moved(self, location: AccountLocation) -> None:
         """A client has connected to another process: a socket of the same role that it left here is
         dead."""
-        account = self.connections.accounts.get(place.account)
+        account = self.connections.accounts.get(location.account)
         socket = (
-            next((one for one in account.sockets.values() if one.role == place.role), None)
+            next((one for one in account.sockets.values() if one.role == location.role), None)
             if account
             else None
         )
-        if socket is not None and socket.connected_at < place.at:
+        if socket is not None and socket.connected_at < location.at:
             logger.info(
                 "Account %s: a newer %s connection in another process replaces this one",
-                place.account,
-                place.role,
+                location.account,
+                location.role,
             )
             self._pending.socket_ended(socket)
             self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
@@ -351,7 +356,12 @@ class Gateway:
         return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
     async def _load_channels(self) -> dict[str, str]:
-        return await self.runtime.record.submit(bots.load_account_channels)
+        channels = await self.runtime.record.submit(bots.load_account_channels)
+        for self_id, account in self.connections.accounts.items():
+            if account.action_socket and not channels.get(self_id):  # this process was away
+                holder = bots.ProcessMailbox(self.runtime.process_id, self._relay.channel)
+                self._save_bot(bots.kept_change(self_id, ", ".join(account.sockets), holder))
+        return channels
 
     def _save_introduction(self, self_id: str, nickname: str, client_name: str) -> None:
         process = self.runtime.process_id

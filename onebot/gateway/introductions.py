@@ -1,20 +1,49 @@
-"""Asking a client, once a connection, who it is and what its account is called."""
+"""Asking a client, once a connection, who it is and what its account is called.
+
+What a client says of itself and of its account.
+
+Rules: https://github.com/botuniverse/onebot-11/blob/master/api/public.md (get_login_info,
+get_version_info). Pure.
+"""
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from agent.domain.playground import is_playground
-from agent.domain.types import ChatAddress
+from agent.domain.types import ChatAddress, is_playground
 from agent.record.chats.sessions import find_title, name_chat
 from agent.record.record import Record
 from onebot.connections.client import OneBotClient
-from onebot.protocol.introductions import LOGIN, VERSION, parse_client_name, parse_nickname
-from onebot.protocol.values import value_text
-from tools.error_boundary import log_errors
-from tools.log_limit import LogLimit
+from onebot.protocol.actions import ActionResponse
+from onebot.protocol.segments import value_text
+from tools.error_boundary import LogLimit, log_errors
 from tools.text.storable import make_storable
+
+LOGIN, VERSION = "get_login_info", "get_version_info"
+#: Characters that are kept of the name of an account, and of a client.
+NICKNAME_LIMIT, CLIENT_LIMIT = 100, 200
+
+
+def parse_nickname(response: ActionResponse | None) -> str:
+    """What the account is called; "" where the client did not say."""
+    return _name(response, "nickname")[:NICKNAME_LIMIT]
+
+
+def parse_client_name(response: ActionResponse | None) -> str:
+    """``NapCat.Onebot/4.8.0``; "" where the client did not say."""
+    parts = (_name(response, "app_name"), _name(response, "app_version"))
+    return "/".join(filter(None, parts))[:CLIENT_LIMIT] if parts[0] else ""
+
+
+def _name(response: ActionResponse | None, name: str) -> str:
+    """One line of text, as far as a database can hold it."""
+    said: Any = response.data if response is not None and response.is_success else None
+    words = said.get(name) if isinstance(said, dict) else ""
+    text = words[: 2 * CLIENT_LIMIT] if isinstance(words, str) else ""
+    return " ".join(str(make_storable(text)).split())
+
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)

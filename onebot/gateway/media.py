@@ -4,6 +4,13 @@ Rules: https://github.com/botuniverse/onebot-11/blob/master/api/public.md (get_i
 get_record, get_msg, get_forward_msg); get_file and the addresses of files are NapCat's
 and go-cqhttp's. Every answer is optional: clients forget messages, and some know none
 of these actions.
+
+Pictures, voice, videos and files to be sent: from the form on record to the form on the wire.
+
+On record stands a URL, or ``file://`` and a path in the media folder. A client on another machine,
+or in another container, cannot read that path, so files go out as Base64 up to a size, and larger
+ones as the path. If a client refuses a message, it is rebuilt once with everything as Base64. URLs
+are handled by :mod:`onebot.gateway.delivery`.
 """
 
 import asyncio
@@ -13,34 +20,163 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Sequen
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from agent.domain.media_refs import MediaOrigin, MediaRef
-from agent.domain.types import ChatAddress, ForwardContent, ForwardedMessage, IncomingMessage
-from agent.run.echoes import new_echo
-from onebot.connections.client import OneBotClient
-from onebot.protocol.errors import OneBotError
-from onebot.protocol.forwards import (
-    NAME_LIMIT,
-    belongs_to_chat,
-    find_forwards,
-    is_of_another_chat,
-    parse_forwarded_messages,
-    parse_told_message,
+from agent.domain.errors import MediaError
+from agent.domain.types import (
+    ChatAddress,
+    ForwardContent,
+    ForwardedMessage,
+    IncomingMessage,
+    MediaOrigin,
+    MediaRef,
 )
+from agent.media import media_folder
+from agent.run.message_sender import new_echo
+from onebot.connections.client import OneBotClient
+from onebot.protocol import segments
+from onebot.protocol.actions import OneBotError
 from onebot.protocol.media_refs import (
+    NAME_LIMIT,
     NODES,
+    belongs_to_chat,
     find_forward_ids,
+    find_forwards,
     find_inner_segments,
     has_forward,
+    is_of_another_chat,
     parse_forward,
+    parse_forwarded_messages,
     parse_media_answer,
     parse_media_refs,
+    parse_told_message,
 )
-from onebot.protocol.segments import Segment, parse_told, quoted_id, spoken_text
-from onebot.protocol.values import value_text
-from tools.log_limit import LogLimit
+from onebot.protocol.segments import (
+    BASE64,
+    Base64File,
+    Segment,
+    parse_told,
+    quoted_id,
+    spoken_text,
+    value_text,
+)
+from tools.error_boundary import LogLimit
 from tools.text.storable import make_storable
+
+MEDIA_TYPES = frozenset({"image", "record", "video", "file"})
+#: The largest frame that is sent: NapCat closes the connection on more than 50 MiB.
+MAX_FRAME_BYTES = 48 * 2**20
+#: Bytes of files that one message takes along as Base64 at the first try.
+INLINE_BYTES = 10 * 2**20
+#: Bytes of files and of what is named by URL that fit into a frame as Base64, with 1 MiB left for
+#: words.
+INLINE_ROOM_BYTES = 35 * 2**20
+
+_LOCAL = "file://"
+
+
+def to_first_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
+    """``segments`` as they are tried first: files as Base64 while they fit into ``room`` bytes, or
+    by path.
+
+    Reads files: blocks. Raises :class:`MediaError` for a file that is not there any more.
+    """
+    formed = []
+    for segment in segments:
+        path = local_path(segment)
+        file = _read(path, room) if path else None
+        room -= file.size if file else 0
+        formed.append(fill_segment(segment, file) if file else segment)
+    return formed
+
+
+def to_base64_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
+    """``segments`` with all files as Base64.
+
+    Reads files: blocks. Raises :class:`MediaError` for what is not there, or does not fit into
+    ``room`` bytes.
+    """
+    formed = []
+    for segment in segments:
+        path = local_path(segment)
+        file = _whole(path, room) if path else None
+        room -= file.size if file else 0
+        formed.append(fill_segment(segment, file) if file else segment)
+    return formed
+
+
+def has_media(segments: Sequence[Segment]) -> bool:
+    return any(segment["type"] in MEDIA_TYPES for segment in segments)
+
+
+def single_file(segments: Sequence[Segment]) -> Segment | None:
+    """The file that a message consists of: files travel alone, by an action of their own."""
+    return segments[0] if len(segments) == 1 and segments[0]["type"] == "file" else None
+
+
+def local_path(segment: Segment) -> Path | None:
+    """The path of a media segment on this machine."""
+    file = _file(segment)
+    return Path(file.removeprefix(_LOCAL)) if file.startswith(_LOCAL) else None
+
+
+def media_url(segment: Segment) -> str:
+    """What a media segment names that is no file of this machine, however it is spelled; "" for
+    another segment.
+
+    Clients read more spellings than begin with ``http://``, so all of them are judged.
+    """
+    file = _file(segment)
+    return "" if file.startswith((_LOCAL, BASE64)) else file
+
+
+def loaded_bytes(segments: Sequence[Segment]) -> int:
+    """Bytes of the media that are Base64 already, counted before encoding."""
+    files = (segment["data"].get("file") for segment in segments)
+    return sum(file.size for file in files if isinstance(file, Base64File))
+
+
+def sent_file_name(segment: Segment) -> str:
+    """The name of a file in the chat."""
+    if name := segment["data"].get("name"):
+        return str(name)
+    path = local_path(segment)
+    return (
+        path.name
+        if path
+        else unquote(urlsplit(media_url(segment)).path).rstrip("/").rpartition("/")[2] or "file"
+    )
+
+
+def fill_segment(segment: Segment, file: Base64File) -> Segment:
+    """``segment`` with its content; a file keeps the name that its path or address had."""
+    name = {"name": sent_file_name(segment)} if segment["type"] == "file" else {}
+    return {"type": segment["type"], "data": {**segment["data"], "file": file, **name}}
+
+
+def _file(segment: Segment) -> str:
+    file = segment["data"].get("file") if segment["type"] in MEDIA_TYPES else None
+    return file if isinstance(file, str) else ""
+
+
+def _whole(path: Path, room: int) -> Base64File:
+    file = _read(path, room)
+    if file is None:
+        raise MediaError(
+            f"{path.name} is too large to be sent as Base64: {room >> 20} MiB are left in a message"
+        )
+    return file
+
+
+def _read(path: Path, room: int) -> Base64File | None:
+    with media_folder.open_media_file(path) as file:
+        content = segments.read_base64(file, room)
+    if content is not None and not content.size:
+        raise MediaError(f"{path.name} is empty")
+    return content
+
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -160,7 +296,7 @@ class OneBotMedia:
                 if one.kind == ref.kind
             ]
             same = [one for one in fresh if one.file == ref.file] or [
-                one for one in fresh if one.place == ref.place
+                one for one in fresh if one.index == ref.index
             ]
             for one in same[:1]:
                 yield replace(one, message_id=ref.message_id, origin=ref.origin)
@@ -234,7 +370,7 @@ class OneBotMedia:
         answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
         return _told_segments(chat, answer)
 
-    async def _ask(self, chat: ChatAddress, action: str, **params: Any) -> Any:
+    async def _ask(self, chat: ChatAddress, action: str, **params: object) -> Any:
         """What the client answers, None when it does not or cannot."""
         try:
             response = await self._client.call(

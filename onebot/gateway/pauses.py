@@ -10,8 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason
+from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from agent.record.waiting.pauses import (
@@ -22,11 +21,15 @@ from agent.record.waiting.pauses import (
     pause_chats,
 )
 from onebot.connections.client import OneBotClient
-from onebot.protocol.events import OtherEvent, parse_time
-from onebot.protocol.shut_outs import SpeechChange, SpeechNotice, read_speech_notice
-from onebot.protocol.values import parse_id
-from tools.error_boundary import log_errors
-from tools.log_limit import LogLimit
+from onebot.protocol.events import (
+    OtherEvent,
+    SpeechChange,
+    SpeechNotice,
+    parse_time,
+    read_speech_notice,
+)
+from onebot.protocol.segments import parse_id
+from tools.error_boundary import LogLimit, log_errors
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -162,7 +165,7 @@ class PauseWatch:
         """What the client knows of the account itself as a member of the group."""
         return await self._ask("get_group_member_info", chat, user_id=_number(chat.account))
 
-    async def _ask(self, action: str, chat: ChatAddress, **params: Any) -> dict[str, Any] | None:
+    async def _ask(self, action: str, chat: ChatAddress, **params: object) -> dict[str, Any] | None:
         params = {"group_id": _number(chat.peer_id), **params, "no_cache": True}
         response = await self._client.call_optional(chat.account, action, params, ASK_SECONDS)
         if response is None or not response.is_success:

@@ -1,12 +1,11 @@
 """Erasing the events of clients in which a person stands."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from agent.privacy.person import Person, mentions_person
 from agent.privacy.phases import BATCH, ErasureBatch
 from onebot.models import ClientEvent
-from onebot.protocol.values import parse_id
+from onebot.protocol.segments import parse_id
 
 #: Ids in events that are not of people, or are not of those whom the event is about.
 NO_PEOPLE = frozenset({"group_id", "message_id", "self_id"})
@@ -22,7 +21,7 @@ def erase_events(person: Person, chats: Sequence[int], after: int) -> ErasureBat
     return ErasureBatch({"events": count}, pks[-1] if len(pks) == BATCH else None)
 
 
-def _names(value: Any, person_id: str) -> bool:
+def _names(value: object, person_id: str) -> bool:
     """Whether ``value``, a part of an event, names the person by the id."""
     if isinstance(value, list):
         return any(_names(one, person_id) for one in value)

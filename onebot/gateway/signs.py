@@ -10,7 +10,7 @@ import re
 from collections.abc import Coroutine
 from typing import Any
 
-from agent.domain.manners import Manners
+from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress
 from onebot.connections.client import OneBotClient
 
@@ -33,18 +33,20 @@ class WorkSigns:
         """Of the messages with a reaction: that it is to be taken off."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def show(self, chat: ChatAddress, message_id: str, manners: Manners, *, is_on: bool) -> None:
+    def show(
+        self, chat: ChatAddress, message_id: str, manners: ChatManners, *, is_on: bool
+    ) -> None:
         """Begin to show that a message is worked on, or no more. Returns at once."""
-        place = (chat, message_id)
+        key = (chat, message_id)
         if not is_on:
-            if ended := self._ends.get(place):
+            if ended := self._ends.get(key):
                 ended.set()
         elif len(self._tasks) >= MOST_SIGNS:
             return
         elif chat.kind == "private" and manners.typing:
             self._keep(self._type(chat))
-        elif chat.kind == "group" and manners.reaction and message_id and place not in self._ends:
-            ended = self._ends[place] = asyncio.Event()
+        elif chat.kind == "group" and manners.reaction and message_id and key not in self._ends:
+            ended = self._ends[key] = asyncio.Event()
             self._keep(self._react(chat, message_id, manners.reaction, ended))
 
     async def close(self) -> None:

@@ -1,36 +1,55 @@
 """The page of the playground, and what its script asks for: ``view(request, site)`` each.
 
-All of them are for users with :data:`onebot.playground.door.PERMISSION`, and about their own
+All of them are for users with :data:`onebot.playground.pages.PERMISSION`, and about their own
 playground; a superuser may erase another's.
+
+Whose browser may speak for the account of a playground.
+
+The page fetches a token before each connection. It is good for a minute, for one user's own
+playground, and in the browser session that it was made in alone: the handshake has to bring that
+session's cookie too.
 """
 
+import asyncio
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
+from channels.db import database_sync_to_async
 from django.conf import settings
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, site
+from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import User
+from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    JsonResponse,
+    parse_cookie,
+)
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
+from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
+from django_otp.middleware import OTPMiddleware
 
 from agent.access.players import CHANGE_TOOLS
-from agent.domain.playground import (
+from agent.domain.types import (
     ACCOUNT_PATTERN,
     is_playground,
     playground_account,
     playground_owner,
 )
 from agent.models import (
-    Approval,
     Budget,
     ChatSession,
     Description,
@@ -45,25 +64,92 @@ from agent.models import (
     Run,
     Step,
     Tally,
-    ToolCall,
 )
 from agent.pages.reasons import reason_words
 from agent.pages.runs.held_back import hold_back_endpoints
-from agent.pages.runs.run_rows import load_inner_runs
+from agent.pages.runs.run_rows import RunRows, load_run_rows
 from agent.pages.runs.step_facts import (
     RunSums,
+    describe_calls,
     describe_step,
-    describe_verdict,
     format_run_duration,
     load_sums,
     shown_note,
 )
 from agent.runtime import wiring
+from onebot.connections.handshake import Handshake
 from onebot.models import Bot, ClientEvent
-from onebot.playground.door import PERMISSION, make_token
-from tools.models.row_validation import check_ids, parse_ids
-from tools.text.readable import arguments_text, drop_surrogates
-from tools.text.visible import escape_direction_chars
+from tools.models.tool_config import check_ids, parse_ids
+from tools.text.readable import drop_surrogates, escape_direction_chars
+
+PERMISSION = "agent.use_playground"
+SALT = "onebot.playground"
+#: How long a token may be under way, in seconds.
+TOKEN_SECONDS = 60
+#: How long the database may take to say whether a session still lives, in seconds.
+ASK_SECONDS = 5.0
+
+
+def make_token(user_pk: int, session_key: str) -> str:
+    """A token for the playground of a user, to be presented by the same browser session."""
+    signed: str = signing.dumps([user_pk, _session_mark(session_key)], salt=SALT)
+    return signed
+
+
+class SignedDoor:
+    """The :class:`onebot.connections.handshake.PlaygroundDoor` of users who are signed in."""
+
+    def find_account(self, handshake: Handshake, tokens: Sequence[bytes]) -> str:
+        session_key = _session_key(handshake)
+        if not session_key or handshake.peer not in settings.ADMIN_NETWORKS:
+            return ""
+        opened = (_opened_account(token, session_key) for token in tokens)
+        return next(filter(None, opened), "")
+
+    async def is_open(self, account: str, handshake: Handshake) -> bool:
+        ask = database_sync_to_async(may_speak, thread_sensitive=False)
+        async with asyncio.timeout(ASK_SECONDS):
+            return bool(await ask(account, _session_key(handshake)))
+
+
+def may_speak(account: str, session_key: str) -> bool:
+    """Whether that session is signed in to the admin, by the user whose playground ``account`` is,
+    who may use it."""
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    AuthenticationMiddleware(_no_response).process_request(request)
+    OTPMiddleware(_no_response)(request)
+    user = request.user
+    return bool(
+        user.pk == playground_owner(account)
+        and site.has_permission(request)
+        and user.has_perm(PERMISSION)
+    )
+
+
+def _no_response(request: HttpRequest) -> HttpResponse:
+    return HttpResponse()
+
+
+def _opened_account(token: bytes, session_key: str) -> str:
+    """The account that ``token`` opens in this session; "" for none."""
+    try:
+        user_pk, mark = signing.loads(token.decode("ascii"), salt=SALT, max_age=TOKEN_SECONDS)
+    except (signing.BadSignature, ValueError):
+        return ""
+    is_own = constant_time_compare(mark, _session_mark(session_key))
+    return playground_account(user_pk) if is_own else ""
+
+
+def _session_mark(session_key: str) -> str:
+    return hashlib.sha256(f"{SALT}:{session_key}".encode()).hexdigest()[:32]
+
+
+def _session_key(handshake: Handshake) -> str:
+    """The session that the browser is signed in with, "" for none."""
+    cookies = parse_cookie(handshake.headers.get("cookie", ""))
+    return cookies.get(settings.SESSION_COOKIE_NAME, "")
+
 
 #: People of a playground that may be its owners.
 MOST_OWNERS = 50
@@ -264,9 +350,10 @@ def _erase_settings(account: str) -> None:
 # What became of one message of a playground, read from the record: the decision, the runs for it
 # with their steps and calls, and what was sent.
 
-#: Runs of one message, and steps, calls and messages of one run that are shown; the run's own page
-#: has all.
-RUN_LIMIT, STEP_LIMIT, CALL_LIMIT, SENT_LIMIT = 5, 30, 100, 50
+#: Runs of one message, steps and messages of one run that are shown; the run's own page has all.
+RUN_LIMIT, STEP_LIMIT, SENT_LIMIT = 5, 30, 50
+#: What of its own playground everybody sees.
+SEEN = frozenset({"step", "toolcall", "message", "approval"})
 State = Message.State
 _ACTIVE = (State.WAITING, State.RUNNING, State.PENDING, State.SENT)
 
@@ -280,7 +367,7 @@ class ShownRun:
     sums: RunSums
     notes: list[str]
     steps: list[dict[str, Any]]
-    sent: list[Message]
+    sent: Sequence[Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +387,8 @@ def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progre
     """Of the message that the client of ``account`` knows by ``message_id``, in the chat with that
     key; where that is an answer, of the message that it answers. As ``user`` may see it."""
     kind, _colon, peer = chat.partition(":")
-    place = {"platform": "onebot", "account": account, "kind": kind, "peer_id": peer}
-    session = ChatSession.objects.filter(**place).first() if message_id else None
+    columns = {"platform": "onebot", "account": account, "kind": kind, "peer_id": peer}
+    session = ChatSession.objects.filter(**columns).first() if message_id else None
     if session is None:
         return Progress()
     found = Message.objects.filter(session=session, message_id=message_id[:128]).order_by("-pk")
@@ -338,43 +425,23 @@ def _is_at_work(shown: ShownRun) -> bool:
 
 
 def _shown_run(run: Run, user: Any) -> ShownRun:
-    calls = list(
-        ToolCall.objects.filter(run=run)
-        .defer("structured_content", "full_result")
-        .order_by("step_id", "position")[:CALL_LIMIT]
-    )
-    keys = [call.pk for call in calls]
-    approvals = {one.call_id: one for one in Approval.objects.filter(call__in=keys)}
-    inner = load_inner_runs(calls)
-    sent = Message.objects.filter(run=run, direction=Message.Direction.OUT).order_by("pk")
-    steps = Step.objects.filter(run=run).defer("request").order_by("number")[:STEP_LIMIT]
-    for step in steps:
+    rows = load_run_rows(run, SEEN, "request")
+    for step in rows.steps:
         hold_back_endpoints(step, user)
-    shown_calls = [
-        {
-            "call": call,
-            "arguments": arguments_text(call.arguments),
-            "verdict": describe_verdict(call.verdict),
-            "approval": approvals.get(call.pk),
-            "runs": inner.get(call.pk, []),
-        }
-        for call in calls
-    ]
     return ShownRun(
         run=run,
         seconds=format_run_duration(run),
         sums=load_sums(run),
         notes=[shown_note(drop_surrogates(str(note))) for note in run.notes],
-        steps=[_shown_step(step, shown_calls) for step in steps],
-        sent=list(sent.defer("segments", "raw")[:SENT_LIMIT]),
+        steps=[_shown_step(step, rows) for step in rows.steps[:STEP_LIMIT]],
+        sent=rows.messages[:SENT_LIMIT],
     )
 
 
-def _shown_step(step: Step, calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    own = [shown for shown in calls if shown["call"].step_id == step.pk]
+def _shown_step(step: Step, rows: RunRows) -> dict[str, Any]:
     answer = step.response.get("content") if isinstance(step.response, dict) else ""
     text = drop_surrogates(answer) if isinstance(answer, str) else ""
-    return {"step": step, "text": text, "calls": own, **describe_step(step)}
+    return {"step": step, "text": text, "calls": describe_calls(step, rows), **describe_step(step)}
 
 
 def _digest(message: Message, runs: Sequence[ShownRun]) -> str:

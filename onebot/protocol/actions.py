@@ -3,6 +3,20 @@
 Rules: https://github.com/botuniverse/onebot-11/blob/master/communication/ws.md, and
 what clients make of them (NapCat fails with retcode 1200, go-cqhttp with 100,
 Lagrange with QQ's own code and no words at all).
+
+What can go wrong between this server and a OneBot client.
+
+::
+
+    OneBotError
+    ├── NotConnected     nothing was written; trying again is safe
+    ├── FrameTooLarge    nothing was written; trying again is of no use
+    ├── ActionTimeout    written, and no answer came in time
+    └── ConnectionLost   written, and the socket ended before the answer
+
+``may_have_arrived`` is the policy: where it is true the outcome of a send is
+unknown, and it is never repeated blindly, for a reply said twice is worse than
+one marked as uncertain.
 """
 
 import json
@@ -10,13 +24,44 @@ import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from agent.domain.types import ChatKind
-from onebot.protocol.base64_file import Base64File
-from onebot.protocol.segments import Segment
-from onebot.protocol.values import parse_id, parse_message_id, value_text
+from onebot.protocol.segments import Base64File, Segment, parse_id, parse_message_id, value_text
 from tools.text.storable import make_storable
+
+
+class OneBotError(Exception):
+    """Any failure to have an action carried out; raised through its subclasses only."""
+
+    may_have_arrived: ClassVar[bool] = False
+
+
+class NotConnected(OneBotError):  # noqa: N818 - the word says what happened
+    """The account has no socket for actions here. The message was not written anywhere and may be
+    sent later."""
+
+
+class FrameTooLarge(OneBotError):  # noqa: N818 - the word says what happened
+    """The client would close its connection over the frame. Nothing was written."""
+
+
+class ActionTimeout(OneBotError):  # noqa: N818 - the word says what happened
+    """The client did not answer in time. The message may have been sent, and its answer may still
+    come."""
+
+    may_have_arrived = True
+
+
+class ConnectionLost(OneBotError):  # noqa: N818 - the word says what happened
+    """The socket ended between write and answer.
+
+    The message may have been sent. Clients finish what they were doing, and the
+    answer comes on their next socket, found by its echo.
+    """
+
+    may_have_arrived = True
+
 
 STATUS_WORDS = ("ok", "async", "failed")
 NO_RETCODE = -1
@@ -161,19 +206,19 @@ def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
     faults of the caller, for nothing a client sends gets here.
     """
     frame = {"action": action, "params": params, "echo": echo}
-    place, files = uuid.uuid4().hex, list[Base64File]()
+    mark, files = uuid.uuid4().hex, list[Base64File]()
 
-    def keep_place(value: object) -> str:
+    def keep_mark(value: object) -> str:
         if not isinstance(value, Base64File):
             raise TypeError(f"{type(value).__name__} is not JSON")
         files.append(value)
-        return f"base64://{place}"
+        return f"base64://{mark}"
 
     text = json.dumps(
-        frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_place
+        frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=keep_mark
     )
     text = str(make_storable(text))
-    return _filled_in(text.split(place), files) if files else text
+    return _filled_in(text.split(mark), files) if files else text
 
 
 def _filled_in(texts: Sequence[str], files: Sequence[Base64File]) -> str:

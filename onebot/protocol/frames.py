@@ -13,9 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 from onebot.protocol.actions import ActionResponse, parse_response
-from onebot.protocol.cq import MAX_SEGMENTS
 from onebot.protocol.events import Event, MessageEvent, OtherEvent, find_no_id, parse_event
-from onebot.protocol.values import plain_number, to_plain_json
+from onebot.protocol.segments import MAX_SEGMENTS, plain_number, to_plain_json
 from tools.text.storable import make_storable
 
 __all__ = [
@@ -265,8 +264,8 @@ def decode_frame(data: str | bytes, size: int = 0) -> Event | ActionResponse | M
 
     ``size`` is its size before large values were cut; only part of a large event is recorded. Whole
     floats are read as exact integers, for clients send ids as floats; see
-    :func:`onebot.protocol.values.plain_number`. Of a key given twice the last value counts. NUL and
-    lone surrogates, which could not be stored, become U+FFFD.
+    :func:`onebot.protocol.segments.plain_number`. Of a key given twice the last value counts. NUL
+    and lone surrogates, which could not be stored, become U+FFFD.
     """
     try:
         text = data if isinstance(data, str) else data.decode()

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
-from onebot.connections import calls as calls_module
-from onebot.connections.calls import PendingActions
-from onebot.connections.connections import Socket
-from onebot.protocol.actions import ActionResponse, parse_response
-from onebot.protocol.errors import ActionTimeout, ConnectionLost, NotConnected
+from onebot.connections import client as calls_module
+from onebot.connections.client import PendingActions, Socket
+from onebot.protocol.actions import (
+    ActionResponse,
+    ActionTimeout,
+    ConnectionLost,
+    NotConnected,
+    parse_response,
+)
 
 ACCOUNT = "10001"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onebot.connections.connections import Connections, Socket
+from onebot.connections.client import Connections, Socket
 from onebot.connections.handshake import Role
 
 ACCOUNT = "10001"

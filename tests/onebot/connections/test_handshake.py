@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.domain.playground import playground_account
-from onebot.connections.account_tokens import AccountTokens, hash_token
+from agent.domain.types import playground_account
 from onebot.connections.handshake import (
+    AccountTokens,
     ClosedDoor,
     Handshake,
     HandshakeAccepted,
     HandshakePolicy,
     HandshakeRefused,
     account_refusal,
+    hash_token,
     judge_handshake,
 )
 

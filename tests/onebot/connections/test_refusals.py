@@ -4,12 +4,14 @@ import pytest
 from django.utils import translation
 
 from onebot.connections.handshake import (
+    MOST_KEPT,
     Handshake,
     HandshakePolicy,
     HandshakeRefused,
+    RefusalList,
+    explain_refusal,
     judge_handshake,
 )
-from onebot.connections.refusals import MOST_KEPT, RefusalList, explain_refusal
 
 
 def test_refusals_of_one_client_are_one_and_the_newest_comes_first():

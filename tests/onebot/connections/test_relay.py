@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from channels.layers import get_channel_layer
 
-from onebot.connections import relay as module
-from onebot.connections.relay import AccountLocation, Relay
-from onebot.protocol.actions import ActionResponse
-from onebot.protocol.errors import (
+from onebot.connections import client as module
+from onebot.connections.client import AccountLocation, Relay
+from onebot.protocol.actions import (
+    ActionResponse,
     ActionTimeout,
     ConnectionLost,
     FrameTooLarge,

@@ -10,6 +10,8 @@ from agent.record.waiting.recovery import LEASE_SECONDS, ProcessHeartbeat, recor
 from onebot.gateway.bots import (
     ProcessMailbox,
     connected_change,
+    disconnected_change,
+    kept_change,
     load_account_channels,
     save_bot_changes,
 )
@@ -34,6 +36,29 @@ def test_accounts_of_a_process_that_shows_no_sign_of_life_are_connected_no_more(
     hold("10001", "other")
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
     assert load_account_channels() == {}
+
+
+def test_accounts_of_a_process_that_was_only_away_are_its_own_again():
+    hold("10001", "away")
+    ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
+    assert load_account_channels() == {}
+    record_heartbeats(ProcessHeartbeat("away", alone=False))
+    save_bot_changes([kept_change("10001", "universal", ProcessMailbox("away", "mail"))])
+    assert load_account_channels() == {"10001": "mail"}
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_account_that_has_connected_elsewhere_since_stays_there(ends):
+    hold("10001", "away")
+    ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
+    load_account_channels()
+    holder = ProcessMailbox("other", "elsewhere")
+    record_heartbeats(ProcessHeartbeat("other", alone=False))
+    save_bot_changes([connected_change("10001", "universal", "OneBot/11", holder)])
+    if ends:
+        save_bot_changes([disconnected_change("10001", "other")])
+    save_bot_changes([kept_change("10001", "universal", ProcessMailbox("away", "mail"))])
+    assert load_account_channels() == ({} if ends else {"10001": "elsewhere"})
 
 
 def test_a_process_whose_clock_is_fast_takes_no_account_from_the_others(monkeypatch):

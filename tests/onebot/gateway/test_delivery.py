@@ -16,12 +16,9 @@ from django.utils import timezone
 from agent.domain.errors import MediaError
 from agent.domain.types import ChatAddress, Delivery, MessagePart
 from agent.models import Message
-from onebot.connections import calls as calls_module
-from onebot.connections.calls import PendingActions
-from onebot.connections.client import OneBotClient
-from onebot.connections.connections import Connections, Socket
-from onebot.connections.relay import Relay
-from onebot.gateway import delivery, outgoing_media
+from onebot.connections import client as calls_module
+from onebot.connections.client import Connections, OneBotClient, PendingActions, Relay, Socket
+from onebot.gateway import delivery, media
 from onebot.gateway import delivery as delivery_module
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.protocol.actions import parse_response
@@ -219,7 +216,7 @@ async def test_a_small_file_goes_out_as_base64_and_the_record_keeps_its_path(fol
 
 async def test_files_go_out_as_paths_once_there_is_no_more_room(folder, monkeypatch):
     (folder / "large").write_bytes(b"12345")
-    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 7)
+    monkeypatch.setattr(media, "INLINE_BYTES", 7)
     line, small, large = (
         Line(always(OK)),
         medium("image", folder / "猫 1.png"),
@@ -282,7 +279,7 @@ async def test_a_file_is_uploaded_under_its_name(folder, chat, action, peer):
 
 
 async def test_a_large_file_is_uploaded_by_its_path(folder, monkeypatch):
-    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    monkeypatch.setattr(media, "INLINE_BYTES", 2)
     line = Line(always(OK))
     await line.delivery.deliver(GROUP, [medium("file", folder / "猫 1.png")], echo="e-1")
     assert line.frames[0]["params"]["file"] == f"{folder}/猫 1.png"
@@ -342,7 +339,7 @@ async def test_an_address_that_the_client_could_not_use_is_loaded_and_sent_as_ba
 
 
 async def test_a_path_that_the_client_could_not_use_is_sent_as_base64(folder, monkeypatch):
-    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    monkeypatch.setattr(media, "INLINE_BYTES", 2)
     frame = await tried_again(Line(always(REFUSED)), medium("video", folder / "猫 1.png"))
     assert frame["params"]["message"] == [medium("video", in_base64(b"cat"))]
 
@@ -358,7 +355,7 @@ async def test_a_file_by_address_is_uploaded_as_base64_under_its_name(site):
 
 
 async def test_a_large_file_by_path_is_uploaded_as_base64(folder, monkeypatch):
-    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    monkeypatch.setattr(media, "INLINE_BYTES", 2)
     frame = await tried_again(Line(always(REFUSED)), medium("file", folder / "猫 1.png"))
     assert frame["params"] == {"group_id": 30003, "file": in_base64(b"cat"), "name": "猫 1.png"}
 
@@ -400,8 +397,8 @@ async def test_media_of_the_web_that_take_too_long_are_not_sent_and_said(site, m
 
 
 async def test_files_that_do_not_fit_into_one_frame_together_are_said(folder, monkeypatch):
-    monkeypatch.setattr(outgoing_media, "INLINE_ROOM_BYTES", 5)
-    monkeypatch.setattr(outgoing_media, "INLINE_BYTES", 2)
+    monkeypatch.setattr(media, "INLINE_ROOM_BYTES", 5)
+    monkeypatch.setattr(media, "INLINE_BYTES", 2)
     refused = await Line(always(REFUSED)).delivery.deliver(
         GROUP, [medium("image", folder / "猫 1.png")] * 2, echo="e-1"
     )

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from agent.domain.errors import MediaError
-from onebot.gateway import outgoing_media as media
-from onebot.protocol.base64_file import Base64File
-from onebot.protocol.segments import Segment
+from onebot.gateway import media as media
+from onebot.protocol.segments import Base64File, Segment
 
 
 @pytest.fixture

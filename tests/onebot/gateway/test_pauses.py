@@ -6,8 +6,7 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import sync_to_async
 
-from agent.domain.pauses import Pause
-from agent.domain.states import PauseReason
+from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.record.waiting.pauses import ChatPause, load_pauses, pause_chats
 from onebot.gateway.pauses import PauseWatch

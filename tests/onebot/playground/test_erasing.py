@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from agent.models import (
     ChatSession,
     Description,

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from agent.models import ChatSession, Message
 from onebot.models import Bot
 from tests.admin.record import ENGLISH, answered, call_of, chat, said, step_of

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from onebot.protocol import base64_file
+from onebot.protocol import segments
 from onebot.protocol.actions import encode_action
-from onebot.protocol.base64_file import encode_base64, read_base64
+from onebot.protocol.segments import encode_base64, read_base64
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 11, 12, 13, 25])
 def test_a_file_of_any_length_is_the_base64_of_its_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
 ):
-    monkeypatch.setattr(base64_file, "_PIECE", 12)
+    monkeypatch.setattr(segments, "_PIECE", 12)
     content = bytes(range(length))
     (tmp_path / "f").write_bytes(content)
     with (tmp_path / "f").open("rb", buffering=0) as file:

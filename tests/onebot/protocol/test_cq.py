@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onebot.protocol.cq import MAX_SEGMENTS, parse_cq
-from onebot.protocol.segments import parse_message
+from onebot.protocol.segments import MAX_SEGMENTS, parse_cq, parse_message
 
 KEYS = st.from_regex(r"[a-z_]{1,8}", fullmatch=True)
 CODES = st.fixed_dictionaries(

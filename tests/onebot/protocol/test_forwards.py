@@ -3,7 +3,7 @@
 import pytest
 
 from agent.domain.types import ChatAddress
-from onebot.protocol.forwards import belongs_to_chat, is_of_another_chat, parse_told_message
+from onebot.protocol.media_refs import belongs_to_chat, is_of_another_chat, parse_told_message
 from onebot.protocol.segments import MOST_TOLD
 
 GROUP = ChatAddress("10001", "group", "30001")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agent.domain.media_refs import MediaRef
+from agent.domain.types import MediaRef
 from onebot.protocol.media_refs import (
     NODES,
     find_forward_ids,
@@ -78,7 +78,7 @@ def test_a_very_long_name_is_no_name_to_ask_for():
 def test_media_are_counted_by_kind_and_in_order():
     kinds = ["image", "record", "image", "text", "file", "mface"]
     refs = parse_media_refs([segment(kind, file=kind) for kind in kinds])
-    assert [(ref.kind, ref.place) for ref in refs] == [
+    assert [(ref.kind, ref.index) for ref in refs] == [
         ("image", 0),
         ("record", 0),
         ("image", 1),

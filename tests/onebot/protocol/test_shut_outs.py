@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from onebot.protocol.actions import ActionResponse, parse_response
-from onebot.protocol.events import OtherEvent, parse_event
-from onebot.protocol.shut_outs import (
+from onebot.protocol.events import (
+    OtherEvent,
     SpeechNotice,
     find_pause,
     is_about_quote,
+    parse_event,
     read_speech_notice,
 )
 

@@ -5,7 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from onebot.protocol.values import json_text, parse_id, parse_message_id, to_plain_json, value_text
+from onebot.protocol.segments import (
+    json_text,
+    parse_id,
+    parse_message_id,
+    to_plain_json,
+    value_text,
+)
 from tools.text.storable import make_storable
 
 
