@@ -1,20 +1,188 @@
 """The name on every page of the admin, and accounts with their rights, chats, sign-in sessions and
 second factors."""
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.models import Group, User
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import ValidationError
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_noop, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
-from frostproject.cockpit.grants import ChatGrantInline, known_chats, may_give_rights, may_rule_over
-from frostproject.cockpit.words import GroupsField, PermissionsField, group_words
+from agent.access import find_access
+from agent.models import ChatGrant, ChatSession
 from frostproject.signin import factors, record
-from frostproject.signin.session_pages import list_sessions
+from frostproject.signin.admin_site import list_sessions
+from onebot.models import Bot
+from tools.admin.record_pages import LoggedAdmin
+
+# The chats that an account of the admin owns, on the page of that account.
+
+#: Accounts and chats that are offered.
+ACCOUNTS, CHATS = 100, 200
+_CHAT = re.compile(r"(?:group|private):[0-9]{1,20}", re.ASCII)
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[ChatGrant]
+    _Inline = admin.StackedInline[ChatGrant, User]
+else:
+    _Form, _Inline = forms.ModelForm, admin.StackedInline
+
+
+def known_chats() -> "QuerySet[ChatSession]":
+    """The chats with the newest messages, to be suggested."""
+    newest = ChatSession.objects.order_by("-last_message_at", "-pk")
+    return newest.only("kind", "peer_id", "title", "account")[:CHATS]
+
+
+class GrantForm(_Form):
+    """An account that was ever here, and all its chats or one of them."""
+
+    account = forms.ChoiceField(label=pgettext_lazy("of a bot", "account"))
+
+    class Meta:
+        model = ChatGrant
+        fields = ("account", "chat")
+        help_texts = {  # noqa: RUF012 - as below
+            "chat": _("group:ID or private:ID. Empty: every chat of the account.")
+        }
+        widgets = {"chat": forms.TextInput(attrs={"size": 32, "list": "known-chats"})}  # noqa: RUF012 - Django's own form
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        known = Bot.objects.order_by("-online", "self_id").values_list("self_id", flat=True)
+        offered = dict.fromkeys([*known[:ACCOUNTS], *filter(None, [self.instance.account])])
+        choices = [("", "---------"), *((one, one) for one in offered)]
+        self.fields["account"].choices = choices  # type: ignore[attr-defined]
+
+    def clean_chat(self) -> str:
+        chat = str(self.cleaned_data["chat"]).strip()
+        if chat and not _CHAT.fullmatch(chat):
+            raise ValidationError(
+                gettext("Write group:ID or private:ID, or nothing for all chats.")
+            )
+        return chat
+
+
+class ChatGrantInline(_Inline):
+    """Read by whoever may see the account, changed by superusers alone."""
+
+    model = ChatGrant
+    form = GrantForm
+    extra = 0
+    verbose_name_plural = _("Own chats")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("auth.view_user")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_give_rights(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_give_rights(request.user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_give_rights(request.user)
+
+
+def may_give_rights(user: Any) -> bool:
+    """Whether ``user`` may give others groups, permissions and chats: superusers alone, for
+    whoever may do so can have everything."""
+    return bool(user.is_active and getattr(user, "is_superuser", False))
+
+
+def may_rule_over(user: Any, other: User) -> bool:
+    """Whether ``user`` can do and reach all that ``other`` can, who may therefore be changed by
+    him, and be given a password."""
+    if may_give_rights(user):
+        return True
+    held = Permission.objects.filter(Q(user=other) | Q(group__user=other))
+    names = {
+        f"{app}.{name}" for app, name in held.values_list("content_type__app_label", "codename")
+    }
+    if other.is_superuser or not names <= user.get_all_permissions():
+        return False
+    access = find_access(user)
+    return access.is_everything or all(
+        (account in access.accounts or (account, chat) in access.chats)
+        for account, chat in ChatGrant.objects.filter(user=other).values_list("account", "chat")
+    )
+
+
+# Words of Django that the operator reads: rights, and texts that Django leaves in English.
+
+#: Texts of Django's admin that its own catalogue has no Chinese for; the project's has.
+DJANGO_TEXTS = (
+    gettext_noop("Error:"),
+    gettext_noop("Forgotten your login credentials?"),
+    gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),
+)
+#: Tables of other packages, which have no Chinese.
+TABLES = (
+    gettext_noop("WebAuthn attestation"),
+    gettext_noop("WebAuthn credential"),
+    gettext_noop("WebAuthn user handle"),
+)
+#: What the rights that Django makes for every table are called.
+RIGHTS = {
+    "add": pgettext_lazy("right", "add"),
+    "change": pgettext_lazy("right", "change"),
+    "delete": pgettext_lazy("right", "delete"),
+    "view": pgettext_lazy("right", "view"),
+}
+
+
+#: The groups that every installation begins with.
+GROUPS = {
+    "operator": pgettext_lazy("group of rights", "operator"),
+    "viewer": pgettext_lazy("group of rights", "viewer"),
+    "chat_owner": pgettext_lazy("group of rights", "owner of chats"),
+}
+
+
+def group_words(group: Group) -> str:
+    """What a group is called in the reader's language."""
+    return str(GROUPS.get(group.name, group.name))
+
+
+def permission_words(permission: Permission) -> str:
+    """A right in the reader's language: what it is about, and what it allows."""
+    model = permission.content_type.model_class()
+    about = (
+        capfirst(gettext(str(model._meta.verbose_name))) if model else permission.content_type.model
+    )
+    action, _underscore, name = permission.codename.partition("_")
+    if action in RIGHTS and name == permission.content_type.model:
+        return f"{about}: {RIGHTS[action]}"
+    return f"{about}: {gettext(permission.name)}"
+
+
+if TYPE_CHECKING:
+    _Field = forms.ModelMultipleChoiceField[Permission]
+    _GroupsField = forms.ModelMultipleChoiceField[Group]
+else:
+    _Field = _GroupsField = forms.ModelMultipleChoiceField
+
+
+class PermissionsField(_Field):
+    """Rights to choose from, in the reader's language."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return permission_words(obj)
+
+
+class GroupsField(_GroupsField):
+    """Groups to choose from, in the reader's language."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return group_words(obj)
+
 
 admin.site.site_header = "FrostAgent"
 admin.site.site_title = "FrostAgent"
@@ -38,7 +206,7 @@ _BOXES = {
 
 
 @admin.register(User)
-class AccountAdmin(_UserAdmin):
+class AccountAdmin(LoggedAdmin, _UserAdmin):
     list_display = ("username", "email", "is_staff", "is_superuser", "second_factor")
     actions = ("reset_second_factor",)
     inlines = (ChatGrantInline,)
@@ -120,7 +288,7 @@ class AccountAdmin(_UserAdmin):
 
 
 @admin.register(Group)
-class RightsAdmin(GroupAdmin):
+class RightsAdmin(LoggedAdmin, GroupAdmin):
     """Groups give rights, so superusers alone change them."""
 
     list_display = ("called",)

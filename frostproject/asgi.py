@@ -31,15 +31,15 @@ from frostproject.metrics.endpoint import MetricsEndpoint  # noqa: E402
 from frostproject.metrics.traces import TraceExport  # noqa: E402
 from frostproject.server.daphne_server import DrainingServer  # noqa: E402
 from frostproject.signin.gate import SignInGate  # noqa: E402
-from frostproject.start import bootstrap, greeting  # noqa: E402
+from frostproject.start import bootstrap  # noqa: E402
 from frostproject.web import http  # noqa: E402
 from frostproject.web.admission import restrict_to_admin_networks  # noqa: E402
 from frostproject.web.mcp import McpEndpoint  # noqa: E402
 from frostproject.web.readiness import ReadinessEndpoint  # noqa: E402
+from onebot.gateway.consumer import asgi_route, websocket_routes  # noqa: E402
 from onebot.gateway.gateway import Gateway  # noqa: E402
-from onebot.gateway.routing import asgi_route, websocket_routes  # noqa: E402
-from onebot.playground.door import SignedDoor  # noqa: E402
-from tools.log_run import name_runs_in_log  # noqa: E402
+from onebot.playground.pages import SignedDoor  # noqa: E402
+from tools.tracing import name_runs_in_log  # noqa: E402
 
 gateway = Gateway(SignedDoor())
 mcp = McpEndpoint(gateway) if settings.MCP_SERVER_TOKEN else None
@@ -79,4 +79,4 @@ if listening.is_served_by_daphne():
         bootstrap.prepare_installation()
     except ImproperlyConfigured as error:
         sys.exit(str(error))
-    greeting.print_greeting(listening.daphne_address(sys.argv[1:]))
+    bootstrap.print_greeting(listening.daphne_address(sys.argv[1:]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
-from frostproject.configuration import machine, tokens
+from frostproject.configuration import machine
 from frostproject.configuration.env import Env, parse_database_url, sqlite_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -104,10 +104,12 @@ WS_LISTEN_ADDR = env.address("WS_LISTEN_ADDR", "0.0.0.0:1234")
 WS_ALLOWED_ORIGINS = env.words("WS_ALLOWED_ORIGINS")
 ADMIN_NETWORKS = env.networks("ADMIN_NETWORKS", "private")
 TRUST_LOOPBACK = env.flag("TRUST_LOOPBACK", default=False)
-ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or tokens.load_or_make_token(
+ONEBOT_ACCESS_TOKEN = env.text("ONEBOT_ACCESS_TOKEN") or machine.load_or_make_token(
     DATA_DIR, "ONEBOT_ACCESS_TOKEN"
 )
-HTTP_API_TOKEN = env.text("HTTP_API_TOKEN") or tokens.load_or_make_token(DATA_DIR, "HTTP_API_TOKEN")
+HTTP_API_TOKEN = env.text("HTTP_API_TOKEN") or machine.load_or_make_token(
+    DATA_DIR, "HTTP_API_TOKEN"
+)
 FETCH_ALLOW = env.destinations("FETCH_ALLOW")
 
 # OneBot clients put whole pictures into one frame; daphne's own limit is 1 MiB.
@@ -160,10 +162,9 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
-    "frostproject.signin.sessions.sign_in_sessions",
+    "frostproject.signin.record.sign_in_sessions",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "frostproject.web.page_clock.clock_of_pages",
-    "frostproject.web.page_reader.reader_of_pages",
+    "frostproject.web.page_context.context_of_pages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "frostproject.web.direction_signs.direction_signs",
 ]
@@ -240,7 +241,7 @@ STATIC_URL = "static/"
 STATIC_ROOT = machine.prepare_data_folder(DATA_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "frostproject.web.static_versions.VersionedStaticFiles"},
+    "staticfiles": {"BACKEND": "frostproject.web.browser_policy.VersionedStaticFiles"},
 }
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
@@ -277,7 +278,7 @@ LOGGING = {
             "filters": ["refused"],
         },
         "page": {
-            "class": "frostproject.web.recent_lines.RecentLines",
+            "class": "frostproject.web.logs.RecentLines",
             "formatter": "text",
             "filters": ["refused"],
         },

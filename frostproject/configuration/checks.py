@@ -1,7 +1,6 @@
 """System checks: settings that work, and are probably not what the owner wants."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
@@ -9,7 +8,7 @@ from django.utils.translation import gettext as _
 
 
 @register
-def check_model(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:
+def check_model(app_configs: object = None, **_options: object) -> Sequence[CheckMessage]:
     """An endpoint without a model name is refused by most endpoints."""
     if not settings.UPSTREAM_ENDPOINT or settings.MODEL_NAME:
         return []
@@ -23,7 +22,7 @@ def check_model(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessa
 
 
 @register
-def check_frame_limit(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:
+def check_frame_limit(app_configs: object = None, **_options: object) -> Sequence[CheckMessage]:
     """Pictures come in frames of many megabytes."""
     sizes = (settings.DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE, settings.DAPHNE_WEBSOCKET_MAX_FRAME_SIZE)
     if min(sizes) >= 64 * 2**20:

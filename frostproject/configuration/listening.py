@@ -89,14 +89,14 @@ def listen_error_message(address: ListenAddress) -> str:
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        place = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ][4]
+        bound_address = socket.getaddrinfo(
+            host, port, family, socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0][4]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(
                 socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
             )  # as the server does: what has just ended is not there
-            probe.bind(place)
+            probe.bind(bound_address)
     except (OSError, OverflowError) as error:
         return _told(address, error)
     return ""

@@ -55,20 +55,20 @@ def restrict_folder(folder: Path) -> None:
 
 def is_ours_alone(folder: Path) -> bool:
     """Whether nothing in ``folder`` can be of use to another program."""
-    if is_shared_place(folder):
+    if is_shared_folder(folder):
         return False
     with contextlib.suppress(OSError):
         return all(_OWN.fullmatch(name) or _USUAL.fullmatch(name) for name in os.listdir(folder))
     return False
 
 
-def is_shared_place(folder: Path) -> bool:
+def is_shared_folder(folder: Path) -> bool:
     """Whether ``folder`` is one that other programs need: a home, a temporary folder, or one above
     this program."""
     own = {PROJECT, Path(tempfile.gettempdir()).resolve(), Path("~").expanduser().resolve()}
     found = _facts(folder)
     is_sticky = found is not None and bool(found.st_mode & stat.S_ISVTX)
-    return is_sticky or folder in own or any(folder in place.parents for place in own)
+    return is_sticky or folder in own or any(folder in one.parents for one in own)
 
 
 def find_exposed_paths(folder: Path) -> list[Path]:
@@ -146,7 +146,7 @@ def _advice(folder: Path, paths: list[Path]) -> str:
     it."""
     if folder not in paths:
         return f"chmod go= {shlex.join(map(str, paths))}"
-    if is_shared_place(folder):
+    if is_shared_folder(folder):
         return _("Name a folder in FROST_DATA_DIR that is used for nothing else.")
     if not is_ours_alone(folder):
         return f"chmod go= {shlex.join(map(str, paths))}"
@@ -163,10 +163,10 @@ def _inside(folder: Path, *, everything: bool) -> Iterator[Path]:
     """The contents of ``folder``, the upper levels first; links are listed but not followed."""
     folders = deque([folder])
     while folders:
-        place = folders.popleft()
-        with contextlib.suppress(OSError), os.scandir(place) as entries:
+        current = folders.popleft()
+        with contextlib.suppress(OSError), os.scandir(current) as entries:
             for entry in entries:
-                if everything or place != folder or _OWN.fullmatch(entry.name):
+                if everything or current != folder or _OWN.fullmatch(entry.name):
                     yield Path(entry.path)
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(Path(entry.path))

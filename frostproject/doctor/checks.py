@@ -1,12 +1,16 @@
-"""All that is checked of an installation, in one list, for the command and for the admin's page."""
+"""All that is checked of an installation, in one list, for the command and for the admin's page.
+
+Every model endpoint that may be asked, of rows and of the environment, is tried as the admin's
+*Test* tries it (:mod:`agent.llm.probing.probe`).
+"""
 
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 import requests
@@ -17,15 +21,151 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.endpoint import Endpoint, ModelRole
+from agent.domain.errors import LLMError
+from agent.llm.client.model_list import fetch_models, find_alike
+from agent.llm.endpoints.endpoint_pool import EndpointTable, endpoint_key, environment_table
+from agent.llm.errors.error_words import CERTIFICATE, NO_CHAT, TOO_SLOW, WEB_PAGE
+from agent.llm.errors.refusals import RefusalKind
+from agent.llm.probing.probe import ProbeReport, describe_probe, probe_endpoint
+from agent.record.settings.endpoints import load_endpoint_table
 from agent.runtime.database import DatabaseRefused, check_migrations
-from frostproject.doctor import diagnosis, exposure, model_check
-from onebot.connections.refusals import CHECK_AGENT
+from frostproject.doctor import diagnosis
+from onebot.connections.handshake import CHECK_AGENT
 from tools.fetch.allow_list import AllowList
-from tools.fetch.destinations import DestinationResolver
-from tools.fetch.errors import DestinationRefused, NameUnknown
-from tools.findings import Finding, fail_finding, note_finding, ok_finding, warn_finding
-from tools.mcp.validation import check_server_row
+from tools.fetch.request import DestinationRefused, DestinationResolver, NameUnknown
+from tools.findings import (
+    Finding,
+    FindingLevel,
+    fail_finding,
+    note_finding,
+    ok_finding,
+    warn_finding,
+)
+from tools.mcp.settings import check_server_row
 from tools.models import McpServer
+
+MODEL_SECONDS = 60.0
+"""For one question."""
+EXCERPT = 200
+_VARIABLES = {
+    RefusalKind.WRONG_KEY: "API_KEY",
+    RefusalKind.UNKNOWN_MODEL: "MODEL_NAME",
+    RefusalKind.WRONG_ADDRESS: "ENDPOINT",
+    RefusalKind.DOWN: "ENDPOINT",
+    RefusalKind.OTHER: "MODEL_NAME",
+    CERTIFICATE: "ENDPOINT",
+    NO_CHAT: "ENDPOINT",
+    WEB_PAGE: "ENDPOINT",
+    TOO_SLOW: "ENDPOINT",
+}
+"""Which variable is to be looked at, where the environment names the endpoint."""
+
+
+def check_models(seconds: float = MODEL_SECONDS) -> Iterator[Finding]:
+    """Every endpoint that may be asked; that none of those for chats works is what is wrong."""
+    table = load_table()
+    endpoints = list_endpoints(table)
+    chat = {endpoint_key(one) for one in table.resolve(ModelRole.CHAT)}
+    for fault in table.faults.values():
+        yield warn_finding(
+            gettext("A model endpoint is left out: %s") % gettext(fault), gettext("See the admin.")
+        )
+    if not chat:
+        yield note_finding(
+            gettext("No model is set: the built-in demo model answers."),
+            gettext("Set one in the admin under “Model endpoints”, or UPSTREAM_ENDPOINT in .env."),
+            page=reverse("admin:agent_modelendpoint_add"),
+        )
+    reports = [asyncio.run(probe_endpoint(one, question_seconds=seconds)) for one in endpoints]
+    is_answered = any(
+        not report.fault for report in reports if endpoint_key(report.endpoint) in chat
+    )
+    for report in reports:
+        is_needed = endpoint_key(report.endpoint) in chat and not is_answered
+        for finding in judge_report(report):
+            is_fail = finding.level is FindingLevel.FAIL
+            is_minor = is_fail and not is_needed
+            yield replace(finding, level=FindingLevel.WARN) if is_minor else finding
+    if chat and not is_answered:
+        yield fail_finding(
+            gettext("No endpoint answers chats."),
+            gettext("Mend one of them, or add another in the admin."),
+        )
+
+
+def load_table() -> EndpointTable:
+    """The table of the rows; of the environment alone where there is no database, or an older
+    one."""
+    name = connection.settings_dict["NAME"]
+    if connection.vendor == "sqlite" and not Path(name).exists():
+        return environment_table()
+    try:
+        return load_endpoint_table()
+    except DatabaseError:
+        return environment_table()
+
+
+def list_endpoints(table: EndpointTable) -> list[Endpoint]:
+    """All that may be asked, each address and model once."""
+    found: dict[tuple[str, str, frozenset[str]], Endpoint] = {}
+    for one in (*table.rows.values(), *table.environment.values()):
+        found.setdefault((one.url, one.model, one.abilities), one)
+    return list(found.values())
+
+
+def judge_report(report: ProbeReport) -> Iterator[Finding]:
+    """The findings about one endpoint; none holds a key."""
+    endpoint, shown = report.endpoint, name_endpoint(report.endpoint)
+    if endpoint.environment == "CODER":
+        shown = gettext("Coder subagent: %s") % shown
+    page = reverse("admin:agent_modelendpoint_change", args=(endpoint.pk,)) if endpoint.pk else ""
+    seconds = sum(call.seconds for call in report.calls)
+    if report.works and report.calls:
+        words = gettext("The model %(model)s answered within %(seconds).1f s.")
+        yield ok_finding(words % {"model": shown, "seconds": seconds})
+    for found in describe_probe(report):
+        told = replace(found, text=f"{shown}: {found.text}", page=page)
+        if found.level is FindingLevel.FAIL:
+            said = " ".join(report.words.split())[:EXCERPT]
+            yield replace(told, advice=_advice(report, found.advice), said=said)
+        elif found.level is FindingLevel.WARN:
+            yield told
+
+
+def name_endpoint(endpoint: Endpoint) -> str:
+    """The endpoint for people, without what may hold a key."""
+    label = f"{endpoint.model or '?'} @ {strip_url_secrets(endpoint.url)}"
+    return f"{endpoint.name} ({label})" if endpoint.name and not endpoint.environment else label
+
+
+def _advice(report: ProbeReport, advice: str) -> str:
+    """``advice`` with the variable to look at, or the names that may be meant."""
+    parts = [advice]
+    variable = _VARIABLES.get(report.fault)
+    if variable and report.endpoint.environment:
+        prefix = report.endpoint.environment
+        shared = ("API_KEY", "ENDPOINT") if prefix not in ("UPSTREAM", "CODER") else ()
+        name = f"UPSTREAM_{variable}" if variable in shared else f"{prefix}_{variable}"
+        name = "MODEL_NAME" if name == "UPSTREAM_MODEL_NAME" else name
+        parts.append(gettext("In .env it is %s.") % name)
+    if report.fault == RefusalKind.UNKNOWN_MODEL and (alike := _alike(report.endpoint)):
+        parts.append(gettext("There are: %s") % ", ".join(alike))
+    return " ".join(parts)
+
+
+def _alike(endpoint: Endpoint) -> Sequence[str]:
+    try:
+        return find_alike(endpoint.model, asyncio.run(fetch_models(endpoint)))
+    except LLMError:
+        return ()
+
+
+def strip_url_secrets(url: str) -> str:
+    """``url`` without user, password and query, any of which may hold a key."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
 
 # What ``doctor`` finds out by asking a running server from outside.
 #
@@ -302,9 +442,9 @@ def _probe_server(url: str) -> Iterator[Finding]:
 
 CHECKS: tuple[Check, ...] = (
     Check("installation", _("This machine"), lambda _url: diagnosis.check_installation()),
-    Check("exposure", _("Who can get in"), lambda _url: exposure.check_exposure()),
+    Check("exposure", _("Who can get in"), lambda _url: diagnosis.check_exposure()),
     Check("mcp", _("MCP servers"), lambda _url: check_mcp_servers(), True, 60.0),
-    Check("models", _("Models"), lambda _url: model_check.check_models(), True, 300.0),
+    Check("models", _("Models"), lambda _url: check_models(), True, 300.0),
     Check("server", _("The running server"), _probe_server, True, 60.0),
 )
 

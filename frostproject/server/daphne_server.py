@@ -21,15 +21,18 @@ from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
 from frostproject.metrics.traces import TraceExport
-from frostproject.server.http_channel import BODY_KEY, BoundedFactory, with_streamed_body
-from frostproject.server.http_connections import HttpConnections
+from frostproject.server.http_channel import (
+    BODY_KEY,
+    BoundedFactory,
+    HttpConnections,
+    with_streamed_body,
+)
 from frostproject.server.process_memory import hide_process_memory
 from frostproject.web.logs import redact_secrets
 from frostproject.web.mcp import McpEndpoint
 from onebot.gateway.consumer import LARGE_FRAME_BYTES
 from onebot.gateway.gateway import Gateway
-from tools.error_boundary import log_errors
-from tools.log_limit import flush_log_limits
+from tools.error_boundary import flush_log_limits, log_errors
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -72,7 +75,7 @@ class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne h
         )  # from now on it may stay as long as it likes
         super().onOpen()
 
-    def connectionLost(self, reason: Any) -> None:  # noqa: N802 - autobahn's name
+    def connectionLost(self, reason: object) -> None:  # noqa: N802 - autobahn's name
         self.factory.server_class.callers.remove(self.transport)
         super().connectionLost(reason)
 
@@ -106,7 +109,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     mcp: ClassVar[McpEndpoint | None] = None
     traces: ClassVar[TraceExport]
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         chosen = (
             (
                 "websocket_max_message_size",
@@ -155,12 +158,12 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self._refusal = failure.getErrorMessage()
         self.stop()
 
-    def listen_success(self, port: Any) -> None:
+    def listen_success(self, port: object) -> None:
         super().listen_success(port)
         self.ws_factory.protocol = BackpressureProtocol
         self._ports.append(port)
 
-    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+    def create_application(self, protocol: object, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):
             scope[BODY_KEY] = body
         return super().create_application(protocol, scope)

@@ -1,4 +1,5 @@
-"""This process's memory and environment, which hold keys."""
+"""This process's memory and environment, which hold keys. A file of its own that imports nothing of
+the project: a test copies it and runs it alone, as another user."""
 
 import contextlib
 import ctypes

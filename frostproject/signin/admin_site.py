@@ -1,38 +1,322 @@
-"""The admin, with a second factor for those who have one."""
+"""The admin, with a second factor for those who have one.
 
+Its pages: where the second factor is asked for, where users set up their own, and where they see
+where they are signed in, and end it; superusers that of everybody.
+"""
+
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, cast
 
+import segno
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.utils.http import urlencode
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
+from django_otp import login
+from django_otp.models import Device
 from django_otp_webauthn.models import WebAuthnCredential
 
-from frostproject.signin import (
-    factors,
-    freshness,
-    known,
-    pages,
-    passkeys,
-    record,
-    session_pages,
-    sessions,
-)
+from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes, SignInSession
+from frostproject.signin import attempt, factors, passkeys, record
 from frostproject.signin.attempt import find_attempt
-from frostproject.signin.pages import next_url
+from tools.secrets.encryption import DecryptionError
+
+#: Sessions that a page shows.
+MOST_SHOWN = 100
+
+
+def sessions_page(
+    request: HttpRequest, site: AdminSite, user_pk: int | None = None
+) -> HttpResponse:
+    """One's own sessions, or those of the account ``user_pk``, for superusers alone."""
+    person, reader = request.user, request.user
+    if user_pk is not None and user_pk != reader.pk:
+        if not getattr(reader, "is_superuser", False):
+            raise Http404
+        person = get_object_or_404(User, pk=user_pk)
+    assert isinstance(person, User)  # noqa: S101 - the site lets nobody else in
+    if request.method == "POST":
+        _end(request, person)
+        return HttpResponseRedirect(request.path)
+    is_own = person.pk == reader.pk
+    context = {
+        **site.each_context(request),
+        "title": _("Sign-in sessions"),
+        "subtitle": None if is_own else person.get_username(),
+        "person": person,
+        "is_own": is_own,
+        "lacks_factor": is_own and not factors.has_second_factor(person),
+        "sessions": list_sessions(request, person),
+    }
+    return render(request, "admin/sign_in_sessions.html", context)
+
+
+def list_sessions(request: HttpRequest, person: User) -> list[dict[str, Any]]:
+    """The sessions of ``person`` as pages show them, the one of ``request`` first."""
+    own = record.own_session(request)
+    rows = [
+        {
+            "row": row,
+            "browser": describe_browser(row.user_agent),
+            "is_recent": timezone.now() - row.last_seen_at < 2 * record.SEEN_STEP,
+            "is_this": own is not None and row.pk == own.pk,
+        }
+        for row in record.live_sessions(person)[:MOST_SHOWN]
+    ]
+    return sorted(rows, key=lambda one: not one["is_this"])
+
+
+def _end(request: HttpRequest, person: User) -> None:
+    """End the session that the form names, or all but the one of ``request``."""
+    own = record.own_session(request)
+    others = SignInSession.objects.filter(user=person).exclude(pk=own.pk if own else 0)
+    if request.POST.get("action") == "end":
+        number = request.POST.get("session", "")
+        chosen = int(number) if number.isascii() and number.isdigit() and len(number) <= 18 else 0
+        others = others.filter(pk=chosen)
+    elif request.POST.get("action") != "end_others":
+        return
+    count = record.end_sessions(others)
+    if count:
+        record.log_session_end(person, request.user.get_username(), count)
+    text = ngettext("%d session was ended.", "%d sessions were ended.", count) % count
+    messages.add_message(request, messages.SUCCESS if count else messages.INFO, text)
+
+
+# Which browser a User-Agent is of, in the words that people know it by. Pure.
+
+#: The first that is found counts: most browsers also name those that they want to be taken for.
+BROWSERS = (
+    ("Edge", re.compile(r"\bEdg(?:e|A|iOS)?/")),
+    ("Opera", re.compile(r"\bOPR/")),
+    ("Samsung Internet", re.compile(r"\bSamsungBrowser/")),
+    ("WeChat", re.compile(r"\bMicroMessenger/")),
+    ("QQ Browser", re.compile(r"\bM?QQBrowser/")),
+    ("QQ", re.compile(r"\bQQ/")),
+    ("Firefox", re.compile(r"\b(?:Firefox|FxiOS)/")),
+    ("Chrome", re.compile(r"\b(?:Chrome|CriOS|HeadlessChrome)/")),
+    ("Safari", re.compile(r"\bVersion/[\d.]+.* Safari/")),
+)
+SYSTEMS = (
+    ("HarmonyOS", re.compile(r"\b(?:HarmonyOS|OpenHarmony)\b")),
+    ("Windows", re.compile(r"\bWindows NT\b")),
+    ("iPhone", re.compile(r"\biPhone\b")),
+    ("iPad", re.compile(r"\biPad\b")),
+    ("Android", re.compile(r"\bAndroid\b")),
+    ("macOS", re.compile(r"\bMac OS X\b")),
+    ("ChromeOS", re.compile(r"\bCrOS\b")),
+    ("Linux", re.compile(r"\bLinux\b")),
+)
+
+
+def describe_browser(user_agent: str) -> str:
+    """Such as ``Firefox · Windows``; "" for what is no known browser."""
+    found = [
+        next((name for name, sign in attempt if sign.search(user_agent)), "")
+        for attempt in (BROWSERS, SYSTEMS)
+    ]
+    return " · ".join(filter(None, found)) if found[0] else ""
+
+
+def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """Asks for the second factor after the right password."""
+    user = request.user
+    if not isinstance(user, User) or not user.is_staff or not user.is_active:
+        return HttpResponseRedirect(reverse("admin:login"))
+    if site.has_permission(request):
+        return HttpResponseRedirect(next_url(request))
+    error = ""
+    if request.method == "POST":
+        device = factors.find_accepting_device(user, request.POST.get("code", "")[:100])
+        if device is not None:
+            return _let_in(request, user, device)
+        record.record_failure(request, user.get_username(), "second factor")
+        error = _waiting(user) or _(
+            "This code is not right. Codes of an app change every 30 seconds; a recovery code "
+            "works once."
+        )
+    context = {
+        **site.each_context(request),
+        "title": _("Second factor"),
+        "error": error,
+        "next": next_url(request),
+        "has_app": AuthenticatorApp.objects.filter(user=user, confirmed=True).exists(),
+        "has_codes": RecoveryCode.objects.filter(device__user=user).exists(),
+        "has_passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).exists(),
+    }
+    return render(request, "admin/second_factor/check.html", context)
+
+
+def _let_in(request: HttpRequest, user: User, device: Device) -> HttpResponse:
+    request.session.cycle_key()
+    login(request, device)
+    record.record_sign_in(request, user)
+    if isinstance(device, RecoveryCodes):
+        messages.warning(
+            request, _("A recovery code was used up. %d are left.") % device.codes.count()
+        )
+    answer = HttpResponseRedirect(next_url(request))
+    attempt.remember_browser(request, answer, user.get_username())
+    return answer
+
+
+def _waiting(user: User) -> str:
+    """The message after too many wrong codes; "" otherwise."""
+    kinds = (AuthenticatorApp, RecoveryCodes)
+    devices = [
+        device for kind in kinds for device in kind.objects.filter(user=user, confirmed=True)
+    ]
+    untils = [until for device in devices if (until := device.locked_until())]
+    if not untils:
+        return ""
+    seconds: int = max(1, round((max(untils) - timezone.now()).total_seconds()))
+    text: str = _(
+        "This code is not right, or it came too early after a wrong one. The next one is looked at "
+        "in %d seconds."
+    )
+    return text % seconds
+
+
+def next_url(request: HttpRequest) -> str:
+    """The address where ``request`` continues, if it is on this server."""
+    wanted = request.POST.get("next") or request.GET.get("next") or ""
+    is_safe = url_has_allowed_host_and_scheme(
+        wanted, {request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if is_safe else reverse("admin:index")
+
+
+def own_factors_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """A person's own second factors."""
+    user = cast("User", request.user)  # the site requires a signed-in user
+    shown: dict[str, Any] = {}
+    if request.method == "POST":
+        act = ACTIONS.get(request.POST.get("action", ""))
+        shown = act(request, user) if act else {}
+        if not shown:
+            return HttpResponseRedirect(reverse("admin:second_factor"))
+    context = {
+        **site.each_context(request),
+        "title": _("Second factor"),
+        "is_on": factors.has_second_factor(user),
+        "app": AuthenticatorApp.objects.filter(user=user, confirmed=True).first(),
+        "passkeys": WebAuthnCredential.objects.filter(user=user, confirmed=True).order_by("pk"),
+        "codes_left": RecoveryCode.objects.filter(device__user=user).count(),
+        "is_possible": passkeys.can_offer_passkeys(request),
+        **_begun(user),
+        **shown,
+    }
+    return render(
+        request, "admin/second_factor/own.html", context
+    )  # which admin_view has no cache keep
+
+
+def _begun(user: User) -> dict[str, Any]:
+    """The app that is being set up: its secret is shown until a code of it was entered, and never
+    again."""
+    app = AuthenticatorApp.objects.filter(user=user, confirmed=False).first()
+    if app is None:
+        return {}
+    try:
+        picture = segno.make(factors.otpauth_address(app)).svg_inline(
+            scale=5, border=3, dark="#000", light="#fff"
+        )
+    except DecryptionError:
+        app.delete()
+        return {}
+    return {"begun": app, "picture": mark_safe(picture), "key": factors.format_app_key(app)}  # noqa: S308
+
+
+def _begin_app(request: HttpRequest, user: User) -> dict[str, Any]:
+    factors.begin_authenticator_app(user)
+    return {}
+
+
+def _confirm_app(request: HttpRequest, user: User) -> dict[str, Any]:
+    app = AuthenticatorApp.objects.filter(user=user, confirmed=False).first()
+    if app is None:
+        return {}
+    if not app.verify_token("".join(request.POST.get("code", "")[:100].split())):
+        return {
+            "error": _(
+                "This code is not right. Enter the six digits that the app shows now; the phone's "
+                "clock has to be right."
+            )
+        }
+    AuthenticatorApp.objects.filter(user=user, confirmed=True).delete()
+    app.refresh_from_db()
+    app.confirmed = True
+    app.save(update_fields=["confirmed"])
+    login(request, app)
+    record.log_factor_change(user, "an app was set up")
+    return {"new_codes": factors.make_recovery_codes(user)}
+
+
+def _new_codes(request: HttpRequest, user: User) -> dict[str, Any]:
+    if not factors.has_second_factor(user):
+        return {}
+    record.log_factor_change(user, "new recovery codes were made")
+    codes = factors.make_recovery_codes(user)
+    if isinstance(
+        getattr(request.user, "otp_device", None), RecoveryCodes
+    ):  # of the old ones, which let this session in
+        _stay(request, user)
+    return {"new_codes": codes}
+
+
+def _remove_app(request: HttpRequest, user: User) -> dict[str, Any]:
+    return _removed(request, user, AuthenticatorApp.objects.filter(user=user))
+
+
+def _remove_passkey(request: HttpRequest, user: User) -> dict[str, Any]:
+    number = request.POST.get("passkey", "")
+    chosen = int(number) if number.isascii() and number.isdigit() and len(number) <= 18 else 0
+    return _removed(request, user, WebAuthnCredential.objects.filter(user=user, pk=chosen))
+
+
+def _removed(request: HttpRequest, user: User, devices: Any) -> dict[str, Any]:
+    if devices.delete()[0]:
+        record.log_factor_change(user, "one was taken away")
+        messages.success(request, _("It was taken away."))
+    factors.delete_unused_codes(user)
+    _stay(request, user)
+    return {}
+
+
+def _stay(request: HttpRequest, user: User) -> None:
+    """Keep this session past the device it was let in with."""
+    left = [
+        *AuthenticatorApp.objects.filter(user=user, confirmed=True),
+        *WebAuthnCredential.objects.filter(user=user, confirmed=True),
+    ]
+    if left:
+        login(request, left[0])
+
+
+ACTIONS = {
+    "begin_app": _begin_app,
+    "confirm_app": _confirm_app,
+    "new_codes": _new_codes,
+    "remove_app": _remove_app,
+    "remove_passkey": _remove_passkey,
+}
+
 
 # Asks for the password again before any change that would give the holder of a stolen session
 # lasting access.
@@ -60,8 +344,8 @@ def require_fresh_sign_in(view: AdminView) -> AdminView:
     :func:`sign_in_again_page`."""
 
     @wraps(view)
-    def asked(request: HttpRequest, *arguments: Any, **values: Any) -> HttpResponse:
-        if not _asks(request) or freshness.is_fresh(request):
+    def asked(request: HttpRequest, *arguments: object, **values: object) -> HttpResponse:
+        if not _asks(request) or record.is_fresh(request):
             return view(request, *arguments, **values)
         if request.method == "POST":
             messages.warning(request, _("Nothing was changed yet: please do it once more."))
@@ -83,7 +367,7 @@ def sign_in_again_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     if request.method == "POST":
         if user.check_password(request.POST.get("password", "")):
             find_attempt(request).succeeded = True
-            freshness.mark_fresh(request)
+            record.mark_fresh(request)
             return HttpResponseRedirect(next_url(request))
         record.record_failure(request, user.get_username(), "password, asked again")
         error = _("This password is not right.")
@@ -108,7 +392,7 @@ class FrostAdminSite(AdminSite):
         return (
             super().has_permission(request)
             and not self.needs_second_factor(request)
-            and not sessions.has_ended(request)
+            and not record.has_ended(request)
         )
 
     def needs_second_factor(self, request: HttpRequest) -> bool:
@@ -154,10 +438,10 @@ class FrostAdminSite(AdminSite):
         return super().admin_view(require_fresh_sign_in(view), cacheable)
 
     def second_factor(self, request: HttpRequest) -> HttpResponse:
-        return pages.own_factors_page(request, self)
+        return own_factors_page(request, self)
 
     def sign_in_sessions(self, request: HttpRequest, user_pk: int | None = None) -> HttpResponse:
-        return session_pages.sessions_page(request, self, user_pk)
+        return sessions_page(request, self, user_pk)
 
     @method_decorator(sensitive_post_parameters("password"))
     def sign_in_again(self, request: HttpRequest) -> HttpResponse:
@@ -166,7 +450,7 @@ class FrostAdminSite(AdminSite):
     @method_decorator(never_cache)
     @method_decorator(csrf_protect)
     def second_factor_check(self, request: HttpRequest) -> HttpResponse:
-        return pages.second_factor_check_page(request, self)
+        return second_factor_check_page(request, self)
 
     @method_decorator(never_cache)
     def login(  # type: ignore[override]
@@ -192,7 +476,7 @@ class FrostAdminSite(AdminSite):
             and isinstance(user, User)
             and not factors.has_second_factor(user)
         ):
-            known.remember_browser(request, answer, user.get_username())
+            attempt.remember_browser(request, answer, user.get_username())
         return answer
 
     def password_change(

@@ -10,9 +10,7 @@ from django.db.models import Exists, Model, OuterRef, Q
 from django_otp.models import Device
 from django_otp_webauthn.models import WebAuthnCredential, WebAuthnUserHandle
 
-from frostproject.models import AuthenticatorApp, RecoveryCode, RecoveryCodes
-from frostproject.models.authenticator_app import DIGITS
-from frostproject.models.recovery_code import digest_code
+from frostproject.models import DIGITS, AuthenticatorApp, RecoveryCode, RecoveryCodes, digest_code
 from tools.secrets.encryption import encrypt
 
 ISSUER = "FrostAgent"

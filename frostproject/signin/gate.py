@@ -27,13 +27,18 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.functional import cached_property
 
-from frostproject.server.http_connections import client_key
-from frostproject.signin import known
-from frostproject.signin.attempt import ATTEMPT_KEY, SignInAttempt
+from frostproject.server.http_channel import client_key
+from frostproject.signin.attempt import (
+    ATTEMPT_KEY,
+    KNOWN_COOKIE,
+    SignInAttempt,
+    find_known_browser,
+    fold_account_name,
+)
 from frostproject.web.browser_policy import POLICY_HEADERS
 from frostproject.web.http import Receive, Send
 from onebot.connections.handshake import Handshake, is_trusted_loopback
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit
 from tools.token_bucket import Quota, RefillRate, TokenBuckets
 
 logger = logging.getLogger(__name__)
@@ -185,8 +190,9 @@ class SignInGate:
         asked = _request(scope, body)
         attempt = SignInAttempt(_address(request), _field(asked, endpoint.field))
         browser = (
-            known.find_known_browser(
-                asked.COOKIES.get(known.KNOWN_COOKIE, ""), attempt.name if endpoint.field else None
+            find_known_browser(
+                asked.COOKIES.get(KNOWN_COOKIE, ""),
+                attempt.name if endpoint.field else None,
             )
             if asked
             else ""
@@ -194,7 +200,7 @@ class SignInGate:
         attempt.is_known = bool(browser)
         session = asked.COOKIES.get(settings.SESSION_COOKIE_NAME, "")[:64] if asked else ""
         account: Hashable = (
-            known.fold_account_name(attempt.name) if endpoint.field else ("session", session)
+            fold_account_name(attempt.name) if endpoint.field else ("session", session)
         )
         if not browser and is_trusted_loopback(request):
             account = ("local", account)

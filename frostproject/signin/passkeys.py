@@ -17,7 +17,7 @@ from django_otp_webauthn import exceptions, views
 from django_otp_webauthn.helpers import WebAuthnHelper
 from django_otp_webauthn.models import WebAuthnCredential
 
-from frostproject.signin import freshness, known, record
+from frostproject.signin import attempt, record
 
 #: Passkeys of one account.
 MAX_PASSKEYS = 20
@@ -90,7 +90,7 @@ class _Json:
 
 class BeginRegistration(_Json, views.BeginCredentialRegistrationView):  # type: ignore[misc]  # no types
     def check_can_register(self) -> None:
-        if not freshness.is_fresh(self.request):
+        if not record.is_fresh(self.request):
             raise FreshSignInRequired
         _check_room(self.request)
 
@@ -108,7 +108,7 @@ def _check_room(request: HttpRequest) -> None:
 
 
 class BeginSignIn(_Json, views.BeginCredentialAuthenticationView):  # type: ignore[misc]  # as above
-    def post(self, *arguments: Any, **values: Any) -> HttpResponse:
+    def post(self, *arguments: object, **values: object) -> HttpResponse:
         record.delete_expired_sessions()  # each attempt creates one, also of strangers
         answer: HttpResponse = super().post(*arguments, **values)
         return answer
@@ -138,8 +138,8 @@ class CompleteSignIn(_Json, views.CompleteCredentialAuthenticationView):  # type
     def get_success_url(self) -> str:
         return self.get_redirect_url() or reverse("admin:index")
 
-    def post(self, *arguments: Any, **values: Any) -> HttpResponse:
+    def post(self, *arguments: object, **values: object) -> HttpResponse:
         answer: HttpResponse = super().post(*arguments, **values)
         if isinstance(self.request.user, User):
-            known.remember_browser(self.request, answer, self.request.user.get_username())
+            attempt.remember_browser(self.request, answer, self.request.user.get_username())
         return answer

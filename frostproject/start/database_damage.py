@@ -9,12 +9,12 @@ from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from agent.runtime.database import damaged_file_error, is_damage_error
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit
 
 _log = LogLimit(logging.getLogger(__name__))
 
 
-def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: object) -> None:
     """Listen to what ``connection``, just opened, will say of its file. A receiver of
     ``connection_created``."""
     if connection.vendor == "sqlite" and _listen not in connection.execute_wrappers:
@@ -22,7 +22,7 @@ def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: Any) -> No
 
 
 def _listen(
-    execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: dict[str, Any]
+    execute: Callable[..., Any], sql: str, parameters: object, many: bool, context: dict[str, Any]
 ) -> Any:
     try:
         return execute(sql, parameters, many, context)

@@ -6,8 +6,9 @@ from django import template
 from django.forms import Media
 from django.utils.safestring import SafeString
 
-from frostproject.cockpit import lists, tables, words
-from tools.text.visible import escape_direction_chars
+from frostproject.cockpit import lists, tables
+from tools.admin import changes
+from tools.text.readable import escape_direction_chars
 
 register = template.Library()
 
@@ -81,4 +82,4 @@ def harmless(value: Any) -> str:
 @register.filter
 def change_words(entry: Any) -> str:
     """What an entry of a row's history says."""
-    return words.change_words(entry)
+    return changes.change_words(entry)

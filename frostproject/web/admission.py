@@ -14,7 +14,7 @@ from django.conf import settings
 from frostproject.web.browser_policy import POLICY_HEADERS
 from frostproject.web.http import Receive, Send, send_http_response, send_json
 from onebot.connections.handshake import Handshake
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)

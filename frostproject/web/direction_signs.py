@@ -9,9 +9,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
-from tools.text.visible import escape_direction_chars
+from tools.text.readable import escape_direction_chars
 
-#: The characters of :func:`tools.text.visible.escape_direction_chars` in UTF-8.
+#: The characters of :func:`tools.text.readable.escape_direction_chars` in UTF-8.
 _SIGNS = re.compile(rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 #: What a form sends back, and has to send back unchanged. Text of a page has no bare "<" or quote.
 _VALUES = re.compile(r"""(<textarea\b.*?</textarea>|\bvalue="[^"]*")""", re.DOTALL | re.IGNORECASE)

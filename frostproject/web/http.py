@@ -129,7 +129,7 @@ def parse_query(body: bytes) -> list[dict[str, Any]]:
         raise HttpRefusal(400, "messages is not a list")
     if given is not None and len(given) > MOST_MESSAGES:
         raise HttpRefusal(400, f"more than {MOST_MESSAGES} messages")
-    messages = [_message(place, message) for place, message in enumerate(given or [])]
+    messages = [_message(index, message) for index, message in enumerate(given or [])]
     text = query.get("input")
     if text is not None and not isinstance(text, str):
         raise HttpRefusal(400, "input is not a string")
@@ -140,14 +140,14 @@ def parse_query(body: bytes) -> list[dict[str, Any]]:
     return messages
 
 
-def _message(place: int, message: object) -> dict[str, Any]:
+def _message(index: int, message: object) -> dict[str, Any]:
     if (
         not isinstance(message, dict)
         or message.get("role") not in QUERY_ROLES
         or not isinstance(message.get("content"), str)
     ):
         raise HttpRefusal(
-            400, f"messages[{place}] wants a role of {', '.join(QUERY_ROLES)} and a content string"
+            400, f"messages[{index}] wants a role of {', '.join(QUERY_ROLES)} and a content string"
         )
     return {"role": message["role"], "content": make_storable(message["content"])}
 

@@ -15,8 +15,7 @@ from agent.record.waiting.recovery import touch_processes
 from frostproject.web.http import Receive, Send, send_json
 from onebot.connections.handshake import Handshake
 from onebot.gateway.gateway import Gateway
-from tools.error_boundary import capture_error
-from tools.log_limit import LogLimit
+from tools.error_boundary import LogLimit, capture_error
 
 logger = logging.getLogger(__name__)
 unready = LogLimit(logger)
@@ -62,11 +61,11 @@ class ReadinessEndpoint:
         if outage := record.outage:
             return outage.plain_text
         await record.submit(touch_processes, record.process_id)
-        if self._is_in_place():
+        if self._is_there():
             return ""
         return "its file was moved or deleted while the server runs: stop it and put the file back"
 
-    def _is_in_place(self) -> bool:
+    def _is_there(self) -> bool:
         """Whether the open file is still the one at that path: SQLite keeps writing to a deleted
         file."""
         if connection.vendor != "sqlite":

@@ -1,6 +1,6 @@
 """What a start prints: where to go with a browser."""
 
-from frostproject.start.greeting import print_greeting
+from frostproject.start.bootstrap import print_greeting
 
 
 def test_the_address_of_the_first_steps_is_printed(capsys):

@@ -5,9 +5,14 @@ import logging
 
 import pytest
 
-from frostproject.web.logs import JsonFormatter, RedactingFormatter
-from frostproject.web.recent_lines import LINES_KEPT, RecentLines, list_recent_lines
-from tools.log_run import logging_for, name_runs_in_log
+from frostproject.web.logs import (
+    LINES_KEPT,
+    JsonFormatter,
+    RecentLines,
+    RedactingFormatter,
+    list_recent_lines,
+)
+from tools.tracing import logging_for, name_runs_in_log
 
 
 @pytest.fixture

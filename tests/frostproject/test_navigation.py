@@ -9,7 +9,7 @@ from tests.admin.record import logged_in, page
 
 
 def test_every_table_of_the_admin_has_one_place():
-    named = [place for group in NAVIGATION for place in group.places if isinstance(place, str)]
+    named = [place for group in NAVIGATION for place in group.pages if isinstance(place, str)]
     assert len(named) == len(set(named))
     assert {model._meta.label for model in admin.site._registry} <= set(named)
 

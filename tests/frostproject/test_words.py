@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import translation
 
-from frostproject.cockpit.words import change_words, permission_words
+from frostproject.admin import permission_words
 from tests.admin.record import logged_in, page
+from tools.admin.changes import change_words
+from tools.models import ToolConfigChange
 
 
 @pytest.mark.django_db
@@ -22,14 +23,15 @@ def test_every_right_has_words_in_chinese():
 
 
 def test_a_history_calls_fields_what_the_form_calls_them():
-    entry = LogEntry(change_message=json.dumps([{"changed": {"fields": ["Owners", "Enabled"]}}]))
+    words = json.dumps([{"changed": {"fields": ["Owners", "Enabled"]}}])
+    entry = ToolConfigChange(words=words)
     with translation.override("zh-hans"):
         assert change_words(entry) == "已修改主人 和 启用。"
 
 
 @pytest.mark.parametrize("message", ["", "plain words", "[broken", '[{"changed": {}}]', "[1]"])
 def test_a_history_of_any_form_is_shown(message: str):
-    change_words(LogEntry(change_message=message))
+    change_words(ToolConfigChange(words=message))
 
 
 @pytest.mark.django_db

@@ -1,7 +1,6 @@
 """``reset_second_factor``: for users who lost their device; run on the server's machine."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
@@ -19,7 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="The name of the account.")
 
-    def handle(self, *arguments: Any, **options: Any) -> None:
+    def handle(self, *arguments: object, **options: object) -> None:
         user = get_user_model()._default_manager.filter(username=options["name"]).first()
         if user is None:
             raise CommandError(_("There is no account of this name: %s") % options["name"])

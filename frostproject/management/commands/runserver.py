@@ -1,7 +1,6 @@
 """``runserver``: the same server as in production, ready by itself on a fresh machine."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from daphne.management.commands import runserver
 from django.conf import settings
@@ -9,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 
 from frostproject.server.daphne_server import DrainingServer
-from frostproject.start import bootstrap, greeting
+from frostproject.start import bootstrap
 
 
 class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
@@ -24,17 +23,17 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
             help="Restart when a source file changes (for developers).",
         )
 
-    def handle(self, *arguments: Any, **options: Any) -> None:
+    def handle(self, *arguments: object, **options: object) -> None:
         if not options["addrport"]:
             host, port = settings.WS_LISTEN_ADDR
             options["addrport"] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         options["use_reloader"] = options["reload"] and options["use_reloader"]
         super().handle(*arguments, **options)
 
-    def inner_run(self, *arguments: Any, **options: Any) -> None:
+    def inner_run(self, *arguments: object, **options: object) -> None:
         try:
             bootstrap.prepare_installation()
         except ImproperlyConfigured as error:
             raise CommandError(error) from error
-        greeting.print_greeting((self.addr, int(self.port)))
+        bootstrap.print_greeting((self.addr, int(self.port)))
         super().inner_run(*arguments, **options)

@@ -49,6 +49,14 @@
         setTimeout(() => { button.textContent = before; }, SECONDS_TOLD * 1000);
     });
 
+    // What is chosen is kept in the form: the button is gone if the answer to an earlier click comes
+    // before this one is sent.
+    document.addEventListener("click", (event) => {
+        const button = event.target.closest("#client-setup button[name]");
+        const kept = button?.form.querySelector(`input[type=hidden][name="${button.name}"]`);
+        if (kept) { kept.value = button.value; }
+    }, { capture: true });
+
     // The button that showed the token is gone then: whoever uses the keyboard goes on here.
     document.addEventListener("htmx:afterSettle", () => {
         const hide = document.getElementById("hide-token");

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone, translation
 
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from agent.models import (
     ActivitySum,
     Approval,
@@ -26,6 +26,7 @@ from agent.models import (
     SpendSum,
 )
 from agent.record.sums.activity import hour_of
+from agent.record.sums.budgets import mirror_environment
 from frostproject.cockpit.alerts import Alert, find_viewer
 from frostproject.cockpit.chat_alerts import chat_alerts
 from frostproject.cockpit.system_alerts import system_alerts
@@ -166,12 +167,7 @@ def clock_ahead() -> None:
         Message.objects.filter(pk=row.pk).update(created_at=came, happened_at=happened)
 
 
-def day_tokens() -> None:
-    SpendSum.objects.create(day=current_day(), kind="total", input_tokens=85)
-
-
 OF_ALL = {
-    "tokens": day_tokens,
     "clock": clock_ahead,
     "model": failing_model,
     "mcp": dead_server,
@@ -184,9 +180,8 @@ OF_ALL = {
 
 
 @pytest.mark.parametrize("kind", OF_ALL)
-def test_trouble_of_the_whole_is_told_to_those_who_may_see_everything(kind: str, settings: Any):
+def test_trouble_of_the_whole_is_told_to_those_who_may_see_everything(kind: str):
     OF_ALL[kind]()
-    settings.TOKENS_PER_DAY = 100 if kind == "tokens" else 0
     (alert,) = [one for one in alerts(superuser()) if one.kind == kind]
     assert alert.text
     assert alert.url.startswith("/admin/")
@@ -223,7 +218,6 @@ ACTS = {
     "mcp": "reconnect-server",
     "plugin": "/reload/",
     "budget": 'name="_save"',
-    "tokens": "/budget/add/",  # the limit itself is set outside
     "untold": 'name="text"',
     "sign_ins": "begin_app",
     "silence": 'name="_save"',
@@ -237,10 +231,7 @@ CAUSES = [*IN_CHATS, *OF_ALL.values(), new_tool, untold]
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.__name__)
-def test_alert_leads_to_a_page_with_the_button_of_its_act(
-    cause: Any, browser: Client, settings: Any
-):
-    settings.TOKENS_PER_DAY = 100 if cause is day_tokens else 0
+def test_alert_leads_to_a_page_with_the_button_of_its_act(cause: Any, browser: Client):
     cause(chat()) if cause in (*IN_CHATS, untold) else cause()
     viewer = User.objects.get(username="user-")
     found = alerts(viewer)
@@ -251,6 +242,22 @@ def test_alert_leads_to_a_page_with_the_button_of_its_act(
     act = 'name="speak"' if cause is silenced else ACTS[alert.kind]
     assert act in text.partition('id="content"')[2]
     assert not place or f'id="{place}"' in text
+
+
+def test_tokens_of_the_day_are_told_of_before_other_budgets_and_raised_outside(
+    browser: Client, settings: Any
+):
+    Budget.objects.all().delete()
+    Budget.objects.bulk_create(
+        Budget(name=f"b{number}", limit=1, unit="tokens") for number in range(10)
+    )
+    settings.TOKENS_PER_DAY = 100
+    mirror_environment()
+    SpendSum.objects.create(day=current_day(), kind="total", input_tokens=85)
+    first, *_ = [one for one in alerts(superuser()) if one.kind == "budget"]
+    assert first.text == "The budget “.env: TOKENS_PER_DAY” is used to 85 %."
+    assert ".env" in first.advice
+    assert "/budget/add/" in page(browser, first.url)
 
 
 def _kinds_of(cause: Any) -> list[str]:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agent.domain.budgets import SpendKind
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from agent.models import ActivitySum, Budget, ChatGrant, ChatSession, Message, SpendSum, ToolUse
 from agent.models.activity import WHOLE_DAY
 from frostproject.cockpit.alerts import find_viewer

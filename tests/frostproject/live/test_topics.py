@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from agent.models import ChatGrant, Message, OperatorAct, Run
-from frostproject.live.topics import Topic, digest_topic, parse_topic, reach_topic
+from frostproject.live.feed import Topic, digest_topic, parse_topic, reach_topic
 from tests.admin.record import answered, call_of, chat, logged_in, run_for, said, step_of
 
 

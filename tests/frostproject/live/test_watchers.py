@@ -6,8 +6,7 @@ from typing import Any
 from django.db import OperationalError
 
 from frostproject.live import feed as module
-from frostproject.live.feed import MOST_LOOKS, Watchers, shortest_rest
-from frostproject.live.topics import Topic
+from frostproject.live.feed import MOST_LOOKS, Topic, Watchers, shortest_rest
 
 CHAT = Topic("session", 1)
 

@@ -6,7 +6,7 @@ import pytest
 from django.templatetags.static import static
 from django.test import Client
 
-from frostproject.web.static_versions import LASTING
+from frostproject.web.browser_policy import LASTING
 
 pytestmark = pytest.mark.django_db
 SHEET = "admin/css/base.css"

@@ -1,4 +1,5 @@
-"""The time zone of pages: that of the row, whichever process shows them."""
+"""What a page is made for: the time zone of the installation's row, whichever process shows it, and
+whoever reads it (see :mod:`agent.pages.page_reader`)."""
 
 import inspect
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from django.db import Error
 from django.http import HttpRequest
 from django.utils.decorators import sync_and_async_middleware
 
+from agent.pages.page_reader import page_read_by
 from agent.record.settings.clock import load_clock
 from tools.local_time import Clock, page_clock, present_clock
 
@@ -16,18 +18,19 @@ ADMIN = "/admin/"
 
 
 @sync_and_async_middleware
-def clock_of_pages(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+def context_of_pages(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Middleware. One short query for a page of the admin, none for anything else."""
     if inspect.iscoroutinefunction(get_response):
 
         async def later(request: HttpRequest) -> Any:
-            with page_clock(await sync_to_async(_clock_for)(request)):
+            clock = await sync_to_async(_clock_for)(request)
+            with page_clock(clock), page_read_by(request.user):
                 return await get_response(request)
 
         return later
 
     def now(request: HttpRequest) -> Any:
-        with page_clock(_clock_for(request)):
+        with page_clock(_clock_for(request)), page_read_by(request.user):
             return get_response(request)
 
     return now
