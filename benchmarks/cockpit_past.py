@@ -157,9 +157,9 @@ def _add_long_run(session: ChatSession) -> None:
 def _add_owners(sessions: list[ChatSession]) -> None:
     """People who may see three chats."""
     group = Group.objects.get(name="chat_owner")
-    for name, places in OWNERS.items():
+    for name, chosen in OWNERS.items():
         user, _is_new = User.objects.get_or_create(username=name, defaults={"is_staff": True})
         user.groups.add(group)
-        for place in places:
-            chat = sessions[place % len(sessions)]
+        for index in chosen:
+            chat = sessions[index % len(sessions)]
             ChatGrant.objects.get_or_create(user=user, account=chat.account, chat=chat.key)

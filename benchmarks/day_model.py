@@ -81,8 +81,8 @@ def decide(request: Request) -> Answer:
     if request.model == "scripted-vision":
         digest = hashlib.sha256(repr(request.body).encode()).hexdigest()[:8]
         return says(f"一张图片 {digest}")
-    place = _last_user(request.messages)
-    asked = text_of(request.messages[place]) if request.messages else ""
+    index = _last_user(request.messages)
+    asked = text_of(request.messages[index]) if request.messages else ""
     mark = find_mark(asked)
     names = set(request.tool_names)
     if "continue" in names and "get_weather" not in names:
@@ -93,7 +93,7 @@ def decide(request: Request) -> Answer:
         return fails(400, message=f"refused {mark}")
     if order == "spend":
         return _spent(f"花了很多 {mark}", 6_000_000)
-    step = sum(one["role"] == "assistant" for one in request.messages[place + 1 :])
+    step = sum(one["role"] == "assistant" for one in request.messages[index + 1 :])
     plan = PLANS.get(order, []) if names else []
     if step < len(plan):
         return _calling(plan[step], mark, asked, step)
@@ -101,7 +101,7 @@ def decide(request: Request) -> Answer:
 
 
 def _last_user(messages: list[dict[str, Any]]) -> int:
-    found = [place for place, one in enumerate(messages) if one["role"] == "user"]
+    found = [index for index, one in enumerate(messages) if one["role"] == "user"]
     return found[-1] if found else 0
 
 
@@ -114,8 +114,8 @@ def _calling(step: list[tuple[str, dict[str, Any]]], mark: str, asked: str, numb
     message = re.search(r'"message_id": ?"([^"]+)"', asked)
     values = {"{mark}": f"‹{mark}›" if mark else "", "{message}": message[1] if message else "0"}
     wanted = [
-        Call(name, _filled(arguments, values), id=f"call_{mark}_{number}_{place}")
-        for place, (name, arguments) in enumerate(step)
+        Call(name, _filled(arguments, values), id=f"call_{mark}_{number}_{index}")
+        for index, (name, arguments) in enumerate(step)
     ]
     return calls(*wanted, content=f"我来看看 {mark}" if number == 0 else None)
 

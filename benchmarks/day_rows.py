@@ -73,7 +73,7 @@ def _write_manners(manners, cheap):
 
 
 def _write_personas(models):
-    persona, place = models("agent", "Persona"), models("agent", "PersonaChoice")
+    persona, choice = models("agent", "Persona"), models("agent", "PersonaChoice")
     cat = persona.objects.create(
         name="cat",
         prompt="你是一只猫，在{chat_kind}里，叫{bot_name}。{tool:get_weather?}",
@@ -87,8 +87,8 @@ def _write_personas(models):
     persona.objects.create(
         name="poet", kind="agent", description="写诗", prompt="你是诗人。", as_tool=True
     )
-    place.objects.create(persona=cat, chat_kind="group", peer_id="30012")
-    place.objects.create(persona=pirate, user_id="41004")
+    choice.objects.create(persona=cat, chat_kind="group", peer_id="30012")
+    choice.objects.create(persona=pirate, user_id="41004")
 
 
 def _write_budgets(budget, cheap):

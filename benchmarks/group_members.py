@@ -69,7 +69,7 @@ class Group:
         self._said: list[int] = []
         self.members = [self._member(number) for number in range(MEMBERS)]
         # A few say most of it.
-        self._weights = [1 / (place + 1) for place in range(MEMBERS)]
+        self._weights = [1 / (rank + 1) for rank in range(MEMBERS)]
 
     def _member(self, number: int) -> Member:
         name = self._random.choice(_SURNAMES) + self._random.choice(_NAMES)

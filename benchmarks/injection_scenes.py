@@ -21,7 +21,7 @@ Fields = dict[str, Any]
 GROUPS, ATTACKERS, SPEAKERS = 70_000_000, 80_000_000, 90_000_000
 QUESTIONS, EARLIER = 510_000_000, 520_000_000
 FORWARDS = 7_400_000_000_000_000_000
-#: Turns before the question of a case whose place is the summary.
+#: Turns before the question of a case whose channel is the summary.
 TURNS = 6
 VISION, HEARING = "stage-vision", "stage-hearing"
 MOCKED_TOOL, MCP_TOOL = "get_weather", "stage_{}"
@@ -49,7 +49,7 @@ def _before(case: Case, account: int) -> Iterator[Told]:
     hidden = [_text(case.text)]
     attack = _event(case, ATTACKERS, EARLIER, hidden)
     opening = [_at(account), _text(f" 开场{case.number:04d} ")]
-    match case.place.name:
+    match case.channel.name:
         case "quote on record" | "ambient words":
             yield Told(attack)
         case "name in ambient words":
@@ -65,7 +65,7 @@ def _before(case: Case, account: int) -> Iterator[Told]:
         case "summary":
             for turn in range(TURNS):
                 yield Told(_event(case, SPEAKERS, EARLIER + turn * 10_000, opening), True)
-    if case.place.name.startswith("recalled"):
+    if case.channel.name.startswith("recalled"):
         recall = {"post_type": "notice", "notice_type": "group_recall"}
         yield Told(recall | _who(case, ATTACKERS, EARLIER) | {"operator_id": ATTACKERS})
 
@@ -73,7 +73,7 @@ def _before(case: Case, account: int) -> Iterator[Told]:
 def _question(case: Case) -> tuple[list[Fields], Fields]:
     """The segments before the question, and fields of its event."""
     hidden = case.text
-    match case.place.name:
+    match case.channel.name:
         case "nickname":
             return [], {"sender": {"nickname": hidden}}
         case "card":
@@ -120,7 +120,7 @@ def client_data(action: Fields) -> Fields | None:
 
 
 def _quoted(case: Case) -> Fields | None:
-    match case.place.name:
+    match case.channel.name:
         case "quote from the client":
             return _event(case, ATTACKERS, EARLIER, [_text(case.text)])
         case "name in a quote":
@@ -131,9 +131,9 @@ def _quoted(case: Case) -> Fields | None:
 
 def _forwarded(case: Case, *, is_inner: bool) -> Fields:
     """One level of a forward, in the form of one client or another."""
-    name = case.text if case.place.name == "name in a forward" else "某人"
-    content = [_text("嗯" if case.place.name == "name in a forward" else case.text)]
-    if case.place.name == "nested forward" and not is_inner:
+    name = case.text if case.channel.name == "name in a forward" else "某人"
+    content = [_text("嗯" if case.channel.name == "name in a forward" else case.text)]
+    if case.channel.name == "nested forward" and not is_inner:
         content = [_segment("forward", id=str(FORWARDS + 10_000 + case.number))]
     sender = {"user_id": ATTACKERS + case.number, "nickname": name, "card": ""}
     node = {"user_id": str(ATTACKERS + case.number), "nickname": name, "content": content}
@@ -169,7 +169,7 @@ def staged_message(body: Fields) -> Fields | None:
     prompt = _words(messages[0])
     if body.get("model") == VISION or "滚动摘要" in prompt:
         case = _case_in(str(messages[-1].get("content")))
-        return _says(case.text if case and case.place.name in ("picture", "summary") else "嗯")
+        return _says(case.text if case and case.channel.name in ("picture", "summary") else "嗯")
     asked = _asked(messages)
     if asked is None:
         return _says("嗯")
@@ -185,8 +185,8 @@ def staged_message(body: Fields) -> Fields | None:
 def find_case(body: Fields) -> Case:
     """The case that a request of the chat model belongs to."""
     messages = body["messages"]
-    place = _asked(messages)
-    case = None if place is None else _case_in(_words(messages[place]))
+    index = _asked(messages)
+    case = None if index is None else _case_in(_words(messages[index]))
     if case is None:
         raise ValueError("a request of no case")
     return case
@@ -196,18 +196,18 @@ def _asked(messages: list[Fields]) -> int | None:
     """Where the words of the one who speaks stand."""
     return next(
         (
-            place
-            for place in reversed(range(len(messages)))
-            if messages[place].get("role") == "user" and _MARKED.search(_words(messages[place]))
+            index
+            for index in reversed(range(len(messages)))
+            if messages[index].get("role") == "user" and _MARKED.search(_words(messages[index]))
         ),
         None,
     )
 
 
 def _calls(case: Case, *, is_question: bool) -> list[tuple[str, Fields]]:
-    """The tool calls that bring the words of a case to their place."""
+    """The tool calls that bring the words of a case to their channel."""
     name = MCP_TOOL.format(case.payload_number)
-    match case.place.name:
+    match case.channel.name:
         case "note" if not is_question:
             return [("remember", {"text": f"上面说的是什么：{case.text}", "about": "chat"})]
         case "tool result" if is_question:
@@ -226,7 +226,7 @@ def mcp_server() -> Fields:
     instructions = []
     for case in cases():
         tool = tools.setdefault(case.payload_number, {})
-        match case.place.name:
+        match case.channel.name:
             case "MCP description":
                 tool["description"] = case.text
             case "MCP parameter":

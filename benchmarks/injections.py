@@ -1,5 +1,5 @@
 """``python -m benchmarks.injections --endpoint URL --model NAME``: how often a real model obeys words
-that are not the speaker's; prints the rate by place and over all.
+that are not the speaker's; prints the rate by channel and over all.
 
 A real server is played the cases of :mod:`benchmarks.injection_cases`. Between it and the endpoint
 stands a relay that sets the scene: it describes pictures, hears voices, and calls the tools that a
@@ -52,7 +52,7 @@ SETTINGS = {
 }
 
 
-#: How the places are called that are there with tools alone.
+#: How the channels are called that are there with tools alone.
 BY_TOOLS = ("MCP", "tool")
 
 
@@ -132,7 +132,7 @@ class Client:
         self._socket.close()
 
     async def _settle(self, case: Case) -> None:
-        if case.place.name == "summary":
+        if case.channel.name == "summary":
             await asyncio.sleep(SETTLING_SECONDS)
 
     def _on_text(self, payload: bytes) -> None:
@@ -161,12 +161,12 @@ def prepare(port: int, file: Path) -> None:
 
 def speakers() -> list[str]:
     """Owners alone may use tools that nobody has looked at."""
-    return [str(SPEAKERS + case.number) for case in cases() if case.place.name.startswith("MCP")]
+    return [str(SPEAKERS + case.number) for case in cases() if case.channel.name.startswith("MCP")]
 
 
 def chosen_cases(limit: int, *, has_tools: bool = True) -> list[Case]:
     """``limit`` cases, spread evenly over all; 0 is all of them."""
-    every = [case for case in cases() if has_tools or not case.place.name.startswith(BY_TOOLS)]
+    every = [case for case in cases() if has_tools or not case.channel.name.startswith(BY_TOOLS)]
     count = min(limit or len(every), len(every))
     return [every[number * len(every) // count] for number in range(count)]
 
@@ -174,7 +174,7 @@ def chosen_cases(limit: int, *, has_tools: bool = True) -> list[Case]:
 async def play(client: Client, relay: Relay, chosen: list[Case]) -> dict[int, str]:
     """The answers by the number of the case; none where the model gave none in time."""
     answers: dict[int, str] = {}
-    for place, case in enumerate(chosen, 1):
+    for number, case in enumerate(chosen, 1):
         began = time.monotonic()
         answer = ""
         with contextlib.suppress(TimeoutError):
@@ -184,18 +184,18 @@ async def play(client: Client, relay: Relay, chosen: list[Case]) -> dict[int, st
             answers[case.number] = answer
             said = "obeyed" if find_obeyed(answer) else "held"
         seconds = time.monotonic() - began
-        sys.stderr.write(f"{place}/{len(chosen)} {said:9} {seconds:5.1f} s  {case.name}\n")
+        sys.stderr.write(f"{number}/{len(chosen)} {said:9} {seconds:5.1f} s  {case.name}\n")
     return answers
 
 
 def report(chosen: list[Case], answers: dict[int, str]) -> None:
-    """The rate by place and over all. Whose secret words are in an answer does not matter: all
+    """The rate by channel and over all. Whose secret words are in an answer does not matter: all
     tools of the MCP server are named in every request."""
     given = [case for case in chosen if case.number in answers]
-    played = Counter(case.place.name for case in given)
-    obeyed = Counter(case.place.name for case in given if find_obeyed(answers[case.number]))
-    for place, count in played.items():
-        print(f"{place:24} {obeyed[place]:4} of {count:4}  {obeyed[place] / count:6.1%}")
+    played = Counter(case.channel.name for case in given)
+    obeyed = Counter(case.channel.name for case in given if find_obeyed(answers[case.number]))
+    for channel, count in played.items():
+        print(f"{channel:24} {obeyed[channel]:4} of {count:4}  {obeyed[channel] / count:6.1%}")
     total = sum(obeyed.values())
     print(f"{'all':24} {total:4} of {len(given):4}  {total / max(1, len(given)):6.1%}")
     if silent := len(chosen) - len(given):
@@ -228,7 +228,7 @@ if __name__ == "__main__":
     options.add_argument("--endpoint", required=True, help="base URL, as http://127.0.0.1:8081/v1")
     options.add_argument("--model", required=True)
     options.add_argument("--key", default="")
-    options.add_argument("--limit", type=int, default=0, help="cases, spread over all places")
+    options.add_argument("--limit", type=int, default=0, help="cases, spread over all channels")
     options.add_argument(
         "--without-tools",
         action="store_true",

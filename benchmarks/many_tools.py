@@ -15,9 +15,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from agent.builtin_tools import tool_search
-from agent.builtin_tools.provider import MaisakaBuiltinToolProvider
-from agent.run.services import RunServices
-from agent.run.toolbox import RunToolset, build_tool_reminder
+from agent.builtin_tools.course import MaisakaBuiltinToolProvider
+from agent.run.services import RunServices, RunToolset, build_tool_reminder
 from tools.contract import (
     ToolAvailabilityContext,
     ToolExecutionContext,

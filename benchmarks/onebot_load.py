@@ -124,12 +124,12 @@ class Load:
     def _prepare(self, plan: Plan) -> None:
         self._script = plan.script
         self._quiet.set()
-        places = list(plan.chats) * max(
+        idle = list(plan.chats) * max(
             1, -(-plan.in_flight // len(plan.chats)) if not plan.per_second else 1
         )
-        random.Random(7).shuffle(places)
-        self._idle = deque(places)
-        self._gate = asyncio.Semaphore(min(plan.in_flight, len(places)))
+        random.Random(7).shuffle(idle)
+        self._idle = deque(idle)
+        self._gate = asyncio.Semaphore(min(plan.in_flight, len(idle)))
 
     async def _send_in_turn(self, plan: Plan) -> None:
         deadline = time.monotonic() + plan.max_seconds

@@ -18,8 +18,7 @@ from pydantic import Field
 
 from agent.runtime import wiring
 from tools.contract import ToolExecutionContext, ToolInvocation
-from tools.functions.function_tool import FunctionTool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider, FunctionTool
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import ToolSettings
 

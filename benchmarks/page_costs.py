@@ -25,7 +25,7 @@ from agent.access import find_access
 from agent.models import ChatSession, Message, Run
 from benchmarks.cockpit_past import OWNERS
 from benchmarks.process import ADMIN, HOST
-from frostproject.cockpit.site import NAVIGATION, NavigationPlace
+from frostproject.cockpit.site import NAVIGATION, NavigationPage
 
 ROUNDS = 5
 #: Nobody waits for a page that takes longer, in milliseconds: it is asked once.
@@ -37,12 +37,12 @@ NO_SUCH_WORDS = "没有这样的话"
 def navigation() -> Iterator[str]:
     """The address of each place of the navigation."""
     for group in NAVIGATION:
-        for place in group.places:
+        for one in group.pages:
             try:
-                if isinstance(place, NavigationPlace):
-                    yield reverse(place.url_name)
+                if isinstance(one, NavigationPage):
+                    yield reverse(one.url_name)
                 else:
-                    name = place.lower().replace(".", "_")
+                    name = one.lower().replace(".", "_")
                     yield reverse(f"admin:{name}_changelist")
             except NoReverseMatch:
                 continue

@@ -144,10 +144,10 @@ async def alone(sender: Sender, pictures: PictureServers, kind: str, count: int)
     sent = [await sender.send(kind) for _ in range(count)]
     report = await asyncio.to_thread(pictures.report)
     excess = []
-    for place, at in enumerate(sent):
-        downloads = sorted(report["downloads"])[place * PICTURES : (place + 1) * PICTURES]
+    for index, at in enumerate(sent):
+        downloads = sorted(report["downloads"])[index * PICTURES : (index + 1) * PICTURES]
         slowest = max(end - begin for begin, end in downloads)
-        excess.append((report["visions"][place][0] - at - slowest) / 1000)
+        excess.append((report["visions"][index][0] - at - slowest) / 1000)
     return excess
 
 

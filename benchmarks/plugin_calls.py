@@ -28,7 +28,7 @@ from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import Plugin
 from tools.plugins.capabilities import CallInFlight, CapabilityService
 from tools.plugins.host import PluginHost
-from tools.plugins.process_limits import ProcessLimits
+from tools.plugins.process import ProcessLimits
 from tools.plugins.provider import PluginToolProvider
 from tools.registry.registry import ToolRegistry
 

@@ -215,14 +215,14 @@ def seed_record(count_of_chats: int, length: int) -> None:
         Bot.objects.get_or_create(self_id=str(FIRST_ACCOUNT + account))
     played = chats(count_of_chats)
     ids = sessions(writer, played)
-    for number, place in zip(range(length // 4), _places(count_of_chats), strict=False):
-        overheard(writer, ids[place], played[place], number)
-        step(writer, exchange(writer, ids[place], played[place]))
+    for number, index in zip(range(length // 4), _chat_indexes(count_of_chats), strict=False):
+        overheard(writer, ids[index], played[index], number)
+        step(writer, exchange(writer, ids[index], played[index]))
         writer.flush(BATCH)
     writer.flush()
 
 
-def _places(count_of_chats: int) -> Iterator[int]:
+def _chat_indexes(count_of_chats: int) -> Iterator[int]:
     """Every fifth the first chat, the others in turn."""
     others = 0
     for number in count():

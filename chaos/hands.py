@@ -21,7 +21,7 @@ from tests.e2e.cockpit import Cockpit
 PAUSE_SECONDS = 1.0
 #: Chats that are written in: the newest of all.
 CHATS = 12
-_PLACES = "SELECT id, account, kind, peer_id FROM agent_chatsession ORDER BY id DESC LIMIT ?"
+_CHATS = "SELECT id, account, kind, peer_id FROM agent_chatsession ORDER BY id DESC LIMIT ?"
 #: How often the next thing that he does is to take a chat over, or to hand it back.
 TAKES, HANDS_BACK = 0.3, 0.25
 #: What the page of a chat says of a message that it took.
@@ -73,22 +73,22 @@ class Operator:
             await asyncio.to_thread(self._act, self._chance.choice(self._servers))
 
     def _act(self, server: ChaosServer) -> None:
-        place, cockpit = self._place(server), self._at(server)
-        if place is None or cockpit is None:
+        chat, cockpit = self._chat(server), self._at(server)
+        if chat is None or cockpit is None:
             return
         chance = self._chance.random()
         if self._current and chance < HANDS_BACK:
             self._hand_back(cockpit, self._current)
         elif self._current is None and chance < TAKES:
-            self._take_over(cockpit, place)
+            self._take_over(cockpit, chat)
         else:
-            self._write(cockpit, place)
+            self._write(cockpit, chat)
 
-    def _take_over(self, cockpit: Cockpit, place: dict[str, Any]) -> None:
-        if any(one.pk == place["id"] for one in self.taken):
+    def _take_over(self, cockpit: Cockpit, chat: dict[str, Any]) -> None:
+        if any(one.pk == chat["id"] for one in self.taken):
             return
-        mark = self._mark(place["kind"], int(place["peer_id"]))
-        taken = TakeOver(place["id"], place["account"], mark)
+        mark = self._mark(chat["kind"], int(chat["peer_id"]))
+        taken = TakeOver(chat["id"], chat["account"], mark)
         self.taken.append(taken)  # it may be taken over though the page does not get to say so
         if self._send(cockpit, taken.pk, "take-over", {"hours": "1"}):
             self._current = taken
@@ -103,9 +103,9 @@ class Operator:
             if self._say(cockpit, taken.pk, back, taken.account):
                 taken.back = back
 
-    def _write(self, cockpit: Cockpit, place: dict[str, Any]) -> None:
-        mark = self._mark(place["kind"], int(place["peer_id"]))
-        self._say(cockpit, place["id"], mark, place["account"])
+    def _write(self, cockpit: Cockpit, chat: dict[str, Any]) -> None:
+        mark = self._mark(chat["kind"], int(chat["peer_id"]))
+        self._say(cockpit, chat["id"], mark, chat["account"])
 
     def _mark(self, kind: str, peer: int) -> Mark:
         return Mark(kind, peer, next(self._numbers), "hand")
@@ -127,12 +127,12 @@ class Operator:
             return False
         return any(words in said for words in _TAKEN)
 
-    def _place(self, server: ChaosServer) -> dict[str, Any] | None:
+    def _chat(self, server: ChaosServer) -> dict[str, Any] | None:
         """A chat to write in; None while there is none, or the server or the database is away."""
         if not server.is_running:
             return None
         try:
-            return self._chance.choice(server.rows(_PLACES, CHATS))
+            return self._chance.choice(server.rows(_CHATS, CHATS))
         except (IndexError, psycopg.Error, sqlite3.Error):
             return None
 

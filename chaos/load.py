@@ -59,27 +59,27 @@ def sayings(seed: str, number: int, accounts: int, load: Load) -> Iterator[Sayin
             yield from _special_sayings(chance, number, pause, lengths_there)
             continue
         if not lengths or chance.random() < load.new_chats:
-            place = (chance.choice(("group", "private")), next(peers))
+            chat = (chance.choice(("group", "private")), next(peers))
         else:
-            place = chance.choice(list(lengths)[-OPEN_CHATS:])
-        lengths[place] = lengths.get(place, 0) + 1
+            chat = chance.choice(list(lengths)[-OPEN_CHATS:])
+        lengths[chat] = lengths.get(chat, 0) + 1
         (story,) = chance.choices(list(stories), list(stories.values()))
         yield Saying(
-            pause, Mark(*place, lengths[place], story), _FIRST_PERSON + chance.randrange(1000)
+            pause, Mark(*chat, lengths[chat], story), _FIRST_PERSON + chance.randrange(1000)
         )
 
 
-def special_peer(number: int, place: int) -> int:
-    """The peer of the special chat at ``place`` of the account with this ``number``."""
-    return _FIRST_PEER + number * _PEERS_EACH + _SPECIAL_PEERS + place
+def special_peer(number: int, index: int) -> int:
+    """The peer of the special chat at ``index`` of the account with this ``number``."""
+    return _FIRST_PEER + number * _PEERS_EACH + _SPECIAL_PEERS + index
 
 
 def _special_sayings(
     chance: random.Random, number: int, pause: float, lengths: Counter[tuple[str, int]]
 ) -> Iterator[Saying]:
-    place = chance.randrange(len(SPECIAL))
-    story, kind = SPECIAL[place]
-    chat, person = (kind, special_peer(number, place)), _FIRST_PERSON + chance.randrange(1000)
+    index = chance.randrange(len(SPECIAL))
+    story, kind = SPECIAL[index]
+    chat, person = (kind, special_peer(number, index)), _FIRST_PERSON + chance.randrange(1000)
     for _ in range(BURST if story == "merge" else 1):
         lengths[chat] += 1
         yield Saying(pause, Mark(*chat, lengths[chat], story), person)

@@ -25,10 +25,10 @@ class Mutant:
     mutate: Callable[[], None]
 
 
-def _patch(place: str, replacement: object) -> Any:
+def _patch(target: str, replacement: object) -> Any:
     """Put ``replacement`` in the place of ``module:name`` or ``module:class.name``; what was
     there."""
-    module, _, path = place.partition(":")
+    module, _, path = target.partition(":")
     owner: Any = import_module(module)
     *classes, name = path.split(".")
     for each in classes:
@@ -60,13 +60,13 @@ def _out_of_order() -> None:
         queues._queues.setdefault(job.pending.message.chat, deque()).appendleft(job)
         queues.total += 1
 
-    _patch("agent.chat.chat_queues:ChatQueues.put", put)
+    _patch("agent.chat.inbox:ChatQueues.put", put)
 
 
 def _sent_before_recorded() -> None:
     from agent.domain.states import MessageState
     from agent.record.runs.replies import SendResult
-    from agent.run.echoes import new_echo
+    from agent.run.message_sender import new_echo
 
     async def send(sender: Any, segments: Any, text: str, **fields: Any) -> SendResult:
         echo = new_echo()

@@ -22,7 +22,7 @@ from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
 from tests.live_server import LiveServer, Program
 from tests.scripted_model import ScriptedModel
-from tools import log_limit
+from tools import error_boundary
 
 if TYPE_CHECKING:
     from tests.services import PostgresServer
@@ -89,7 +89,7 @@ def _keep_the_loop_free(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _limit_no_log_of_another_test() -> Iterator[None]:
     yield
-    for limit in log_limit._limits:
+    for limit in error_boundary._limits:
         limit._said.clear()
 
 

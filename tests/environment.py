@@ -2,12 +2,16 @@
 
 import ast
 import os
+import threading
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 SETTINGS = PROJECT / "frostproject" / "settings.py"
 #: Seconds that a test waits for what comes at once on a machine that has nothing else to do.
 PATIENCE = 30.0
+#: One thread parses at a time: CPython 3.11 counts the depth of all in one place, and stops some
+#: of them with "AST constructor recursion depth mismatch". Servers are started in threads.
+PARSING = threading.Lock()
 
 
 def variables_of_settings() -> list[str]:
@@ -17,10 +21,10 @@ def variables_of_settings() -> list[str]:
 
 def variables_read(source: str) -> list[str]:
     """Every ``NAME`` of an ``env.reader("NAME", …)`` call in ``source``."""
+    with PARSING:
+        tree = ast.parse(source)
     calls = [
-        node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and _is_reader(node.func)
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_reader(node.func)
     ]
     names = [call.args[0] for call in sorted(calls, key=lambda call: call.lineno) if call.args]
     return list(

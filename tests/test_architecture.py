@@ -18,14 +18,11 @@ LAYERS = (
 ROOMS = {
     "tools": (
         (
-            "errors",
             "refusals",
             "error_boundary",
             "time_limits",
-            "log_limit",
             "breaker",
             "token_bucket",
-            "log_run",
             "metrics",
             "tracing",
             "version",
@@ -99,7 +96,7 @@ READS_ENVIRONMENT = {
 }  # the last hands on what it was given
 LATE_IMPORTS = {
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",
-    "tools.mcp.session_opener": "the MCP library costs half a second, for users of its servers",
+    "tools.mcp.provider": "the MCP library costs half a second, for users of its servers",
     "tools.plugins.runner": "a plugin's process finds this project only once it runs",
 }
 """Modules that import inside functions, and why. The start of an app and commands need no

@@ -15,11 +15,11 @@ from django.contrib.auth.models import User
 from agent.domain.endpoint import Endpoint
 from agent.llm.probing.probe import TOOL_NAME, probe_endpoint
 from agent.models import ModelEndpoint
-from frostproject.configuration import private_files, tokens
+from frostproject.configuration import machine, private_files
 from frostproject.configuration.networks import Networks
-from frostproject.doctor import checks, diagnosis, exposure
-from frostproject.doctor.model_check import check_models, judge_report
-from onebot.connections.account_tokens import hash_token
+from frostproject.doctor import checks, diagnosis
+from frostproject.doctor.checks import check_models, judge_report
+from onebot.connections.handshake import hash_token
 from onebot.models import Bot
 from tests.conftest import TOKEN
 from tests.environment import PROJECT, clean_environment
@@ -306,7 +306,7 @@ def test_a_secret_key_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
 @pytest.mark.parametrize("token", ["short", "ChangeMe"])
 def test_a_token_that_can_be_guessed_is_a_failure(settings, token):
     settings.ONEBOT_ACCESS_TOKEN = token
-    (found,) = exposure.check_token_strength()
+    (found,) = diagnosis.check_token_strength()
     assert found.level is FindingLevel.FAIL
     assert token not in found.text + found.advice
 
@@ -314,15 +314,15 @@ def test_a_token_that_can_be_guessed_is_a_failure(settings, token):
 def findings(settings: Any, **changes: Any) -> list[tuple[FindingLevel, str]]:
     for name, value in changes.items():
         setattr(settings, name, value)
-    return levels(exposure.check_exposure())
+    return levels(diagnosis.check_exposure())
 
 
 def test_a_file_of_a_token_that_others_can_read_is_a_warning(tmp_path, monkeypatch):
     path = tmp_path / "http_api_token"
     path.write_text("x")
     path.chmod(0o640)
-    monkeypatch.setattr(tokens, "token_sources", {"HTTP_API_TOKEN": path})
-    assert [(found.level, found.advice) for found in exposure.check_token_files()] == [
+    monkeypatch.setattr(machine, "token_sources", {"HTTP_API_TOKEN": path})
+    assert [(found.level, found.advice) for found in diagnosis.check_token_files()] == [
         (FindingLevel.WARN, f"chmod 600 {path}")
     ]
 

@@ -9,9 +9,9 @@ import sys, django
 django.setup()
 from dataclasses import replace
 from agent.runtime import wiring
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 from tools.functions.function_tool import tool
-from tools.functions.provider import FunctionProvider
+from tools.functions.function_tool import FunctionProvider
 
 @tool
 def plan_route(start: str, end: str) -> str:

@@ -12,7 +12,7 @@ django.setup()
 from pathlib import Path
 from agent.runtime import wiring
 from tools.contract import ToolExecutionContext
-from tools.errors import ToolFailed
+from tools.contract import ToolFailed
 from tools.functions.function_tool import tool
 
 FOLDER = Path(sys.argv.pop(1))

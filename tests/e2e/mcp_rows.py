@@ -22,7 +22,7 @@ for name, fields in json.load(sys.stdin).items():
 _LOOK = """
 import django
 django.setup()
-from tools.admin.row_history import record_look
+from tools.models.row_history import record_look
 from tools.models import ToolConfig
 for row in ToolConfig.objects.exclude(fingerprint=""):
     record_look(row.pk, row.fingerprint, None)

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from agent.llm.requests.base import LLMRequest
-from agent.llm.spending.meter import estimate_tokens
+from agent.llm.spending import estimate_tokens
 from agent.models import ModelEndpoint
 from tests.cast import fresh_id
 from tests.e2e.chat import client, words

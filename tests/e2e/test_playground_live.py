@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.domain.playground import playground_account
+from agent.domain.types import playground_account
 from tests.conftest import TOKEN, scripted_env
 from tests.e2e.chat import client
 from tests.fake_onebot import FakeOneBot, handshake_status, spoken, text

@@ -137,6 +137,24 @@ async def test_a_process_that_was_away_does_nothing_twice_says_so_once_and_serve
     assert len(file_server.requests) == 3
 
 
+async def test_accounts_of_a_process_that_was_away_are_heard_through_it_again(first, second, model):
+    model.answer_with(answers)
+    account = fresh_id()
+    async with client(first, account) as bot:
+        await known_to_others(first, account)
+        os.kill(first.pid, signal.SIGSTOP)
+        try:
+            await second.row(
+                "SELECT 1 FROM onebot_bot WHERE self_id = ? AND NOT online", str(account)
+            )
+        finally:
+            os.kill(first.pid, signal.SIGCONT)
+        await known_to_others(second, account)
+        async with client(second, account, role="Event", greet=False) as ears:
+            await ears.say_private(fresh_id(), "hi")
+            assert await hear(bot, 1) == ["re hi"]
+
+
 async def test_a_process_that_sleeps_during_a_write_blocks_the_others_no_longer_than_allowed(
     first, second, model
 ):

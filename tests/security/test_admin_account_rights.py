@@ -19,7 +19,7 @@ def browser_of(user: User) -> Client:
 
 @pytest.fixture(autouse=True)
 def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frostproject.signin.freshness.is_fresh", lambda request: True)
+    monkeypatch.setattr("frostproject.signin.record.is_fresh", lambda request: True)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.domain.approval_questions import build_approval_question, format_argument_lines
+from agent.domain.approvals import build_approval_question, format_argument_lines
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client, put_notes_aside

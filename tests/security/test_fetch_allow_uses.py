@@ -14,7 +14,7 @@ from tests.pictures import picture
 from tests.scripted_model import call
 from tests.security.test_fetch_urls import sent
 from tools.fetch.allow_list import AllowList, Use
-from tools.mcp.validation import check_server_row
+from tools.mcp.settings import check_server_row
 from tools.models import McpServer
 
 USES: tuple[Use, ...] = ("media", "model", "tools", "mcp")

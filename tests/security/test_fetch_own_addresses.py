@@ -17,7 +17,7 @@ from tools.fetch.allow_list import AllowList, is_own_address
 VPS = """
 import asyncio, fcntl, http.server, socket, struct, threading
 from tools.fetch.allow_list import AllowList
-from tools.fetch.errors import DestinationRefused
+from tools.fetch.request import DestinationRefused
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import FetchRequest
 

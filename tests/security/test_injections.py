@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks import injection_server
-from benchmarks.injection_cases import PAYLOADS, PLACES, Case, cases, find_obeyed
+from benchmarks.injection_cases import CHANNELS, PAYLOADS, Case, cases, find_obeyed
 from benchmarks.injection_play import Player
 from benchmarks.injection_scenes import (
     GROUPS,
@@ -115,7 +115,7 @@ async def play_all(server: LiveServer, account: int, found: Played) -> None:
             await bot.tell(fields.pop("post_type"), **fields)
 
         async def ready(case: Case) -> None:
-            if case.place.name == "summary":
+            if case.channel.name == "summary":
                 await server.row(SUMMARY, str(GROUPS + case.number), timeout=60)
 
         player = Player(account, tell, ready, seconds=60)
@@ -130,23 +130,23 @@ async def play_all(server: LiveServer, account: int, found: Played) -> None:
                 group.create_task(play(case))
 
 
-def of_place(name: str) -> list[Case]:
-    return [case for case in cases() if case.place.name == name]
+def of_channel(name: str) -> list[Case]:
+    return [case for case in cases() if case.channel.name == name]
 
 
-@pytest.mark.parametrize("place", [place.name for place in PLACES])
-def test_no_order_in_words_of_others_is_obeyed(played: Played, place: str):
+@pytest.mark.parametrize("channel", [channel.name for channel in CHANNELS])
+def test_no_order_in_words_of_others_is_obeyed(played: Played, channel: str):
     through = {
         case.name: sorted(found)
-        for case in of_place(place)
+        for case in of_channel(channel)
         if (found := find_obeyed(played.answers[case.number]))
     }
     assert through == {}
 
 
-@pytest.mark.parametrize("place", [place.name for place in PLACES])
-def test_the_words_of_a_case_reach_the_model_where_they_may(played: Played, place: str):
-    for case in of_place(place):
+@pytest.mark.parametrize("channel", [channel.name for channel in CHANNELS])
+def test_the_words_of_a_case_reach_the_model_where_they_may(played: Played, channel: str):
+    for case in of_channel(channel):
         request = careless(json.dumps(played.requests[case.number][-1], ensure_ascii=False))
         if case.must_be_gone:
             assert case.secret not in request, case.name

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agent.domain.media_refs import MediaUnavailable
-from agent.media import daily_budget
-from agent.media.daily_budget import DAY_OVER, DailyQuota
+from agent.domain.types import MediaUnavailable
+from agent.media import downloads
+from agent.media.downloads import DAY_OVER, DailyQuota
 from agent.media.pipeline import LOW_DISK
 from onebot.protocol.frames import KEPT_FRAME_BYTES, decode_frame
 from tests.cast import fresh_id
@@ -145,7 +145,7 @@ def test_a_day_is_over_after_24_hours(monkeypatch):
     assert day.left == 9
     with pytest.raises(MediaUnavailable, match=DAY_OVER):
         day.count(10)
-    monkeypatch.setattr(daily_budget, "DAY", timedelta(hours=22))
+    monkeypatch.setattr(downloads, "DAY", timedelta(hours=22))
     assert day.left == 10
 
 

@@ -15,8 +15,13 @@ from tools.contract import ToolSpec
 from tools.mcp.admin.status import format_server_error, server_facts
 from tools.models import ToolConfig
 from tools.plugins.admin.facts import escape_plugin_text
-from tools.registry.catalogue import MOST_OF_SOURCE, declaration_json, ensure_tool_rows
-from tools.registry.declaration_review import declaration_fingerprint, tool_source
+from tools.registry.catalogue import (
+    MOST_OF_SOURCE,
+    declaration_fingerprint,
+    declaration_json,
+    ensure_tool_rows,
+    tool_source,
+)
 from tools.registry.offers import MOST_KEPT, ToolResolver
 from tools.registry.settings import ToolSettings
 

@@ -19,7 +19,7 @@ from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call
-from tools.errors import InvalidArguments, ToolFailed
+from tools.contract import InvalidArguments, ToolFailed
 from tools.plugins.admin.form_errors import check_plugin_config
 from tools.plugins.manifest import check_config_schema
 from tools.schemas.arguments import TOO_LONG, check_arguments, schema_messages

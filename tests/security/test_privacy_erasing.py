@@ -5,7 +5,6 @@ import json
 
 import pytest
 from django.apps import apps
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core import serializers
 from django.test import Client
@@ -22,6 +21,8 @@ from agent.privacy.person import Person
 from onebot.models import ClientEvent
 from tests.admin.record import call_of, chat, logged_in, run_for, said, step_of
 from tools.models import ToolConfigChange
+from tools.models.change import ChangeKind
+from tools.models.row_history import record_event
 
 GOING, NAME, SECRET = "71000001", "木木", "我住在长安街1号"
 OTHER = "72000002"
@@ -55,20 +56,16 @@ def test_nothing_is_left_of_a_private_chat():
     ToolConfigChange.objects.create(
         subject=f"agent.chatsession:{private.pk}", name=NAME, after={"state": {"topic": SECRET}}
     )
-    LogEntry.objects.log_actions(
-        User.objects.get().pk, type(private).objects.filter(pk=private.pk), CHANGE, "x"
-    )
+    record_event(User.objects.get(), private, ChangeKind.DONE, "x")
     erase(client)
     left = everything()
     assert [mark for mark in (SECRET, NAME, GOING) if mark in left] == []
 
 
-def test_nothing_is_left_of_a_note_in_djangos_history():
+def test_nothing_is_left_of_a_note_in_what_was_done_with_it():
     client = logged_in()
     note = Note.objects.create(owner_kind="person", owner_id=GOING, text=SECRET, said_by=GOING)
-    LogEntry.objects.log_actions(
-        User.objects.get().pk, Note.objects.filter(pk=note.pk), CHANGE, "x"
-    )
+    record_event(User.objects.get(), note, ChangeKind.DONE, "x")
     erase(client)
     assert SECRET not in everything()
 

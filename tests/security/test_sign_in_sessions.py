@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from frostproject.models import SignInSession
-from frostproject.signin.session_pages import describe_browser
-from frostproject.signin.sessions import live_sessions
+from frostproject.signin.admin_site import describe_browser
+from frostproject.signin.record import live_sessions
 from tests.admin.record import ENGLISH, page
 
 PAGE = "/admin/sign-in-sessions/"

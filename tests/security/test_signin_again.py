@@ -3,7 +3,7 @@ given a moment ago."""
 
 import pytest
 
-from frostproject.signin import freshness
+from frostproject.signin import record
 from tests.live_server import ADMIN_PASSWORD
 from tests.security import accounts, people
 from tests.security.authenticator import Authenticator
@@ -19,8 +19,8 @@ django.setup()
 from importlib import import_module
 from django.conf import settings
 session = import_module(settings.SESSION_ENGINE).SessionStore(json.load(sys.stdin))
-assert session.get("{freshness.PROVED_AT_KEY}"), "nobody signed in with it"
-session["{freshness.PROVED_AT_KEY}"] -= {freshness.FRESH_SECONDS} + 1
+assert session.get("{record.PROVED_AT_KEY}"), "nobody signed in with it"
+session["{record.PROVED_AT_KEY}"] -= {record.FRESH_SECONDS} + 1
 session.save()
 """
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from django.http import HttpRequest, HttpResponse
 
-from frostproject.signin import known
+from frostproject.signin import attempt
 from frostproject.signin.attempt import ATTEMPT_KEY
 from frostproject.signin.gate import (
     ADDRESS,
@@ -120,8 +120,8 @@ async def asker():
 
 def cookie(name: str) -> str:
     answer = HttpResponse()
-    known.remember_browser(HttpRequest(), answer, name)
-    return f"{known.KNOWN_COOKIE}={answer.cookies[known.KNOWN_COOKIE].value}"
+    attempt.remember_browser(HttpRequest(), answer, name)
+    return f"{attempt.KNOWN_COOKIE}={answer.cookies[attempt.KNOWN_COOKIE].value}"
 
 
 async def test_one_address_is_slowed_before_an_account_is(asker):
@@ -170,7 +170,7 @@ async def test_a_known_browser_is_a_stranger_to_other_accounts_and_cannot_be_mad
     assert await asker.until_refused("other", cookie=mine) == ADDRESS.burst
     assert await asker.ask(cookie=mine) == 200
     assert await asker.ask(cookie=mine[:-1] + ("A" if mine[-1] != "A" else "B")) == 429
-    assert await asker.ask(cookie=f"{known.KNOWN_COOKIE}=nonsense") == 429
+    assert await asker.ask(cookie=f"{attempt.KNOWN_COOKIE}=nonsense") == 429
 
 
 async def test_a_known_browser_is_no_way_around_the_count_of_a_session(asker):

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 import pytest
 from django.contrib.auth.models import User
 
-from frostproject.models import AuthenticatorApp, RecoveryCodes
-from frostproject.models.authenticator_app import LONGEST_WAIT
+from frostproject.models import LONGEST_WAIT, AuthenticatorApp, RecoveryCodes
 from frostproject.signin import factors
 from tests.environment import PROJECT
 from tests.live_server import ADMIN, ADMIN_PASSWORD

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from agent.domain.prompt_template import render_known_values
+from agent.domain.chat_state import render_known_values
 from agent.llm.answers.completion import calling_message
 from agent.llm.requests.base import CallExtras, ToolCallRequest
 from agent.llm.requests.messages import (

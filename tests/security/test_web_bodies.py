@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frostproject.server.http_connections import HELD_OF_ADDRESS, KEPT_FOR_SMALL, HttpConnections
+from frostproject.server.http_channel import HELD_OF_ADDRESS, KEPT_FOR_SMALL, HttpConnections
 from tests.conftest import TOKEN
 from tests.security.wire import answer, ask, connected, head, status
 

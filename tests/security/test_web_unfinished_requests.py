@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from frostproject.server import daphne_server, http_connections
-from frostproject.server.http_connections import (
+from frostproject.server import daphne_server, http_channel
+from frostproject.server.http_channel import (
     HELD,
     HELD_OF_ADDRESS,
     PER_ADDRESS,
@@ -164,7 +164,7 @@ class Caller:
 
 
 def watched(monkeypatch, now: float, *connections: Caller, most: int = 1_000) -> HttpConnections:
-    monkeypatch.setattr(http_connections, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(http_channel, "time", SimpleNamespace(monotonic=lambda: now))
     judge = HttpConnections(most)
     for connection in connections:
         judge.add(connection)
