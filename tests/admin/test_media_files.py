@@ -103,6 +103,11 @@ def test_uploads_are_kept_and_noted_in_the_history(browser: Client, folder: Path
     }
 
 
+def test_a_file_that_was_uploaded_is_named_in_the_list_of_all_changes(browser: Client):
+    upload(browser, ("cat.png", b"a cat"))
+    assert "cat.png" in page(browser, "/admin/tools/toolconfigchange/")
+
+
 def test_an_upload_goes_into_the_folder_that_is_shown(browser: Client, folder: Path):
     (folder / "cats").mkdir()
     assert paths(upload(browser, ("a.png", b"a"), where="cats")) == ["cats/a.png"]

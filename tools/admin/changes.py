@@ -2,6 +2,7 @@
 of them."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -13,7 +14,7 @@ from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
-from django.urls import URLPattern, path, reverse
+from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import capfirst
@@ -323,8 +324,10 @@ def _row_link(change: ToolConfigChange) -> str:
     name = change.config or change.name
     if model is None:
         return str(name)
-    page = model._meta.label_lower.replace(".", "_")
-    link = name if change.kind == ChangeKind.DELETED else record_link(page, pk, name)
+    page, link = model._meta.label_lower.replace(".", "_"), name
+    if change.kind != ChangeKind.DELETED:
+        with suppress(NoReverseMatch):  # files have no page of their own
+            link = record_link(page, pk, name)
     return format_html('{}<div class="quiet">{}</div>', link, model._meta.verbose_name)
 
 
