@@ -19,12 +19,12 @@ pytestmark = pytest.mark.slow
 #: What is said to the database at each moment of one message's life, in their order: before the
 #: final answer, and at it.
 EARLY = [
-    'INSERT INTO "agent_message"',
-    'INSERT INTO "agent_run"',
-    'INSERT INTO "agent_step"',
-    'UPDATE "agent_toolcall"',
+    "INSERT INTO agent_message",
+    "INSERT INTO agent_run",
+    "INSERT INTO agent_step",
+    "UPDATE agent_toolcall",
 ]
-LATE = ['INSERT INTO "agent_message"', 'UPDATE "agent_run"', 'UPDATE "agent_message"']
+LATE = ["INSERT INTO agent_message", "UPDATE agent_run", "UPDATE agent_message"]
 ROWS = (
     "SELECT m.direction, m.text, m.state, m.claimed_by FROM agent_message m JOIN "
     "agent_chatsession s ON s.id = m.session_id "

@@ -86,13 +86,13 @@ async def test_a_picture_of_a_hostile_server_costs_itself_alone(
 _REBOUND = """
 import sys, django
 django.setup()
-from tools.fetch import destinations
+from tools.fetch import request
 answers = ["127.0.0.1", "127.0.0.2"]
 async def rebinding(host):
     if host != "rebinds.test":
         return [host]
     return [answers.pop(0) if len(answers) > 1 else answers[0]]
-destinations.resolve_system_addresses = rebinding
+request.resolve_system_addresses = rebinding
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """

@@ -299,7 +299,7 @@ async def test_whoever_looks_on_is_shown_the_token_at_every_start(tmp_path):
     (tmp_path / "onebot_access_token").write_text("a-token-to-look-at")
     code = (
         "import sys, django; django.setup(); sys.stdout.isatty = lambda: True\n"
-        "from frostproject.start import greeting; greeting.print_greeting(('127.0.0.1', 1))"
+        "from frostproject.start import bootstrap; bootstrap.print_greeting(('127.0.0.1', 1))"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -140,9 +140,7 @@ async def test_a_new_tool_is_for_owners_until_somebody_has_looked(
     await asyncio.to_thread(cockpit.look_at, evil.name)
     assert await is_for_everyone(bot, model, evil)
     assert evil.name not in await asyncio.to_thread(cockpit.page, f"{LIST}?look=open")
-    changes = (
-        "SELECT after FROM tools_toolconfigchange WHERE author_id IS NOT NULL AND config_id = ?"
-    )
+    changes = "SELECT after FROM tools_toolconfigchange WHERE kind = 'changed' AND config_id = ?"
     (change,) = server.rows(changes, evil.row()["id"])
     assert "looked_at" in change["after"]
 
