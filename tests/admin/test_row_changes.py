@@ -237,6 +237,13 @@ def test_the_history_of_a_row_tells_all_that_was_done_with_it(browser: Client):
     assert "dogs" not in page(mcp.person("view_toolconfigchange"), HISTORY)
 
 
+def test_a_form_that_is_saved_as_it_was_is_not_in_the_history(browser: Client):
+    row = Group.objects.create(name="cats")
+    form = browser.post(f"/admin/auth/group/{row.pk}/change/", {"name": "cats"})
+    assert form.status_code == 302
+    assert not ToolConfigChange.objects.exists()
+
+
 def test_the_list_shows_the_changes_of_those_rows_that_one_may_see(browser: Client):
     session, bot = chat(), Bot.objects.create(self_id="10001")
     with record_changes(None, session, bot):

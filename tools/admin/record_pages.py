@@ -149,9 +149,11 @@ class LoggedAdmin(ModelAdmin):
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Words stand with the change of what the row holds, if there is one; which fields that
-        were, it says itself."""
+        were, it says itself. A form that was saved as it was is nothing to tell."""
         change: ToolConfigChange | None = getattr(obj, "recorded", None)
         if change is None:
+            if message == []:
+                return None
             return record_event(cast("User", request.user), obj, ChangeKind.DONE, message)
         if not isinstance(message, list):
             change.words = f"{change.words} {message}".strip()
