@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop, ngettext, pgettext_lazy
@@ -20,7 +20,7 @@ from agent.models import ChatGrant, ChatSession
 from frostproject.signin import factors, record
 from frostproject.signin.admin_site import list_sessions
 from onebot.models import Bot
-from tools.admin.record_pages import LoggedAdmin
+from tools.admin.record_pages import LoggedAdmin, ModelForm
 
 # The chats that an account of the admin owns, on the page of that account.
 
@@ -29,10 +29,11 @@ ACCOUNTS, CHATS = 100, 200
 _CHAT = re.compile(r"(?:group|private):[0-9]{1,20}", re.ASCII)
 
 if TYPE_CHECKING:
-    _Form = forms.ModelForm[ChatGrant]
+    _Field = forms.ModelMultipleChoiceField[Any]
     _Inline = admin.StackedInline[ChatGrant, User]
+    _UserAdmin = UserAdmin[User]
 else:
-    _Form, _Inline = forms.ModelForm, admin.StackedInline
+    _Field, _Inline, _UserAdmin = forms.ModelMultipleChoiceField, admin.StackedInline, UserAdmin
 
 
 def known_chats() -> "QuerySet[ChatSession]":
@@ -41,7 +42,7 @@ def known_chats() -> "QuerySet[ChatSession]":
     return newest.only("kind", "peer_id", "title", "account")[:CHATS]
 
 
-class GrantForm(_Form):
+class GrantForm(ModelForm):
     """An account that was ever here, and all its chats or one of them."""
 
     account = forms.ChoiceField(label=pgettext_lazy("of a bot", "account"))
@@ -84,11 +85,7 @@ class ChatGrantInline(_Inline):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_give_rights(request.user)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may_give_rights(request.user)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may_give_rights(request.user)
+    has_change_permission = has_delete_permission = has_add_permission
 
 
 def may_give_rights(user: Any) -> bool:
@@ -163,13 +160,6 @@ def permission_words(permission: Permission) -> str:
     return f"{about}: {gettext(permission.name)}"
 
 
-if TYPE_CHECKING:
-    _Field = forms.ModelMultipleChoiceField[Permission]
-    _GroupsField = forms.ModelMultipleChoiceField[Group]
-else:
-    _Field = _GroupsField = forms.ModelMultipleChoiceField
-
-
 class PermissionsField(_Field):
     """Rights to choose from, in the reader's language."""
 
@@ -177,7 +167,7 @@ class PermissionsField(_Field):
         return permission_words(obj)
 
 
-class GroupsField(_GroupsField):
+class GroupsField(_Field):
     """Groups to choose from, in the reader's language."""
 
     def label_from_instance(self, obj: Any) -> str:
@@ -188,11 +178,6 @@ admin.site.site_header = "FrostAgent"
 admin.site.site_title = "FrostAgent"
 admin.site.index_title = _("Overview")
 admin.site.site_url = None  # the site is the admin
-
-if TYPE_CHECKING:
-    _UserAdmin = UserAdmin[User]
-else:
-    _UserAdmin = UserAdmin
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -304,11 +289,7 @@ class RightsAdmin(LoggedAdmin, GroupAdmin):
             db_field, request, **options, form_class=PermissionsField
         )
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_give_rights(request.user)
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return may_give_rights(request.user)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return may_give_rights(request.user)
+    has_change_permission = has_delete_permission = has_add_permission

@@ -3,12 +3,11 @@ chat."""
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -29,7 +28,9 @@ from tools.admin.filters import Rows
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
     Column,
+    ModelForm,
     StateRecordAdmin,
+    author_of,
     clamp_text,
     format_moment,
     parse_row_number,
@@ -42,13 +43,8 @@ APPROVE, REFUSE = "approve", "refuse"
 #: Characters of the arguments that a list looks at.
 EXCERPT = 500
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Approval]
-else:
-    _Form = forms.ModelForm
 
-
-class DecisionForm(_Form):
+class DecisionForm(ModelForm):
     """Yes or no, and with which arguments. The arguments are checked as the model's are."""
 
     decision = forms.ChoiceField(
@@ -158,7 +154,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
 
     def save_model(self, request: HttpRequest, obj: Approval, form: Any, change: bool) -> None:
         """Decide once; a second decision gets a message that it is too late."""
-        by = cast("User", request.user).get_username()
+        by = author_of(request).get_username()
         is_approval = form.cleaned_data["decision"] == APPROVE
         arguments = form.cleaned_data["changed_arguments"] if is_approval else None
         request.ruling = settle_approval(  # type: ignore[attr-defined]

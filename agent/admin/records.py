@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
-from django.urls import path, reverse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.translation import gettext, ngettext
@@ -83,6 +83,7 @@ USED_IN = Column(
 class StepAdmin(OwnPartsAdmin, RecordAdmin):
     """Single model calls, with all that was sent and answered."""
 
+    addresses = (("request", "<int:pk>/request/"),)
     list_display = (
         *("recorded", "run_link", "number", "phase", "finish_reason", "tokens", "latency_ms"),
         "failure",
@@ -129,11 +130,6 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
         "request_link": Column(_("request"), lambda step: _request_link(step)),
         "answer_json": Column(_("the model's answer"), lambda step: json_block(step.response)),
     }
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.request_view)
-        own = path("<int:pk>/request/", view, name="agent_step_request")
-        return [own, *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         step = super().get_object(request, object_id, from_field)
@@ -386,6 +382,7 @@ class KeptSince(RecordedSince):
 class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
     """Our own copies of media in messages."""
 
+    addresses = (("thumbnail", "<int:pk>/thumbnail/"), ("voice", "<int:pk>/voice/"))
     rights = frozenset({"delete"})
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("kept_at", "picture", "mime", "weight", "used")
@@ -412,14 +409,6 @@ class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
         queryset.delete()
         for sha256 in hashes:
             wiring.build_file_store().remove(sha256)
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view
-        return [
-            path("<int:pk>/thumbnail/", view(self.thumbnail_view), name="agent_keptfile_thumbnail"),
-            path("<int:pk>/voice/", view(self.voice_view), name="agent_keptfile_voice"),
-            *super().get_urls(),
-        ]
 
     def thumbnail_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The small picture, for those who may read messages or copies."""

@@ -9,8 +9,10 @@ record folded) or ``{{ run.error|error_sentence }}`` (one line).
 import re
 
 from django.template.loader import render_to_string
+from django.utils.functional import Promise
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from agent.domain.errors import THEN
 from agent.domain.failures import WORDS, FailureKind
@@ -29,19 +31,53 @@ from tools.text.readable import escape_invisible_chars
 #: What a run is recorded with whose model asked for tools until it had no call left.
 OUT_OF_CALLS = "out of model calls"
 _TOO_LONG = re.compile(r"the run took longer than [\d.]+ s")
-_CLIENT = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
-    for name, pattern in (
-        # QQ's own results, as NapCat words them and as Lagrange numbers them
-        ("muted", r"\bresult\W{1,6}120\b|^retcode 120$"),
-        ("gone", r"\bresult\W{1,6}110\b|^retcode 110$"),
-        ("unconfirmed", r"Timeout: NTEvent"),
-        ("unsupported", r"^retcode 1?404$|不支持的Api|API_NOT_FOUND"),
-        ("silent", r"^no answer (through another process )?within [\d.]+ s"),
-        ("wordless", r"^retcode -?\d+$"),
-        ("large", r"^the message is larger than \d+ MiB"),
-        ("unloaded", r"^the client did not load "),
-    )
+#: What clients say, and for each what happened and what to do. The first three are QQ's own
+#: results, as NapCat words them and as Lagrange numbers them.
+_CLIENT: tuple[tuple[str, str | Promise, str | Promise], ...] = (
+    (
+        r"\bresult\W{1,6}120\b|^retcode 120$",
+        gettext_lazy("QQ refused it: the account is muted in this group."),
+        gettext_lazy("It speaks again when the mute has ended."),
+    ),
+    (
+        r"\bresult\W{1,6}110\b|^retcode 110$",
+        gettext_lazy("QQ refused it: the account is no longer in this group."),
+        "",
+    ),
+    (
+        r"Timeout: NTEvent",
+        gettext_lazy("QQ did not confirm the message; it may have arrived, or been held back."),
+        gettext_lazy(
+            "Look into the chat. If nothing arrives there for long, sign in to QQ by hand."
+        ),
+    ),
+    (
+        r"^retcode 1?404$|不支持的Api|API_NOT_FOUND",
+        gettext_lazy("The OneBot client does not know this action."),
+        gettext_lazy("Update the client, or use one that has it."),
+    ),
+    (
+        r"^no answer (through another process )?within [\d.]+ s",
+        gettext_lazy("The OneBot client did not answer in time; the message may have been sent."),
+        gettext_lazy("See whether the client still runs, and its log."),
+    ),
+    (
+        r"^retcode -?\d+$",
+        gettext_lazy("The OneBot client refused it without saying why."),
+        gettext_lazy("Its own log says more."),
+    ),
+    (
+        r"^the message is larger than \d+ MiB",
+        gettext_lazy("The message is too large for the client."),
+        gettext_lazy("Send smaller pictures or files."),
+    ),
+    (
+        r"^the client did not load ",
+        gettext_lazy("The OneBot client could not load a picture or file."),
+        gettext_lazy(
+            "Can the client reach this address? In a container, 127.0.0.1 is the container."
+        ),
+    ),
 )
 
 
@@ -101,39 +137,7 @@ def error_block(raw: str) -> SafeString | str:
 
 
 def _explain_client_error(raw: str) -> ErrorWords | None:
-    name = next((name for name, pattern in _CLIENT if pattern.search(raw)), "")
-    return ErrorWords(*_client_words(name), raw) if name else None
-
-
-def _client_words(name: str) -> tuple[str, str]:
-    return {
-        "muted": (
-            _("QQ refused it: the account is muted in this group."),
-            _("It speaks again when the mute has ended."),
-        ),
-        "gone": (_("QQ refused it: the account is no longer in this group."), ""),
-        "unconfirmed": (
-            _("QQ did not confirm the message; it may have arrived, or been held back."),
-            _("Look into the chat. If nothing arrives there for long, sign in to QQ by hand."),
-        ),
-        "unsupported": (
-            _("The OneBot client does not know this action."),
-            _("Update the client, or use one that has it."),
-        ),
-        "silent": (
-            _("The OneBot client did not answer in time; the message may have been sent."),
-            _("See whether the client still runs, and its log."),
-        ),
-        "wordless": (
-            _("The OneBot client refused it without saying why."),
-            _("Its own log says more."),
-        ),
-        "large": (
-            _("The message is too large for the client."),
-            _("Send smaller pictures or files."),
-        ),
-        "unloaded": (
-            _("The OneBot client could not load a picture or file."),
-            _("Can the client reach this address? In a container, 127.0.0.1 is the container."),
-        ),
-    }[name]
+    for pattern, happened, remedy in _CLIENT:
+        if re.search(pattern, raw, re.IGNORECASE):
+            return ErrorWords(str(happened), str(remedy), raw)
+    return None

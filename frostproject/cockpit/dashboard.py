@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -11,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from agent.domain.budgets import NANO, SpendKind, cost_words
 from agent.domain.states import MessageState, RunState
@@ -44,7 +44,6 @@ JUST_NOW = timedelta(minutes=1)
 NEWEST_FAILURES = 1_000
 
 
-@require_safe
 def state_fragment(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Alerts and the state of the moment, which the page asks for again when they change."""
     answer = TemplateResponse(request, "admin/dashboard/state.html", load_state(request))
@@ -57,7 +56,7 @@ def load_state(request: HttpRequest) -> dict[str, Any]:
     viewer = find_viewer(request.user)
     scheme = "wss" if request.is_secure() or plain_http.is_for_https_only() else "ws"
     return {
-        "alerts": sort_alerts(_alerts(viewer)),
+        "alerts": sort_alerts(chain(chat_alerts(viewer), system_alerts(viewer))),
         "at": timezone.now(),
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
         **_connections(viewer),
@@ -75,11 +74,6 @@ def load_overview(request: HttpRequest) -> dict[str, Any]:
         **_failures(viewer),
         **_sign_ins(viewer),
     }
-
-
-def _alerts(viewer: Viewer) -> Any:
-    yield from chat_alerts(viewer)
-    yield from system_alerts(viewer)
 
 
 def _connections(viewer: Viewer) -> dict[str, Any]:

@@ -4,19 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from agent.access import EVERY_CHAT, ChatAccess, find_access
 from agent.memory.notes_store import find_person_notes
@@ -27,6 +24,7 @@ from agent.privacy.phases import PHASES
 from agent.runtime.wiring import build_file_store
 from onebot.gateway.person_events import erase_events
 from tools.admin.filters import window_floor
+from tools.admin.record_pages import author_of
 
 # People, found by id or by a name under which they wrote, within reach of who asks.
 
@@ -52,27 +50,14 @@ class FoundPerson:
 def find_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     """Those whose id is ``term``, or in whose name it stands, among the newest messages; without a
     term those who wrote last."""
-    people = _newest_people(term, access)
-    columns = ("sender_id", "sender_name", "created_at")
-    asked = [pk for one in people for pk in (one.last, one.named) if pk]
-    newest = Message.objects.only(*columns).in_bulk(asked)
-    listed = [_listed(newest, one) for one in people]
+    listed = _newest_people(term, access)
     if term and term not in {one.person_id for one in listed}:
         old = load_person(term, access)  # who wrote long ago
         return [old, *listed] if old else listed
     return listed
 
 
-@dataclass(slots=True)
-class _Wrote:
-    """The last message of somebody, the last one with a name (0: none), and how many there are."""
-
-    last: int
-    named: int = 0
-    count: int = 0
-
-
-def _newest_people(term: str, access: ChatAccess) -> list[_Wrote]:
+def _newest_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     """Those who wrote last. Counted here: grouped by people, SQLite would walk through the messages
     of all times."""
     rows = Message.objects.filter(
@@ -82,20 +67,14 @@ def _newest_people(term: str, access: ChatAccess) -> list[_Wrote]:
     ).exclude(sender_id="")
     if term:
         rows = rows.filter(Q(sender_id=term) | Q(sender_name__icontains=term))
-    columns = ("pk", "sender_id", "sender_name")
-    found: dict[str, _Wrote] = {}
-    for pk, person, name in rows.order_by("-pk").values_list(*columns)[:MOST_READ]:
-        wrote = found.setdefault(person, _Wrote(pk))
-        wrote.count += 1
-        if name and not wrote.named:
-            wrote.named = pk
+    found: dict[str, FoundPerson] = {}
+    columns = ("sender_id", "sender_name", "created_at")
+    for person_id, name, at in rows.order_by("-pk").values_list(*columns)[:MOST_READ]:
+        person = found.setdefault(person_id, FoundPerson(person_id, last_seen=at))
+        person.messages += 1
+        if name and not person.names:
+            person.names.append(name)
     return list(found.values())[:MOST_PEOPLE]
-
-
-def _listed(newest: dict[int, Message], wrote: _Wrote) -> FoundPerson:
-    last = newest[wrote.last]
-    names = [newest[wrote.named].sender_name] if wrote.named else []
-    return FoundPerson(last.sender_id, names, last.created_at, wrote.count)
 
 
 def load_person(person_id: str, access: ChatAccess) -> FoundPerson | None:
@@ -122,7 +101,6 @@ def _messages(person_id: str, access: ChatAccess) -> "QuerySet[Message]":
     ).order_by("-pk")
 
 
-VIEW, ERASE = "agent.view_message", "agent.erase_person"
 #: Characters that an id of a person has at most.
 ID_CHARS = 64
 #: What one request erases for, in seconds; the page asks again until nothing is left.
@@ -130,22 +108,18 @@ ERASE_SECONDS = 3.0
 EVERY_PHASE = (*PHASES, erase_events)
 
 
-@require_safe
 def people_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Those who wrote last, or whose name or id is searched."""
-    _require(request, VIEW)
     term = request.GET.get("q", "").replace("\0", "").strip()[:200]
     people = find_people(term, find_access(request.user))
     return _page(request, site, "people", {"title": _("People"), "people": people, "term": term})
 
 
-@require_safe
 def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpResponse:
     """One person: names, chats, notes; and the way to erase all of it."""
-    _require(request, VIEW)
     access = find_access(request.user)
     person = load_person(person_id[:ID_CHARS], access)
-    may_erase = request.user.has_perms((ERASE, EVERY_CHAT))
+    may_erase = request.user.has_perms(("agent.erase_person", EVERY_CHAT))
     if person is None and not may_erase:
         raise Http404
     counted = list(list_chats(person_id, access))
@@ -169,15 +143,13 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRe
     )
 
 
-@require_POST
 def erase_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpResponse:
     """Begin to erase a person, whose id was typed once more; or to go on where that was broken
     off."""
-    _require(request, ERASE, EVERY_CHAT)
     if request.POST.get("typed", "").strip() != person_id:
         messages.error(request, _("Nothing was erased: the number you typed is another one."))
         return redirect("admin:person", person_id)
-    receipt = begin_erasure(Person(person_id), cast("User", request.user))
+    receipt = begin_erasure(Person(person_id), author_of(request))
     continue_erasure(receipt, EVERY_PHASE, _remove_files, ERASE_SECONDS)
     return redirect("admin:erasure", receipt.pk)
 
@@ -185,7 +157,6 @@ def erase_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRes
 def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> HttpResponse:
     """What went and what stayed. While that is not finished, each POST erases for some seconds
     more."""
-    _require(request, ERASE, EVERY_CHAT)
     row = get_object_or_404(ErasureReceipt, pk=receipt)
     if request.method == "POST":
         continue_erasure(row, EVERY_PHASE, _remove_files, ERASE_SECONDS)
@@ -193,11 +164,6 @@ def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> HttpRes
     title = _("Receipt of an erasure")
     shown = {"title": title, "receipt": row, **describe_receipt(row)}
     return _page(request, site, "receipt", shown)
-
-
-def _require(request: HttpRequest, *permissions: str) -> None:
-    if not request.user.has_perms(permissions):
-        raise PermissionDenied
 
 
 def _remove_files(hashes: Sequence[str]) -> None:

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser, PermissionsMixin
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.urls import NoReverseMatch, URLPattern, URLResolver, path, reverse
 from django.utils.functional import Promise
@@ -25,26 +26,37 @@ View = Callable[..., HttpResponseBase]
 START = "frostproject.cockpit.start"
 PLAYGROUND = "onebot.playground.pages"
 PEOPLE = "frostproject.cockpit.people"
+SEE_PEOPLE = ("agent.view_message",)
+ERASE_PEOPLE = ("agent.erase_person", "agent.view_every_chat")
+PLAY = ("agent.use_playground",)
+READ, POST = ("GET", "HEAD"), ("POST",)
 
 
 @dataclass(frozen=True, slots=True)
 class CockpitPage:
     """A page of the admin at ``/admin/<route>``, named ``admin:<name>``.
 
-    Only staff with a satisfied second factor reaches ``view``, which is called with the request,
-    the site and what the route captures: ``view(request, site, **captured)``. It is named by its
-    path, because the tables that it may show are registered after the site is made. What else the
-    page asks for, such as permissions and the chats within reach, is the view's own matter.
+    Only staff with a satisfied second factor and all of ``permissions`` reaches ``view``, by one of
+    ``methods`` (none: by any). It is called with the request, the site and what the route captures:
+    ``view(request, site, **captured)``. It is named by its path, because the tables that it may
+    show are registered after the site is made. What else the page asks for, such as the chats
+    within reach, is the view's own matter.
     """
 
     route: str
     name: str
     view: str
+    permissions: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
 
     def bound_to(self, site: AdminSite) -> View:
         """The view as Django calls it."""
 
         def page(request: HttpRequest, **captured: object) -> HttpResponseBase:
+            if not request.user.has_perms(self.permissions):
+                raise PermissionDenied
+            if self.methods and request.method not in self.methods:
+                return HttpResponseNotAllowed(self.methods)
             view: View = import_string(self.view)
             return view(request, site, **captured)
 
@@ -55,22 +67,43 @@ class CockpitPage:
 PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("start/", "start", f"{START}.start_page"),
     CockpitPage("start/live/", "start_live", f"{START}.live_part"),
-    CockpitPage("start/client/", "start_client", f"{START}.client_part"),
-    CockpitPage("start/model/", "start_model", f"{START}.model_part"),
+    CockpitPage("start/client/", "start_client", f"{START}.client_part", methods=POST),
+    CockpitPage("start/model/", "start_model", f"{START}.model_part", methods=POST),
     CockpitPage("start/checks/", "start_checks", f"{START}.checks_part"),
     CockpitPage(
-        "overview/state/", "overview_state", "frostproject.cockpit.dashboard.state_fragment"
+        "overview/state/",
+        "overview_state",
+        "frostproject.cockpit.dashboard.state_fragment",
+        methods=READ,
     ),
-    CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page"),
-    CockpitPage("playground/", "playground", "frostproject.cockpit.playground.page"),
-    CockpitPage("playground/token/", "playground_token", f"{PLAYGROUND}.playground_token"),
-    CockpitPage("playground/owners/", "playground_owners", f"{PLAYGROUND}.playground_owners"),
-    CockpitPage("playground/erase/", "playground_erase", f"{PLAYGROUND}.playground_erase"),
-    CockpitPage("playground/run/", "playground_run", f"{PLAYGROUND}.playground_run"),
-    CockpitPage("people/", "people", f"{PEOPLE}.people_page"),
-    CockpitPage("people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page"),
-    CockpitPage("people/<path:person_id>/erase/", "erase_person", f"{PEOPLE}.erase_page"),
-    CockpitPage("people/<path:person_id>/", "person", f"{PEOPLE}.person_page"),
+    CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page", ("agent.view_log",), READ),
+    CockpitPage(
+        "playground/", "playground", "frostproject.cockpit.playground.page", PLAY, ("GET",)
+    ),
+    CockpitPage(
+        "playground/token/", "playground_token", f"{PLAYGROUND}.playground_token", PLAY, POST
+    ),
+    CockpitPage(
+        "playground/owners/", "playground_owners", f"{PLAYGROUND}.playground_owners", PLAY, POST
+    ),
+    CockpitPage(
+        "playground/erase/", "playground_erase", f"{PLAYGROUND}.playground_erase", PLAY, POST
+    ),
+    CockpitPage(
+        "playground/run/", "playground_run", f"{PLAYGROUND}.playground_run", PLAY, ("GET",)
+    ),
+    CockpitPage("people/", "people", f"{PEOPLE}.people_page", SEE_PEOPLE, READ),
+    CockpitPage(
+        "people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page", ERASE_PEOPLE
+    ),
+    CockpitPage(
+        "people/<path:person_id>/erase/",
+        "erase_person",
+        f"{PEOPLE}.erase_page",
+        ERASE_PEOPLE,
+        POST,
+    ),
+    CockpitPage("people/<path:person_id>/", "person", f"{PEOPLE}.person_page", SEE_PEOPLE, READ),
 )
 
 

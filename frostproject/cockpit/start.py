@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
@@ -228,8 +228,6 @@ def start_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Test a model with what is entered, and keep it if it works."""
     _require(request)
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     tried = try_model(request, site)
     if "HX-Request" not in request.headers:
         return _page(request, site, _setup(request, {}), tried)
@@ -241,8 +239,6 @@ def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def client_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What to enter in a chosen client, with the token where that was asked for."""
     _require(request)
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     setup = _setup(request, request.POST)
     if "HX-Request" in request.headers:
         return render(request, "admin/start/client_setup.html", {"setup": setup})
@@ -352,11 +348,11 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
     may_see = request.user.has_perm("onebot.change_bot")
     is_shown = may_see and chosen.get("shown") == "1"
     token = settings.ONEBOT_ACCESS_TOKEN if is_shown else HIDDEN
-    site = next((one for one in SITES if one.name == chosen.get("where")), SITES[0])
+    site = next((one for one in SITES if one["name"] == chosen.get("where")), SITES[0])
     guide = find_guide(chosen.get("client", ""))
     is_secure = request.is_secure() or plain_http.is_for_https_only()
     scheme = "wss" if is_secure else "ws"
-    url = client_address(scheme, request.get_host(), site.name, own_hosts())
+    url = client_address(scheme, request.get_host(), str(site["name"]), own_hosts())
     return {
         "guide": guide,
         "guides": GUIDES,
@@ -368,7 +364,7 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
         "file": guide.configure(url, token),
         "is_shown": is_shown,
         "may_see": may_see,
-        "is_unreachable": site.name != "here" and is_loopback(settings.WS_LISTEN_ADDR[0]),
+        "is_unreachable": site["name"] != "here" and is_loopback(settings.WS_LISTEN_ADDR[0]),
         "port": settings.WS_LISTEN_ADDR[1],
     }
 

@@ -22,18 +22,11 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DOCKER_HOST = "host.docker.internal"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSite:
-    """Where a client can run, seen from here."""
-
-    name: str
-    title: str | Promise
-
-
-SITES = (
-    ClientSite("here", gettext_lazy("On the same machine")),
-    ClientSite("docker", gettext_lazy("In Docker on the same machine")),
-    ClientSite("elsewhere", gettext_lazy("On another machine")),
+#: Where a client can run, seen from here.
+SITES: tuple[dict[str, str | Promise], ...] = (
+    {"name": "here", "title": gettext_lazy("On the same machine")},
+    {"name": "docker", "title": gettext_lazy("In Docker on the same machine")},
+    {"name": "elsewhere", "title": gettext_lazy("On another machine")},
 )
 
 
@@ -146,16 +139,8 @@ servers:
 """
 
 
-def _in_query(token: str) -> str:
-    return token if token == HIDDEN else quote(token, safe="")
-
-
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _no_settings(_url: str, _token: str) -> Sequence[ClientSetting]:
-    return ()
 
 
 GUIDES = (
@@ -203,7 +188,7 @@ GUIDES = (
             _("Put the part below in place of “Implementations”, and start it again."),
             _("Lagrange V2 speaks Milky alone, which is no OneBot: take Lagrange.OneBot (V1)."),
         ),
-        _no_settings,
+        lambda _url, _token: (),
         "appsettings.json",
         _lagrange_file,
     ),
@@ -214,7 +199,7 @@ GUIDES = (
             _("Open config.yml beside the program and take over the part below."),
             _("Under “servers” leave nothing else, and start it again."),
         ),
-        _no_settings,
+        lambda _url, _token: (),
         "config.yml",
         _gocq_file,
     ),
@@ -230,7 +215,7 @@ GUIDES = (
             ClientSetting("Token", token, is_secret=True),
             ClientSetting(
                 _("URL with the token"),
-                f"{url}?access_token={_in_query(token)}",
+                f"{url}?access_token={token if token == HIDDEN else quote(token, safe='')}",
                 is_secret=True,
             ),
         ),

@@ -18,8 +18,8 @@ from agent.record.settings.lively_groups import (
     take_back_lively,
 )
 from onebot.models import Bot
-from tools.admin.record_pages import parse_row_number
-from tools.admin.settings_page import SettingsForm, author_of
+from tools.admin.record_pages import author_of, parse_row_number
+from tools.admin.settings_page import SettingsForm
 from tools.models.row_history import record_changes
 from tools.models.tool_config import check_ids, parse_ids
 

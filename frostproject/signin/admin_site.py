@@ -6,7 +6,7 @@ where they are signed in, and end it; superusers that of everybody.
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, cast
 
 import segno
@@ -87,9 +87,7 @@ def _end(request: HttpRequest, person: User) -> None:
     own = record.own_session(request)
     others = SignInSession.objects.filter(user=person).exclude(pk=own.pk if own else 0)
     if request.POST.get("action") == "end":
-        number = request.POST.get("session", "")
-        chosen = int(number) if number.isascii() and number.isdigit() and len(number) <= 18 else 0
-        others = others.filter(pk=chosen)
+        others = others.filter(pk=_chosen(request, "session"))
     elif request.POST.get("action") != "end_others":
         return
     count = record.end_sessions(others)
@@ -97,6 +95,12 @@ def _end(request: HttpRequest, person: User) -> None:
         record.log_session_end(person, request.user.get_username(), count)
     text = ngettext("%d session was ended.", "%d sessions were ended.", count) % count
     messages.add_message(request, messages.SUCCESS if count else messages.INFO, text)
+
+
+def _chosen(request: HttpRequest, name: str) -> int:
+    """The number of the row that the form names; 0, which no row has, for none."""
+    number = request.POST.get(name, "")
+    return int(number) if number.isascii() and number.isdigit() and len(number) <= 18 else 0
 
 
 # Which browser a User-Agent is of, in the words that people know it by. Pure.
@@ -134,6 +138,8 @@ def describe_browser(user_agent: str) -> str:
     return " · ".join(filter(None, found)) if found[0] else ""
 
 
+@never_cache
+@csrf_protect
 def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks for the second factor after the right password."""
     user = request.user
@@ -280,17 +286,11 @@ def _new_codes(request: HttpRequest, user: User) -> dict[str, Any]:
     return {"new_codes": codes}
 
 
-def _remove_app(request: HttpRequest, user: User) -> dict[str, Any]:
-    return _removed(request, user, AuthenticatorApp.objects.filter(user=user))
-
-
-def _remove_passkey(request: HttpRequest, user: User) -> dict[str, Any]:
-    number = request.POST.get("passkey", "")
-    chosen = int(number) if number.isascii() and number.isdigit() and len(number) <= 18 else 0
-    return _removed(request, user, WebAuthnCredential.objects.filter(user=user, pk=chosen))
-
-
-def _removed(request: HttpRequest, user: User, devices: Any) -> dict[str, Any]:
+def _remove(request: HttpRequest, user: User) -> dict[str, Any]:
+    """The app, or the passkey that the form names."""
+    devices: Any = AuthenticatorApp.objects.filter(user=user)
+    if request.POST.get("action") == "remove_passkey":
+        devices = WebAuthnCredential.objects.filter(user=user, pk=_chosen(request, "passkey"))
     if devices.delete()[0]:
         record.log_factor_change(user, "one was taken away")
         messages.success(request, _("It was taken away."))
@@ -313,8 +313,8 @@ ACTIONS = {
     "begin_app": _begin_app,
     "confirm_app": _confirm_app,
     "new_codes": _new_codes,
-    "remove_app": _remove_app,
-    "remove_passkey": _remove_passkey,
+    "remove_app": _remove,
+    "remove_passkey": _remove,
 }
 
 
@@ -345,7 +345,9 @@ def require_fresh_sign_in(view: AdminView) -> AdminView:
 
     @wraps(view)
     def asked(request: HttpRequest, *arguments: object, **values: object) -> HttpResponse:
-        if not _asks(request) or record.is_fresh(request):
+        name = request.resolver_match.url_name if request.resolver_match else None
+        asks = name in ASKING or (name in ASKING_TO_ACT and request.method == "POST")
+        if not asks or record.is_fresh(request):
             return view(request, *arguments, **values)
         if request.method == "POST":
             messages.warning(request, _("Nothing was changed yet: please do it once more."))
@@ -355,11 +357,7 @@ def require_fresh_sign_in(view: AdminView) -> AdminView:
     return asked
 
 
-def _asks(request: HttpRequest) -> bool:
-    name = request.resolver_match.url_name if request.resolver_match else None
-    return name in ASKING or (name in ASKING_TO_ACT and request.method == "POST")
-
-
+@sensitive_post_parameters("password")
 def sign_in_again_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks a person who is signed in for the password, or a passkey."""
     user = cast("User", request.user)  # the site requires a signed-in user
@@ -407,18 +405,25 @@ class FrostAdminSite(AdminSite):
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         begin, complete = passkeys.BeginSignIn.as_view(), passkeys.CompleteSignIn.as_view()
+        again, check, factors_page, sessions = (
+            partial(page, site=self)
+            for page in (
+                sign_in_again_page,
+                second_factor_check_page,
+                own_factors_page,
+                sessions_page,
+            )
+        )
         own = [
-            path("sign-in-again/", self.admin_view(self.sign_in_again), name="sign_in_again"),
-            path("second-factor/", self.admin_view(self.second_factor), name="second_factor"),
-            path(
-                "sign-in-sessions/", self.admin_view(self.sign_in_sessions), name="sign_in_sessions"
-            ),
+            path("sign-in-again/", self.admin_view(again), name="sign_in_again"),
+            path("second-factor/", self.admin_view(factors_page), name="second_factor"),
+            path("sign-in-sessions/", self.admin_view(sessions), name="sign_in_sessions"),
             path(
                 "sign-in-sessions/<int:user_pk>/",
-                self.admin_view(self.sign_in_sessions),
+                self.admin_view(sessions),
                 name="sign_in_sessions_of",
             ),
-            path("second-factor/check/", self.second_factor_check, name="second_factor_check"),
+            path("second-factor/check/", check, name="second_factor_check"),
             path("passkeys/begin/", csrf_protect(begin), name="passkey_begin"),
             path("passkeys/complete/", csrf_protect(complete), name="passkey_complete"),
             path(
@@ -436,21 +441,6 @@ class FrostAdminSite(AdminSite):
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         return super().admin_view(require_fresh_sign_in(view), cacheable)
-
-    def second_factor(self, request: HttpRequest) -> HttpResponse:
-        return own_factors_page(request, self)
-
-    def sign_in_sessions(self, request: HttpRequest, user_pk: int | None = None) -> HttpResponse:
-        return sessions_page(request, self, user_pk)
-
-    @method_decorator(sensitive_post_parameters("password"))
-    def sign_in_again(self, request: HttpRequest) -> HttpResponse:
-        return sign_in_again_page(request, self)
-
-    @method_decorator(never_cache)
-    @method_decorator(csrf_protect)
-    def second_factor_check(self, request: HttpRequest) -> HttpResponse:
-        return second_factor_check_page(request, self)
 
     @method_decorator(never_cache)
     def login(  # type: ignore[override]

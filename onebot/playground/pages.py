@@ -1,7 +1,8 @@
 """The page of the playground, and what its script asks for: ``view(request, site)`` each.
 
-All of them are for users with :data:`onebot.playground.pages.PERMISSION`, and about their own
-playground; a superuser may erase another's.
+All of them are for users with :data:`onebot.playground.pages.PERMISSION`, as the table of pages
+says (:mod:`frostproject.cockpit.site`), and about their own playground; a superuser may erase
+another's.
 
 Whose browser may speak for the account of a playground.
 
@@ -11,9 +12,8 @@ session's cookie too.
 """
 
 import asyncio
-import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
@@ -25,13 +25,11 @@ from django.contrib.admin import AdminSite, site
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.auth.models import User
 from django.core import signing
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseNotAllowed,
     JsonResponse,
     parse_cookie,
 )
@@ -39,7 +37,8 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
 from django.utils.crypto import constant_time_compare
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django_otp.middleware import OTPMiddleware
 
 from agent.access.players import CHANGE_TOOLS
@@ -117,18 +116,14 @@ def may_speak(account: str, session_key: str) -> bool:
     who may use it."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    AuthenticationMiddleware(_no_response).process_request(request)
-    OTPMiddleware(_no_response)(request)
+    AuthenticationMiddleware(lambda _request: HttpResponse()).process_request(request)
+    OTPMiddleware(lambda _request: HttpResponse())(request)
     user = request.user
     return bool(
         user.pk == playground_owner(account)
         and site.has_permission(request)
         and user.has_perm(PERMISSION)
     )
-
-
-def _no_response(request: HttpRequest) -> HttpResponse:
-    return HttpResponse()
 
 
 def _opened_account(token: bytes, session_key: str) -> str:
@@ -158,36 +153,16 @@ MOST_OTHERS = 100
 #: Bytes of one picture, voice or file that the page takes.
 MEDIA_BYTES = 8 * 2**20
 
-View = Callable[..., HttpResponse]
 
-
-def for_players(method: str) -> Callable[[View], View]:
-    """The view for users who may use the playground, and for ``method`` alone."""
-
-    def decorate(view: View) -> View:
-        @functools.wraps(view)
-        def guarded(request: HttpRequest, site: AdminSite) -> HttpResponse:
-            if not request.user.has_perm(PERMISSION):
-                raise PermissionDenied
-            if request.method != method:
-                return HttpResponseNotAllowed([method])
-            return view(request, site)
-
-        return guarded
-
-    return decorate
-
-
-@for_players("GET")
 def playground_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     account = _own_account(request)
     context = {
         **site.each_context(request),
-        "title": _("Playground"),
+        "title": gettext("Playground"),
         "account": account,
         "bot_name": settings.BOT_NAME or "FrostAgent",
         "socket_path": f"{get_script_prefix()}ws/frostagent",
-        "words": script_words(),
+        "words": SCRIPT_WORDS,
         "gives_rights": request.user.has_perm(CHANGE_TOOLS),
         "media_bytes": MEDIA_BYTES,
         "others": _list_others(account) if _is_superuser(request) else [],
@@ -196,19 +171,17 @@ def playground_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return TemplateResponse(request, "admin/playground/page.html", context)
 
 
-@for_players("POST")
 def playground_token(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """A token for the next connection; like all pages of the admin it is kept by no cache."""
-    token = make_token(_user_pk(request), str(request.session.session_key))
+    token = make_token(int(request.user.pk or 0), str(request.session.session_key))
     return JsonResponse({"token": token})
 
 
-@for_players("POST")
 def playground_owners(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Makes the people with the ids in ``owners`` the owners of the bot."""
     text = request.POST.get("owners", "")
     if check_ids(text) or len(owners := parse_ids(text)) > MOST_OWNERS:
-        return JsonResponse({"error": _("These are no ids of people.")}, status=400)
+        return JsonResponse({"error": gettext("These are no ids of people.")}, status=400)
     bot, _made = Bot.objects.get_or_create(self_id=_own_account(request))
     if parse_ids(bot.owners) != owners:
         bot.owners = "\n".join(owners)
@@ -216,7 +189,6 @@ def playground_owners(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return JsonResponse({"owners": owners})
 
 
-@for_players("POST")
 def playground_erase(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Erases the own playground, or that of ``account``."""
     own = _own_account(request)
@@ -226,7 +198,6 @@ def playground_erase(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return JsonResponse({"erased": erase_playground(account)})
 
 
-@for_players("GET")
 def playground_run(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What became of one message, as a fragment; 204 when that is what the page has ``seen``."""
     progress = load_progress(
@@ -257,12 +228,8 @@ def _is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
 
-def _user_pk(request: HttpRequest) -> int:
-    return int(request.user.pk or 0)
-
-
 def _own_account(request: HttpRequest) -> str:
-    return playground_account(_user_pk(request))
+    return playground_account(int(request.user.pk or 0))
 
 
 # Erasing everything of a playground: its chats with all that was done in them, what was remembered
@@ -396,7 +363,10 @@ def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progre
     if message is None:
         return Progress(session)
     runs = [_shown_run(run, user) for run in _runs(message)]
-    is_active = message.state in _ACTIVE or any(map(_is_at_work, runs))
+    is_active = message.state in _ACTIVE or any(
+        shown.run.state == Run.State.RUNNING or any(one.state in _ACTIVE for one in shown.sent)
+        for shown in runs
+    )
     detail = drop_surrogates(message.detail[:500])
     reason = reason_words(message, detail)
     return Progress(session, message, reason, runs, is_active, _digest(message, runs))
@@ -416,12 +386,6 @@ def _runs(message: Message) -> Iterable[Run]:
     if message.direction == Message.Direction.OUT:
         return Run.objects.filter(pk=message.run_id or 0)
     return Run.objects.filter(message=message).order_by("-pk")[:RUN_LIMIT]
-
-
-def _is_at_work(shown: ShownRun) -> bool:
-    return shown.run.state == Run.State.RUNNING or any(
-        message.state in _ACTIVE for message in shown.sent
-    )
 
 
 def _shown_run(run: Run, user: Any) -> ShownRun:
@@ -460,94 +424,74 @@ def _digest(message: Message, runs: Sequence[ShownRun]) -> str:
 # What the script of the playground says, in the reader's language.
 
 
-def script_words() -> dict[str, str]:
-    """The texts by the names that the script has for them; ``{name}`` is filled there."""
-    return {**_connection(), **_chats(), **_messages(), **_notices()}
-
-
-def _connection() -> dict[str, str]:
-    return {
-        "connecting": _("Connecting…"),
-        "connected": _("Connected"),
-        "closed": _("Not connected; trying again in {seconds} s"),
-        "refused": _("The server did not let this page in; trying again in {seconds} s"),
-        "replaced": _("Opened in another tab: this one is not connected any more."),
-        "forbidden": _("You may not use the playground any more, or your sign-in has ended."),
-        "signedOut": _("Your sign-in has ended: load the page again."),
-        "cutByFailure": _("Disconnected, as chosen"),
-        "notSent": _("Not sent: the playground is not connected."),
-        "eraseAsk": _("Erase all chats of the playground, with everything on record of them?"),
-        "erased": _("{count} messages were erased."),
-        "eraseFailed": _("The playground could not be erased; try again."),
-        "storageFull": _("Pictures and voice are shown until the page is loaded again."),
-    }
-
-
-def _chats() -> dict[str, str]:
-    return {
-        "me": _("Me"),
-        "ming": _("Xiao Ming"),
-        "hong": _("Xiao Hong"),
-        "group": _("Test group"),
-        "privateChat": _("private"),
-        "groupChat": _("group, {count} members"),
-        "owner": _("group owner"),
-        "admin": _("administrator"),
-        "member": _("member"),
-        "botOwner": _("owner of the bot"),
-        "stranger": _("not a friend"),
-        "edit": _("Edit {name}"),
-        "taken": _("There is one with this id already."),
-        "everyone": _("everyone"),
-        "bot": _("bot"),
-        "typing": _("is typing…"),
-    }
-
-
-def _messages() -> dict[str, str]:
-    return {
-        "quote": _("Quote"),
-        "recall": _("Recall"),
-        "select": _("Choose"),
-        "showRun": _("Run"),
-        "recalled": _("{name} recalled a message"),
-        "lostQuote": _("a message that is not here"),
-        "image": _("picture"),
-        "voice": _("voice"),
-        "video": _("video"),
-        "file": _("file"),
-        "save": _("Save {name}"),
-        "gone": _("not kept after loading the page again"),
-        "forwardOf": _("Chat history"),
-        "messages": _("{count} messages"),
-        "chosen": _("{count} chosen"),
-        "empty": _("Nothing was said here yet."),
-        "tooLarge": _("{name} is too large: {limit} MiB at most."),
-        "remove": _("Remove {name}"),
-        "record": _("Record voice"),
-        "stop": _("Stop recording"),
-        "noMicrophone": _("The browser gives this page no microphone."),
-        "part": _("{count} parts"),
-        "elsewhere": _("loaded from {address} by real clients"),
-        "reaction": _("reaction"),
-        "peopleFound": _("{count} to mention: arrow keys choose, Enter takes, Escape closes"),
-    }
-
-
-def _notices() -> dict[str, str]:
-    return {
-        "poked": _("{name} poked {target}"),
-        "joined": _("{name} joined the group"),
-        "muted": _("The bot is muted here."),
-        "unmuted": _("The bot may speak here again."),
-        "unmute": _("Lift the mute"),
-        "failure": _("Answered with a failure: {action} ({failure})"),
-        "unknownAction": _("An action that the playground does not know: {action}"),
-        "noChat": _("A message for a chat that is not here: {chat}"),
-        "muteFailure": _("muted"),
-        "timeoutFailure": _("no response"),
-        "errorFailure": _("error"),
-        "riskFailure": _("error"),
-        "slowFailure": _("slow"),
-        "disconnectFailure": _("disconnected"),
-    }
+#: The texts by the names that the script has for them; ``{name}`` is filled there.
+SCRIPT_WORDS = {
+    "connecting": _("Connecting…"),
+    "connected": _("Connected"),
+    "closed": _("Not connected; trying again in {seconds} s"),
+    "refused": _("The server did not let this page in; trying again in {seconds} s"),
+    "replaced": _("Opened in another tab: this one is not connected any more."),
+    "forbidden": _("You may not use the playground any more, or your sign-in has ended."),
+    "signedOut": _("Your sign-in has ended: load the page again."),
+    "cutByFailure": _("Disconnected, as chosen"),
+    "notSent": _("Not sent: the playground is not connected."),
+    "eraseAsk": _("Erase all chats of the playground, with everything on record of them?"),
+    "erased": _("{count} messages were erased."),
+    "eraseFailed": _("The playground could not be erased; try again."),
+    "storageFull": _("Pictures and voice are shown until the page is loaded again."),
+    "me": _("Me"),
+    "ming": _("Xiao Ming"),
+    "hong": _("Xiao Hong"),
+    "group": _("Test group"),
+    "privateChat": _("private"),
+    "groupChat": _("group, {count} members"),
+    "owner": _("group owner"),
+    "admin": _("administrator"),
+    "member": _("member"),
+    "botOwner": _("owner of the bot"),
+    "stranger": _("not a friend"),
+    "edit": _("Edit {name}"),
+    "taken": _("There is one with this id already."),
+    "everyone": _("everyone"),
+    "bot": _("bot"),
+    "typing": _("is typing…"),
+    "quote": _("Quote"),
+    "recall": _("Recall"),
+    "select": _("Choose"),
+    "showRun": _("Run"),
+    "recalled": _("{name} recalled a message"),
+    "lostQuote": _("a message that is not here"),
+    "image": _("picture"),
+    "voice": _("voice"),
+    "video": _("video"),
+    "file": _("file"),
+    "save": _("Save {name}"),
+    "gone": _("not kept after loading the page again"),
+    "forwardOf": _("Chat history"),
+    "messages": _("{count} messages"),
+    "chosen": _("{count} chosen"),
+    "empty": _("Nothing was said here yet."),
+    "tooLarge": _("{name} is too large: {limit} MiB at most."),
+    "remove": _("Remove {name}"),
+    "record": _("Record voice"),
+    "stop": _("Stop recording"),
+    "noMicrophone": _("The browser gives this page no microphone."),
+    "part": _("{count} parts"),
+    "elsewhere": _("loaded from {address} by real clients"),
+    "reaction": _("reaction"),
+    "peopleFound": _("{count} to mention: arrow keys choose, Enter takes, Escape closes"),
+    "poked": _("{name} poked {target}"),
+    "joined": _("{name} joined the group"),
+    "muted": _("The bot is muted here."),
+    "unmuted": _("The bot may speak here again."),
+    "unmute": _("Lift the mute"),
+    "failure": _("Answered with a failure: {action} ({failure})"),
+    "unknownAction": _("An action that the playground does not know: {action}"),
+    "noChat": _("A message for a chat that is not here: {chat}"),
+    "muteFailure": _("muted"),
+    "timeoutFailure": _("no response"),
+    "errorFailure": _("error"),
+    "riskFailure": _("error"),
+    "slowFailure": _("slow"),
+    "disconnectFailure": _("disconnected"),
+}

@@ -4,17 +4,16 @@ of them."""
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied, ValidationError
 from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
-from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import capfirst
@@ -23,9 +22,11 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.filters import Rows
 from tools.admin.record_pages import (
+    Addresses,
     Column,
     PageAdmin,
     RecordAdmin,
+    author_of,
     format_moment,
     parse_row_number,
     record_link,
@@ -143,25 +144,19 @@ class HistoryAdmin(PageAdmin):
     :func:`tools.models.row_history.record_changes` itself.
     """
 
+    addresses: ClassVar[Addresses] = (("revert", "<path:object_id>/revert/<int:change_id>/"),)
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         obj.was = read_tracked_values(obj) if change else {}
         super().save_model(request, obj, form, change)
         if not tracked_fields(self.model).related:
-            record_change(obj, cast("User", request.user), obj.was)
+            record_change(obj, author_of(request), obj.was)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """One change for the row and all that belongs to it."""
         super().save_related(request, form, formsets, change)
         if tracked_fields(self.model).related:
-            record_change(form.instance, cast("User", request.user), form.instance.was)
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.revert_view)
-        name = f"{self.opts.app_label}_{self.opts.model_name}_revert"
-        return [
-            path("<path:object_id>/revert/<int:change_id>/", view, name=name),
-            *super().get_urls(),
-        ]
+            record_change(form.instance, author_of(request), form.instance.was)
 
     def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
         """Undo one change, then show the row's page, with what came of it."""
@@ -172,7 +167,7 @@ class HistoryAdmin(PageAdmin):
             return HttpResponseNotAllowed(["POST"])
         change = get_object_or_404(find_changes(row), pk=change_id)
         try:
-            made = revert_change(change, row, cast("User", request.user))
+            made = revert_change(change, row, author_of(request))
         except ValidationError as error:
             for line in problem_lines(error, self.model):
                 self.message_user(request, line, messages.ERROR)
@@ -227,6 +222,7 @@ class HistoryAdmin(PageAdmin):
 
 @admin.register(ToolConfigChange)
 class ToolConfigChangeAdmin(RecordAdmin):
+    addresses = (("make_again", "<int:pk>/make-again/"),)
     list_display = ("changed", "row", "made_by", "difference")
     list_select_related = ("config", "author")
     indexed_lookups = frozenset({"config__id__exact", "subject__exact"})
@@ -254,11 +250,6 @@ class ToolConfigChangeAdmin(RecordAdmin):
                 shown |= Q(config__isnull=False) if model is ToolConfig else Q(pk__in=())
         return rows.filter(shown)
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.make_again_view)
-        name = "tools_toolconfigchange_make_again"
-        return [path("<int:pk>/make-again/", view, name=name), *super().get_urls()]
-
     def page_context(self, request: HttpRequest, obj: ToolConfigChange) -> dict[str, Any]:
         return {"can_make_again": self._find_deleted(request, obj) is not None}
 
@@ -281,7 +272,7 @@ class ToolConfigChangeAdmin(RecordAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:
-            row = make_again(change, model, cast("User", request.user))
+            row = make_again(change, model, author_of(request))
         except ValidationError as error:
             for line in problem_lines(error, model):
                 self.message_user(request, line, messages.ERROR)

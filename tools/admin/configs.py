@@ -21,8 +21,8 @@ from tools.admin.declaration_review import (
 )
 from tools.admin.declared import declared_title, readable_declaration
 from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin.record_pages import EXCERPT, Column, clamp_text, parse_row_number
-from tools.admin.settings_page import SettingsAdmin, SettingsForm, author_of
+from tools.admin.record_pages import EXCERPT, Column, author_of, clamp_text, parse_row_number
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.admin.tool_words import (
     ProviderFilter,
     approval_words,

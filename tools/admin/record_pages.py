@@ -12,6 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
@@ -20,7 +21,7 @@ from django.core.paginator import Paginator
 from django.db.models import Model, Q
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.functional import Promise, cached_property
 from django.utils.html import format_html, format_html_join
@@ -42,9 +43,15 @@ EXCERPT = 120
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
+    ModelForm = forms.ModelForm[Any]
     _Paginator = Paginator[Any]
 else:
-    ModelAdmin, _Paginator = admin.ModelAdmin, Paginator
+    ModelAdmin, ModelForm, _Paginator = admin.ModelAdmin, forms.ModelForm, Paginator
+
+
+def author_of(request: HttpRequest) -> User:
+    """Who is signed in at a page, as the author of changes."""
+    return cast("User", request.user)
 
 
 class CappedPaginator(_Paginator):
@@ -128,6 +135,9 @@ class RecordChangeList(ChangeList):
         return self.get_query_string(self.model_admin.beyond(list(self.result_list)[-1]))
 
 
+Addresses = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a list, or a field of a page: what it is called, what it shows of a row, and by
@@ -145,7 +155,7 @@ class LoggedAdmin(ModelAdmin):
     """Pages that keep what is done there in the one history of rows, in place of Django's log."""
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        return record_event(cast("User", request.user), obj, ChangeKind.ADDED, message)
+        return record_event(author_of(request), obj, ChangeKind.ADDED, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Words stand with the change of what the row holds, if there is one; which fields that
@@ -154,15 +164,14 @@ class LoggedAdmin(ModelAdmin):
         if change is None:
             if message == []:
                 return None
-            return record_event(cast("User", request.user), obj, ChangeKind.DONE, message)
+            return record_event(author_of(request), obj, ChangeKind.DONE, message)
         if not isinstance(message, list):
             change.words = f"{change.words} {message}".strip()
             change.save(update_fields=["words"])
         return change
 
     def log_deletions(self, request: HttpRequest, queryset: Iterable[Model]) -> Any:
-        author = cast("User", request.user)
-        return [record_event(author, row, ChangeKind.DELETED) for row in queryset]
+        return [record_event(author_of(request), row, ChangeKind.DELETED) for row in queryset]
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         row = self.get_object(request, unquote(object_id))
@@ -187,10 +196,26 @@ class PageAdmin(LoggedAdmin):
     #: What people may do with the rows, as far as they have the permission to.
     rights: ClassVar[frozenset[str]] = frozenset({"add", "change", "delete"})
 
+    #: Addresses beside Django's own, of a class and of each of its bases: the name of one, and the
+    #: route to the method ``<name>_view``.
+    addresses: ClassVar[Addresses] = ()
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         for name, column in cls.columns.items():
             setattr(cls, name, column)
+
+    def get_urls(self) -> list[URLPattern]:
+        own = [one for cls in type(self).__mro__ for one in vars(cls).get("addresses", ())]
+        return [
+            *(self.own_path(route, name, getattr(self, f"{name}_view")) for name, route in own),
+            *super().get_urls(),
+        ]
+
+    def own_path(self, route: str, name: str, view: Callable[..., Any]) -> URLPattern:
+        """The address of ``view``, named after the table and ``name``."""
+        name = f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+        return path(route, self.admin_site.admin_view(view), name=name)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return "add" in self.rights and super().has_add_permission(request)

@@ -5,17 +5,16 @@ saved, compared with what was seen, and put on record is written here once."""
 import json
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
@@ -23,17 +22,12 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from tools.admin.changes import HistoryAdmin, format_moment_and_author, list_differences
-from tools.admin.record_pages import Column, format_moment, parse_row_number
+from tools.admin.record_pages import Column, ModelForm, format_moment, parse_row_number
 from tools.models.row_history import find_changes, read_tracked_values
 from tools.secrets.encryption import DecryptionError
 
 #: The hidden field: which state of the row the page showed. ``admin/change_form.html`` puts it in.
 SEEN = "row_seen"
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Any]
-else:
-    _Form = forms.ModelForm
 
 
 def read_sealed(row: Model, name: str) -> Any:
@@ -83,7 +77,7 @@ class SeenField(forms.CharField):
         return False
 
 
-class SettingsForm(_Form):
+class SettingsForm(ModelForm):
     """One row. ``user`` is who fills it in.
 
     The form was made from a state of the row, and says so when the row has another one; saving
@@ -241,28 +235,15 @@ class SettingsAdmin(HistoryAdmin):
     # --- Pages and buttons ----------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        pages = {
-            f"{name}/": (name, partial(self._open_list_page, name)) for name in self.list_pages
-        }
+        views = {f"{name}/": (name, getattr(self, f"{name}_view")) for name in self.list_pages}
         for name in (*self.buttons, *self.row_pages):
-            pages[f"<path:object_id>/{name}/"] = (name, partial(self._open_row_page, name))
-        own = [
-            path(address, self.admin_site.admin_view(view), name=f"{self._page_name}_{name}")
-            for address, (name, view) in pages.items()
-        ]
+            views[f"<path:object_id>/{name}/"] = (name, partial(self._open_row_page, name))
+        own = [self.own_path(route, *named) for route, named in views.items()]
         return [*own, *super().get_urls()]
-
-    @property
-    def _page_name(self) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}"
 
     def may_open(self, request: HttpRequest, row: Any) -> bool:
         """Whether the buttons and pages of ``row`` are for this person."""
         return self.has_change_permission(request, row)
-
-    def _open_list_page(self, name: str, request: HttpRequest) -> HttpResponse:
-        found: HttpResponse = getattr(self, f"{name}_view")(request)
-        return found
 
     def _open_row_page(self, name: str, request: HttpRequest, object_id: str) -> HttpResponse:
         row = get_object_or_404(self.get_queryset(request), pk=parse_row_number(object_id))
@@ -296,9 +277,4 @@ class SettingsAdmin(HistoryAdmin):
         if logged:
             self.log_change(request, row, logged)
         self.message_user(request, words, level)
-        return redirect(f"admin:{self._page_name}_change", row.pk)
-
-
-def author_of(request: HttpRequest) -> User:
-    """Who is signed in at a page, as the author of changes."""
-    return cast("User", request.user)
+        return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", row.pk)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -17,7 +17,7 @@ from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 from django.utils.formats import date_format
@@ -49,7 +49,7 @@ from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering
 from agent.stickers.store import LARGEST, TYPES
-from tools.admin.record_pages import ModelAdmin, parse_row_number
+from tools.admin.record_pages import Addresses, ModelAdmin, author_of, parse_row_number
 from tools.text.readable import escape_invisible_chars
 from tools.text.storable import make_storable
 
@@ -88,7 +88,7 @@ class ActCall:
 
     @property
     def author(self) -> User:
-        return cast("User", self.request.user)
+        return author_of(self.request)
 
     def posted(self, name: str) -> str:
         """A value of the form, "" where it is missing."""
@@ -453,13 +453,10 @@ QUOTED_CHARS = 120
 class SessionActs(ModelAdmin):
     """The address of each act, for the pages of chats."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.act_view)
-        own = [
-            path("<int:pk>/act/<slug:name>/", view, name="agent_chatsession_act"),
-            path("<int:pk>/act/<slug:name>/<int:message_pk>/", view, name="agent_chatsession_act"),
-        ]
-        return [*own, *super().get_urls()]
+    addresses: ClassVar[Addresses] = (
+        ("act", "<int:pk>/act/<slug:name>/"),
+        ("act", "<int:pk>/act/<slug:name>/<int:message_pk>/"),
+    )
 
     def act_view(
         self, request: HttpRequest, pk: int, name: str, message_pk: int | None = None

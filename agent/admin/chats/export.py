@@ -6,15 +6,13 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any, cast
+from typing import Any, ClassVar
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -25,7 +23,7 @@ from agent.domain.states import ActKind
 from agent.models import ChatSession, Message
 from agent.record.chats.person_names import find_names
 from agent.record.waiting.operator_acts import record_act
-from tools.admin.record_pages import ModelAdmin, parse_row_number
+from tools.admin.record_pages import Addresses, ModelAdmin, author_of, parse_row_number
 from tools.admin.spreadsheet import escape_formula
 from tools.local_time import find_zone
 
@@ -136,10 +134,7 @@ EXPORT_FORMS = (
 class SessionExport(ModelAdmin):
     """For the pages of chats: ``POST <chat>/export/<form>/``. Each is on record as an act."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.export_view)
-        address = "<path:object_id>/export/<slug:form>/"
-        return [path(address, view, name="agent_chatsession_export"), *super().get_urls()]
+    addresses: ClassVar[Addresses] = (("export", "<path:object_id>/export/<slug:form>/"),)
 
     @method_decorator(require_POST)
     def export_view(self, request: HttpRequest, object_id: str, form: str) -> StreamingHttpResponse:
@@ -149,7 +144,7 @@ class SessionExport(ModelAdmin):
             raise Http404
         if not request.user.has_perms((EXPORT, "agent.view_message")):
             raise PermissionDenied
-        record_act(ActKind.EXPORT, session.pk, cast("User", request.user), detail=form)
+        record_act(ActKind.EXPORT, session.pk, author_of(request), detail=form)
         name = f"{session.account}-{session.kind}-{session.peer_id}.{wanted.suffix}"
         return StreamingHttpResponse(
             stream_chat(session, wanted, find_zone()),

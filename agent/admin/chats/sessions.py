@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpRequest
@@ -53,7 +51,9 @@ from tools.admin.filters import LISTED_WINDOW, Rows, listed_floor
 from tools.admin.json_field import IndentedJSONField
 from tools.admin.record_pages import (
     WORD_LIMIT,
+    ModelForm,
     RecordAdmin,
+    author_of,
     clamp_text,
     format_moment,
     parse_row_number,
@@ -68,11 +68,6 @@ from tools.text.readable import escape_direction_chars, format_readable
 #: Characters of a wrong name that its fault repeats.
 NAME_SHOWN = 64
 
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[ChatSession]
-else:
-    _Form = forms.ModelForm
-
 
 def _own_limit(name: str, label: Any) -> Any:
     column: Any = Manners._meta.get_field(name)
@@ -80,7 +75,7 @@ def _own_limit(name: str, label: Any) -> Any:
     return column.formfield(label=label, help_text=words)
 
 
-class StateForm(_Form):
+class StateForm(ModelForm):
     """The state as JSON. What the page showed is sent along, so that only what was changed there is
     saved."""
 
@@ -241,12 +236,12 @@ class ChatSessionAdmin(
     ) -> None:
         """Store only what was changed on the page: the server may write the rest of the row
         meanwhile."""
-        with record_changes(cast("User", request.user), obj):
+        with record_changes(author_of(request), obj):
             save_changes([form.change()])
             if changes := form.changed_values("timing_gate"):
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
         if limits := form.changed_values(*LIMITS):
-            change_chat_manners(session_address(obj), cast("User", request.user), **limits)
+            change_chat_manners(session_address(obj), author_of(request), **limits)
 
     # --- The list -------------------------------------------------------------------
 
@@ -359,22 +354,10 @@ MOST_HITS, AROUND = 50, 60
 SEARCHED = LISTED_WINDOW
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A message in which all words are; ``parts`` are its words around the first of them, those
-    that were searched for marked True."""
-
-    message: Message
-    parts: list[tuple[str, bool]]
-
-    @property
-    def name(self) -> str:
-        return escape_direction_chars(self.message.sender_name or self.message.sender_id)
-
-
-def search_chat(session: ChatSession, term: str) -> list[Hit]:
+def search_chat(session: ChatSession, term: str) -> list[dict[str, Any]]:
     """The newest messages of ``session`` that hold every word of ``term``, in their text or their
-    sender's name, or that are of the person with that id."""
+    sender's name, or that are of the person with that id. The ``parts`` of each are its words
+    around the first of them, those that were searched for marked True."""
     words = term.replace("\0", "").split()[:WORD_LIMIT]
     if not words:
         return []
@@ -383,7 +366,11 @@ def search_chat(session: ChatSession, term: str) -> list[Hit]:
     found: Any = rows.filter(said | Q(sender_id=term.strip()), pk__gte=listed_floor(rows))
     shown = found.only("direction", "sender_id", "sender_name", "created_at", "text", "session_id")
     return [
-        Hit(message, mark_words(escape_direction_chars(message.text), words))
+        {
+            "message": message,
+            "name": escape_direction_chars(message.sender_name or message.sender_id),
+            "parts": mark_words(escape_direction_chars(message.text), words),
+        }
         for message in shown.order_by("-pk")[:MOST_HITS]
     ]
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, TextField
@@ -15,7 +15,6 @@ from django.db.models.functions import Cast, Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.functional import cached_property
@@ -42,7 +41,7 @@ from agent.admin.chats.thumbnails import (
 from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
 from agent.pages.reasons import label_of, names_source, reason_words
 from agent.record.chats.person_names import find_names
-from tools.admin.record_pages import ModelAdmin, parse_row_number
+from tools.admin.record_pages import Addresses, ModelAdmin, parse_row_number
 from tools.text.readable import escape_direction_chars
 
 # Messages as bubbles: their words and media, what they quote, and why they were answered or not.
@@ -90,28 +89,9 @@ _TONES = {
 }
 _SIGNS = {"none": "○", "quiet": "◌", "good": "✓", "doubt": "?", "bad": "!", "busy": "…"}
 
+UNKNOWN_QUOTE = {"pk": 0, "name": "", "words": ""}
 Shown = tuple[str, MessageMedia]
 """A medium, and its small picture where there is one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A message that another one quotes; ``pk`` is 0 where it is not on record."""
-
-    pk: int = 0
-    name: str = ""
-    words: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPiece:
-    """A part of a message as the page draws it; of a medium with its small picture, or why there
-    is none."""
-
-    piece: Piece
-    picture: str = ""
-    kind: str = ""
-    medium: MessageMedia | None = None
 
 
 @dataclass
@@ -122,7 +102,8 @@ class Bubble:
     pieces: list[Piece]
     runs: list[Run] = field(default_factory=list)
     previews: MediaPreviews | None = None
-    quote: Quote | None = None
+    quote: dict[str, Any] | None = None
+    """A message that it quotes: ``pk`` (0 where it is not on record), ``name`` and ``words``."""
     is_doubtful: bool = False
     """Whether nobody knows if what it was answered with arrived."""
     known_name: str = ""
@@ -182,28 +163,30 @@ class Bubble:
         return self.previews.media if self.previews else []
 
     @cached_property
-    def parts(self) -> list[ShownPiece]:
-        """Its pieces, each medium with what was downloaded of it, in order."""
+    def parts(self) -> list[dict[str, Any]]:
+        """Its pieces in order, as the page draws them: ``piece``, and ``kind``, what it is called;
+        of a medium what was downloaded of it, ``picture`` and ``medium``."""
         own = [shown for shown in self.media if shown[1].origin == MessageMedia.Origin.MESSAGE]
         return [self._part(piece, own) for piece in self.pieces]
 
-    def _part(self, piece: Piece, own: list[Shown]) -> ShownPiece:
+    def _part(self, piece: Piece, own: list[Shown]) -> dict[str, Any]:
         if piece.kind != "media":
-            return ShownPiece(piece, kind=segment_words(piece.label))
+            return {"piece": piece, "kind": segment_words(piece.label)}
         kind = str(dict(MessageMedia.MediaKind.choices).get(piece.label, piece.label))
         found = next((shown for shown in own if shown[1].kind == piece.label), None)
         if found is not None:
             own.remove(found)
-            return ShownPiece(piece, found[0], kind, found[1])
+            return {"piece": piece, "kind": kind, "picture": found[0], "medium": found[1]}
         if piece.label == "image" and self.message.direction == "out":
             address = picture_address(self.message.pk, piece.detail, piece.index)
-            return ShownPiece(piece, render_picture(address, piece.text or kind), kind)
-        return ShownPiece(piece, "", kind)
+            picture = render_picture(address, piece.text or kind)
+            return {"piece": piece, "kind": kind, "picture": picture}
+        return {"piece": piece, "kind": kind}
 
     @property
     def other_media(self) -> list[Shown]:
         """What else was downloaded, such as of the messages that it quotes and forwards."""
-        drawn = [part.medium for part in self.parts if part.medium]
+        drawn = [part.get("medium") for part in self.parts]
         return [shown for shown in self.media if shown[1] not in drawn]
 
     @property
@@ -235,7 +218,7 @@ def load_bubbles(session: ChatSession, messages: Sequence[Message]) -> list[Bubb
             _pieces(message, names),
             runs.get(message.pk, []),
             previews.get(message.pk),
-            quotes.get(message.quoted_id) or Quote() if message.quoted_id else None,
+            quotes.get(message.quoted_id, UNKNOWN_QUOTE) if message.quoted_id else None,
             message.state == State.ANSWERED
             and any(run.pk in doubtful for run in runs.get(message.pk, ())),
             names.get(message.sender_id, ""),
@@ -276,7 +259,7 @@ def read_segments(recorded: str | None) -> object:
 
 def _load_quotes(
     session: ChatSession, messages: Iterable[Message], names: Mapping[str, str]
-) -> dict[str, Quote]:
+) -> dict[str, dict[str, Any]]:
     """The quoted messages by the client's id; of one id the newest."""
     wanted = {message.quoted_id for message in messages if message.quoted_id}
     if not wanted:
@@ -291,7 +274,11 @@ def _load_quotes(
     for pk, message_id, direction, sender_id, sender_name, words, recorded in found:
         name = "" if direction == "out" else sender_name or sender_id
         said = plain_words(read_segments(recorded), names) or words
-        quotes[message_id] = Quote(pk, escape_direction_chars(name), said[:QUOTE_CHARACTERS])
+        quotes[message_id] = {
+            "pk": pk,
+            "name": escape_direction_chars(name),
+            "words": said[:QUOTE_CHARACTERS],
+        }
     return quotes
 
 
@@ -303,20 +290,12 @@ _MARK = re.compile(r"([1-9][0-9]{0,17})\.([0-9a-f]{1,8})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class StreamItem:
-    """A message or an act, at its time."""
-
-    at: datetime
-    bubble: Bubble | None = None
-    act: OperatorAct | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Stream:
     """One part of a chat from old to new; ``older`` and ``newer`` are the ids to continue from,
     None at the ends."""
 
-    items: list[StreamItem]
+    items: list[dict[str, Any]]
+    """Each a ``bubble`` or an ``act``, ``at`` its time."""
     older: int | None = None
     newer: int | None = None
 
@@ -363,16 +342,15 @@ def _with_acts(session: ChatSession, page: ChatPage) -> Stream:
     )
 
 
-def _merged(bubbles: Iterable[Bubble], acts: Iterable[OperatorAct]) -> list[StreamItem]:
+def _merged(bubbles: Iterable[Bubble], acts: Iterable[OperatorAct]) -> list[dict[str, Any]]:
     """Bubbles in the order of their ids, each act before the first one that is later."""
-    waiting = list(acts)
-    items: list[StreamItem] = []
+    waiting = [{"at": act.at, "act": act} for act in acts]
+    items: list[dict[str, Any]] = []
     for bubble in bubbles:
-        while waiting and waiting[0].at < bubble.message.created_at:
-            act = waiting.pop(0)
-            items.append(StreamItem(act.at, act=act))
-        items.append(StreamItem(bubble.message.created_at, bubble))
-    return items + [StreamItem(act.at, act=act) for act in waiting]
+        while waiting and waiting[0]["at"] < bubble.message.created_at:
+            items.append(waiting.pop(0))
+        items.append({"at": bubble.message.created_at, "bubble": bubble})
+    return items + waiting
 
 
 def _id(request: HttpRequest, name: str) -> int | None:
@@ -391,15 +369,10 @@ def _day(request: HttpRequest) -> datetime | None:
 class SessionStream(ModelAdmin):
     """The addresses of the parts, for the pages of chats."""
 
-    def get_urls(self) -> list[URLPattern]:
-        parts, news = (
-            self.admin_site.admin_view(view) for view in (self.stream_view, self.news_view)
-        )
-        return [
-            path("<path:object_id>/stream/", parts, name="agent_chatsession_stream"),
-            path("<path:object_id>/news/", news, name="agent_chatsession_news"),
-            *super().get_urls(),
-        ]
+    addresses: ClassVar[Addresses] = (
+        ("stream", "<path:object_id>/stream/"),
+        ("news", "<path:object_id>/news/"),
+    )
 
     def stream_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """An older or a newer part."""

@@ -4,11 +4,11 @@ address; pictures small and re-encoded."""
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
@@ -20,7 +20,7 @@ from agent.media.image_reader import build_model_image_job, process_image_now
 from agent.media.media_folder import open_media_file
 from agent.models import Description, KeptFile, Message, MessageMedia
 from agent.runtime import wiring
-from tools.admin.record_pages import ModelAdmin
+from tools.admin.record_pages import Addresses, ModelAdmin
 
 #: The copy of a hash never changes.
 HEADERS = {
@@ -156,10 +156,7 @@ def render_picture(address: str, words: str) -> str:
 class MessagePictures(ModelAdmin):
     """The address of the pictures, for the pages of messages."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.picture_view)
-        address = path("<int:pk>/picture/<int:index>/", view, name="agent_message_picture")
-        return [address, *super().get_urls()]
+    addresses: ClassVar[Addresses] = (("picture", "<int:pk>/picture/<int:index>/"),)
 
     def picture_view(self, request: HttpRequest, pk: int, index: int) -> HttpResponse:
         """A thumbnail. Raises Http404 where there is no such picture any more, or it is out of

@@ -14,7 +14,7 @@ from django.http import (
     HttpResponseRedirect,
     JsonResponse,
 )
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -45,8 +45,8 @@ from agent.pages.endpoints.state import (
     list_abilities,
     list_learnt,
 )
-from tools.admin.record_pages import Column, render_badge
-from tools.admin.settings_page import SettingsAdmin, author_of, read_sealed
+from tools.admin.record_pages import Column, author_of, render_badge
+from tools.admin.settings_page import SettingsAdmin, read_sealed
 from tools.models.row_history import record_changes
 from tools.secrets.masked import MASK, mask_url
 
@@ -74,6 +74,7 @@ class EndpointAdmin(SettingsAdmin):
     """An endpoint costs money and is sent what people say: operators set up those that are public,
     superusers any (:mod:`agent.pages.endpoints.checks`)."""
 
+    addresses = (("models_of_new", "models/"),)
     form = EndpointForm
     show_full_result_count = True
     list_display = ("endpoint", "model_name", "abilities", "state", "roles", "price", "enabled")
@@ -212,10 +213,6 @@ class EndpointAdmin(SettingsAdmin):
 
     # --- Buttons ----------------------------------------------------------------
 
-    def get_urls(self) -> list[URLPattern]:
-        view, name = self.admin_site.admin_view(self.new_models_view), "models_of_new"
-        return [path("models/", view, name=f"agent_modelendpoint_{name}"), *super().get_urls()]
-
     def forget_view(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse:
         """Forget what was learnt that the endpoint refuses: it is asked as any other again."""
         ModelEndpoint.objects.filter(pk=row.pk).update(learnt={}, token_factor=1.0)
@@ -259,7 +256,7 @@ class EndpointAdmin(SettingsAdmin):
 
     # --- Choosing a model from the provider's list ------------------------------
 
-    def new_models_view(self, request: HttpRequest) -> HttpResponse:
+    def models_of_new_view(self, request: HttpRequest) -> HttpResponse:
         """The models, as JSON for the script of the form of a new endpoint."""
         if not self.has_add_permission(request):
             raise PermissionDenied

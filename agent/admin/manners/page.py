@@ -27,8 +27,8 @@ from agent.record.settings.chat_manners import (
 from agent.record.settings.manners import rank_row
 from tools.admin.changes import field_label
 from tools.admin.filters import Rows
-from tools.admin.record_pages import Column, record_link, render_badge
-from tools.admin.settings_page import SettingsAdmin, author_of, choice_alone
+from tools.admin.record_pages import Column, author_of, record_link, render_badge
+from tools.admin.settings_page import SettingsAdmin, choice_alone
 
 #: What a row says that a list shows, and contradictions that a row's page shows.
 STATEMENTS, CONTRADICTIONS = 4, 20

@@ -93,7 +93,7 @@ class MediaFileAdmin(LoggedAdmin):
         except MediaError as error:
             raise Http404(str(error)) from error
         shown = Paginator(found, FOLDER_PAGE_SIZE).get_page(request.GET.get("p"))
-        rows = [(entry, *_facts(entry), _is_picture(entry)) for entry in shown]
+        rows = [(entry, *_facts(entry)) for entry in shown]
         page = {
             "form": (form or UploadForm()) if self.has_add_permission(request) else None,
             "can_remove": self.has_delete_permission(request),
@@ -189,13 +189,11 @@ def _trail(folder: str) -> list[tuple[str, str]]:
     return [(name, "/".join(names[: index + 1])) for index, name in enumerate(names)]
 
 
-def _is_picture(entry: FolderEntry) -> bool:
-    """Whether the list shows it, by its name; the picture's view looks at what is in it."""
+def _facts(entry: FolderEntry) -> tuple[str, str, bool]:
+    """Size and date as a list shows them, and whether it shows the picture, by its name: the
+    picture's view looks at what is in it. Empty for a folder, and for what is gone."""
     facts = None if entry.is_folder else entry.facts()
-    return facts is not None and facts[0] <= LARGEST and entry.name.lower().endswith(ENDINGS)
-
-
-def _facts(entry: FolderEntry) -> tuple[str, str]:
-    """Size and date as a list shows them; empty for a folder, and for what is gone."""
-    facts = None if entry.is_folder else entry.facts()
-    return (filesizeformat(facts[0]), format_moment(facts[1])) if facts else ("", "")
+    if facts is None:
+        return "", "", False
+    is_picture = facts[0] <= LARGEST and entry.name.lower().endswith(ENDINGS)
+    return filesizeformat(facts[0]), format_moment(facts[1]), is_picture

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -42,11 +42,12 @@ from tools.admin.record_pages import (
     Column,
     PageAdmin,
     RecordAdmin,
+    author_of,
     clamp_text,
     format_moment,
     render_badge,
 )
-from tools.admin.settings_page import SettingsAdmin, SettingsForm, author_of
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.live_rows import ConfigVersion, LiveKind
 from tools.models.row_history import record_changes
 
@@ -115,6 +116,7 @@ class NewStickerForm(StickerForm):
 
 @admin.register(Sticker)
 class StickerAdmin(SettingsAdmin, RecordAdmin):
+    addresses = (("picture", "<int:pk>/picture/"),)
     rights = PageAdmin.rights
     form = StickerForm
     actions = ("enable", "disable", "delete_selected")  # type: ignore[assignment] # the base has none
@@ -136,16 +138,8 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
     ) -> Any:
-        return super().get_form(
-            request,
-            obj,
-            change,
-            **options | ({} if obj else {"form": NewStickerForm, "fields": None}),
-        )
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.picture_view)
-        return [path("<int:pk>/picture/", view, name="agent_sticker_picture"), *super().get_urls()]
+        new = {} if obj else {"form": NewStickerForm, "fields": None}
+        return super().get_form(request, obj, change, **options | new)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

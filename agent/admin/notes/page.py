@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -31,6 +31,7 @@ from tools.admin.record_pages import (
     EXCERPT,
     HIT_LIMIT,
     Column,
+    ModelForm,
     PageAdmin,
     RecordAdmin,
     clamp_text,
@@ -50,11 +51,6 @@ SUGGESTED = 200
 SEPARATOR = re.compile(r"[,，、;；\n]")
 #: A chat as people write it: ``group 30001``, ``群30001``, ``私聊：20001``.
 WRITTEN_CHAT = re.compile(r"(group|private|群聊?|私聊)\s*[:：]?\s*(\d+)", re.IGNORECASE)
-
-if TYPE_CHECKING:
-    _Form = forms.ModelForm[Note]
-else:
-    _Form = forms.ModelForm
 
 
 class TagsField(forms.CharField):
@@ -108,7 +104,7 @@ def _newest(user: Any) -> list[ChatSession]:
     return list(find_access(user).sessions().order_by("-last_message_at", "-pk")[:SUGGESTED])
 
 
-class NoteForm(_Form):
+class NoteForm(ModelForm):
     """The model refuses a note that no viewer could see, and one too many."""
 
     tags = TagsField(

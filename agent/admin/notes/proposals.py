@@ -1,13 +1,12 @@
 """Proposals for notes, which wait for a person."""
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +17,7 @@ from tools.admin.filters import Rows
 from tools.admin.record_pages import (
     Column,
     StateRecordAdmin,
+    author_of,
     clamp_text,
     format_moment,
     record_link,
@@ -27,6 +27,7 @@ from tools.text.readable import json_block, text_block
 
 @admin.register(NoteProposal)
 class NoteProposalAdmin(StateRecordAdmin):
+    addresses = (("decide", "<int:pk>/decide/"),)
     actions = ("accept", "reject")  # type: ignore[assignment]
     list_display = ("recorded", "outcome", "kind", "notes", "result", "decided_by")
     list_filter = ("state", "kind")
@@ -67,20 +68,12 @@ class NoteProposalAdmin(StateRecordAdmin):
     def reject(self, request: HttpRequest, queryset: Rows) -> None:
         self._decided(request, queryset, accept=False)
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.decide_view)
-        return [
-            path("<int:pk>/decide/", view, name="agent_noteproposal_decide"),
-            *super().get_urls(),
-        ]
-
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Where the page's two buttons lead while the proposal waits."""
-        if obj.state != NoteProposal.ProposalState.WAITING or not self.has_decide_permission(
-            request
-        ):
-            return {}
-        return {"decide_url": reverse("admin:agent_noteproposal_decide", args=(obj.pk,))}
+        is_waiting = obj.state == NoteProposal.ProposalState.WAITING
+        if is_waiting and self.has_decide_permission(request):
+            return {"decide_url": reverse("admin:agent_noteproposal_decide", args=(obj.pk,))}
+        return {}
 
     def decide_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Decide one proposal, and show it with what came of it."""
@@ -98,7 +91,7 @@ class NoteProposalAdmin(StateRecordAdmin):
         return redirect("admin:agent_noteproposal_change", proposal.pk)
 
     def _decided(self, request: HttpRequest, queryset: Rows, *, accept: bool) -> None:
-        by = cast("User", request.user).get_username()
+        by = author_of(request).get_username()
         states = [
             decide_proposal(pk, by=by, accept=accept)
             for pk in queryset.order_by("pk").values_list("pk", flat=True)

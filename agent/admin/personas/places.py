@@ -11,8 +11,7 @@ from agent.admin.personas.form import PlaceForm
 from agent.domain.persona import PersonaKind
 from agent.models import Persona, PersonaChoice
 from tools.admin.filters import Rows
-from tools.admin.record_pages import Column, LoggedAdmin
-from tools.admin.settings_page import author_of
+from tools.admin.record_pages import Column, LoggedAdmin, author_of
 from tools.models.row_history import record_changes
 
 

@@ -1,7 +1,6 @@
 """What a persona would send in a chat, without sending it: no model is asked, nothing is kept."""
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -40,38 +39,10 @@ from tools.registry.settings import SettingsCache
 from tools.text.readable import drop_surrogates, format_readable
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewedEndpoint:
-    """One endpoint that would be asked, and the request in its form."""
-
-    endpoint: Endpoint
-    parameters: str
-    tokens: int
-    left_out: int
-    """Messages that its window has no room for."""
-    tools_left_out: int
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class PromptPreview:
-    """The first request of a run, before any endpoint is known, and what each would be sent."""
-
-    persona: PersonaSettings
-    messages: list[tuple[str, str]] = field(default_factory=list)
-    """Roles and texts."""
-    tools: list[tuple[str, str]] = field(default_factory=list)
-    """Names and definitions."""
-    endpoints: list[PreviewedEndpoint] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    history_left_out: int = 0
-    """Messages of the history that the persona's limits have no room for."""
-    has_server: bool = False
-    """Whether the tools of MCP servers, plugins and HTTP tools are among ``tools``."""
-
-
-def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str) -> PromptPreview:
-    """What ``row`` would send if the last speaker of the chat said ``text`` now.
+def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str) -> dict[str, Any]:
+    """What ``row`` would send if the last speaker of the chat said ``text`` now: the first request
+    of a run, before any endpoint is known, and what each would be sent. ``has_server``: whether the
+    tools of MCP servers, plugins and HTTP tools are among its tools.
 
     All that is read is read in one transaction, which is taken back.
     """
@@ -84,11 +55,11 @@ def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str
         book.reload()
         transaction.set_rollback(True)
 
-    async def work(registry: ToolRegistry) -> PromptPreview:
+    async def work(registry: ToolRegistry) -> dict[str, Any]:
         return await _preview(registry, book, message, active, memory, session_pk)
 
     if serving_now := serving.get_serving():
-        return replace(serving_now.run(work), has_server=True)
+        return serving_now.run(work) | {"has_server": True}
     rows = SettingsCache()
     rows.refresh()
     return run_with_own_registry(rows, work)
@@ -101,7 +72,7 @@ async def _preview(
     active: ActiveRun,
     memory: MemoryContext,
     session_pk: int,
-) -> PromptPreview:
+) -> dict[str, Any]:
     """As a run begins: see :meth:`agent.chat.conversation.ConversationHandler.answer_message`."""
     persona = active.persona
     tools = PersonaEngines(Engine(book.model(ModelRole.CHAT), registry), book).find(persona)
@@ -115,28 +86,32 @@ async def _preview(
         messages[0] = add_tool_reminder(messages[0], offered.deferred)
     request = LLMRequest(messages, offered.definitions, len(messages) - 1)
     choice = persona.endpoints.get(ModelRole.CHAT, ())
-    return PromptPreview(
-        persona,
-        [(one["role"], drop_surrogates(content_text(one["content"]))) for one in messages],
-        [(one["name"], format_readable(one)) for one in offered.definitions],
-        [_form(one, request) for one in book.endpoints(ModelRole.CHAT, choice)],
-        [shown_note(note) for note in notes],
-        len(active.history) + 2 + memory.count - len(messages),
-    )
+    return {
+        "messages": [
+            (one["role"], drop_surrogates(content_text(one["content"]))) for one in messages
+        ],
+        "tools": [(one["name"], format_readable(one)) for one in offered.definitions],
+        "endpoints": [_form(one, request) for one in book.endpoints(ModelRole.CHAT, choice)],
+        "notes": [shown_note(note) for note in notes],
+        # messages of the history that the persona's limits have no room for
+        "history_left_out": len(active.history) + 2 + memory.count - len(messages),
+    }
 
 
-def _form(endpoint: Endpoint, request: LLMRequest) -> PreviewedEndpoint:
+def _form(endpoint: Endpoint, request: LLMRequest) -> dict[str, Any]:
+    """One endpoint that would be asked, and the request in its form; messages that its window has
+    no room for are ``left_out``."""
     formed = RequestFormer(endpoint, None).form(request, endpoint.refuses)
     tools = estimate_tools_tokens(formed.encoder.encode_tools(formed.sent.tools))
     words = sum(map(estimate_message_tokens, formed.messages))
-    return PreviewedEndpoint(
-        endpoint,
-        format_readable(formed.sent.parameters),
-        round((tools + words) * endpoint.token_factor),
-        len(request.messages) - len(formed.fitted.messages),
-        len(request.tools) - len(formed.sent.tools),
-        format_readable(json.loads(formed.body)),
-    )
+    return {
+        "endpoint": endpoint,
+        "parameters": format_readable(formed.sent.parameters),
+        "tokens": round((tools + words) * endpoint.token_factor),
+        "left_out": len(request.messages) - len(formed.fitted.messages),
+        "tools_left_out": len(request.tools) - len(formed.sent.tools),
+        "body": format_readable(json.loads(formed.body)),
+    }
 
 
 def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMessage:

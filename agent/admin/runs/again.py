@@ -1,8 +1,7 @@
 """Asking a message again with another persona or model, without sending; the answers side by
 side."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -11,7 +10,6 @@ from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import path
 from django.utils.translation import gettext
 
 from agent.admin.runs.waterfall import format_span
@@ -25,7 +23,7 @@ from agent.pages.runs.held_back import (
     hold_back_model,
 )
 from agent.pages.runs.run_rows import CALL_LIMIT
-from agent.pages.runs.step_facts import RunSums, describe_verdict, load_sums
+from agent.pages.runs.step_facts import describe_verdict, load_sums
 from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
 from tools.admin.record_pages import parse_row_number
@@ -37,36 +35,13 @@ BESIDE, ROW_LIMIT = 3, 200
 NEEDED = ("agent.speak_in_chat", "agent.change_chatsession")
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """An answer, or what would have been one: ``said`` are the texts that went out, ``calls`` the
-    tool calls, each with what it was given and what was decided."""
-
-    run: Run
-    is_trial: bool
-    said: Sequence[Message]
-    calls: Sequence[dict[str, Any]]
-    sums: RunSums
-    steps: int
-    took: str
-
-
 def may_ask_again(request: HttpRequest) -> bool:
     """Whether the user may ask messages of the chats in his reach again."""
     return all(request.user.has_perm(name) for name in NEEDED)
 
 
-def again_urls(pages: "admin.ModelAdmin[Run]") -> list[Any]:
-    """The page of ``pages``, at ``admin:agent_run_again`` with the key of a run."""
-
-    def view(request: HttpRequest, pk: int) -> HttpResponse:
-        return _again_view(pages, request, pk)
-
-    guarded = pages.admin_site.admin_view(view)
-    return [path("<int:pk>/again/", guarded, name="agent_run_again")]
-
-
-def _again_view(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -> HttpResponse:
+def again_page(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -> HttpResponse:
+    """For ``pages``: the message of the run ``pk``, its answer and its trials; by POST one more."""
     run = pages.get_queryset(request).filter(pk=pk).first()
     asked = _find_asked(run)
     if run is None or asked is None:
@@ -79,7 +54,8 @@ def _again_view(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -
             raise PermissionDenied
         _ask(request, asked, answer)
         return redirect("admin:agent_run_again", answer.pk)
-    compared = [answer, *_trials(asked)]
+    trials = Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]
+    compared = [answer, *trials]
     for one in compared:
         hold_back_model(one, request.user)
     return TemplateResponse(
@@ -115,11 +91,6 @@ def _find_answer(run: Run, asked: Message) -> Run:
     if (found := answers.first()) is None:
         raise Http404
     return found
-
-
-def _trials(asked: Message) -> Iterable[Run]:
-    """The newest that asked the message again, newest first."""
-    return Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]
 
 
 def _personas() -> list[Persona]:
@@ -175,7 +146,9 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
         messages.error(request, gettext(begun.reason))
 
 
-def _compare(run: Run) -> ComparedRun:
+def _compare(run: Run) -> dict[str, Any]:
+    """An answer, or what would have been one: ``said`` are the texts that went out, ``calls`` the
+    tool calls, each with what it was given and what was decided."""
     calls = ToolCall.objects.filter(run=run).order_by("step_id", "position")
     columns = ("pk", "tool_name", "arguments", "verdict", "state", "run_id")
     sent = (
@@ -183,11 +156,11 @@ def _compare(run: Run) -> ComparedRun:
         .exclude(BY_HAND)
         .order_by("pk")
     )
-    return ComparedRun(
-        run,
-        run.trial_of_id is not None,
-        list(sent.defer("segments", "raw")[:CALL_LIMIT]),
-        [
+    return {
+        "run": run,
+        "is_trial": run.trial_of_id is not None,
+        "said": list(sent.defer("segments", "raw")[:CALL_LIMIT]),
+        "calls": [
             {
                 "call": call,
                 "given": arguments_text(call.arguments),
@@ -196,7 +169,7 @@ def _compare(run: Run) -> ComparedRun:
             }
             for call in calls.only(*columns)[:CALL_LIMIT]
         ],
-        load_sums(run),
-        run.steps.count(),
-        format_span(run.finished_at - run.started_at) if run.finished_at else "",
-    )
+        "sums": load_sums(run),
+        "steps": run.steps.count(),
+        "took": format_span(run.finished_at - run.started_at) if run.finished_at else "",
+    }

@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.runs.again import again_urls, may_ask_again
+from agent.admin.runs.again import again_page, may_ask_again
 from agent.admin.runs.waterfall import build_waterfall
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from agent.models import Message, Run, Step, ToolCall, ToolOffer
@@ -51,6 +51,8 @@ from tools.text.readable import (
 
 # Model calls as conversations: who said what, and which tools were asked for. Pure.
 
+ROLES = {"system": _("system"), "user": _("user"), "assistant": _("assistant"), "tool": _("tool")}
+
 
 @dataclass(frozen=True, slots=True)
 class TranscriptMessage:
@@ -67,13 +69,7 @@ class TranscriptMessage:
 
     @property
     def role_name(self) -> str:
-        names = {
-            "system": gettext("system"),
-            "user": gettext("user"),
-            "assistant": gettext("assistant"),
-            "tool": gettext("tool"),
-        }
-        return names.get(self.role, self.role)
+        return str(ROLES.get(self.role, self.role))
 
 
 def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[TranscriptMessage]:
@@ -141,15 +137,6 @@ def _call(call: Any) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """One tool as it was offered; ``definition`` is "" where no more than the name is on record."""
-
-    name: str
-    definition: str = ""
-    characters: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class SentContext:
     """The request of one step. ``messages`` are those since the step before, or all of them where
     it ``is_whole``; the counts are those of the whole request."""
@@ -159,7 +146,9 @@ class SentContext:
     count: int = 0
     characters: int = 0
     tokens: int = 0
-    tools: Sequence[OfferedTool] = ()
+    tools: Sequence[dict[str, Any]] = ()
+    """Each with its ``name``; where more than that is on record, its ``definition`` and the number
+    of its ``characters``."""
     tools_as_in: int | None = None
     """The number of the earlier step that was offered the same, which shows them."""
     tool_count: int = 0
@@ -193,7 +182,7 @@ class ContextReader:
         shown = self._read_whole(step) or new
         offered = self._tools(step)
         names = [drop_surrogates(str(name)) for name in step.tools]
-        known = {tool.name for tool in self._definitions(step)}
+        known = {tool["name"] for tool in self._definitions(step)}
         return SentContext(
             shown,
             shown is not new or count == len(new),
@@ -227,24 +216,25 @@ class ContextReader:
         messages = json.loads(body)["messages"]
         return parse_transcript(messages if self.shows_prompts else veil_whole(messages))
 
-    def _tools(self, step: Step) -> Sequence[OfferedTool]:
+    def _tools(self, step: Step) -> Sequence[dict[str, Any]]:
         """Of each set of tools once, at the first step that was offered it."""
         if step.offer_id is None:
-            return [OfferedTool(drop_surrogates(str(name))) for name in step.tools]
+            return [{"name": drop_surrogates(str(name))} for name in step.tools]
         if self._seen.setdefault(step.offer_id, step.number) != step.number:
             return ()
         return self._definitions(step)
 
-    def _definitions(self, step: Step) -> Sequence[OfferedTool]:
+    def _definitions(self, step: Step) -> Sequence[dict[str, Any]]:
         offer = self.offers.get(step.offer_id or 0)
         return [_offered(one) for one in read_definitions(offer.definitions)] if offer else ()
 
 
-def _offered(definition: Any) -> OfferedTool:
+def _offered(definition: Any) -> dict[str, Any]:
     inner = definition.get("function") if isinstance(definition, dict) else None
     named = inner if isinstance(inner, dict) else definition
     name = str(named.get("name")) if isinstance(named, dict) else ""
-    return OfferedTool(name, format_readable(definition), len(json.dumps(definition)))
+    shown, characters = format_readable(definition), len(json.dumps(definition))
+    return {"name": name, "definition": shown, "characters": characters}
 
 
 #: Characters of requests that one page shows: of many steps less of each text.
@@ -258,6 +248,7 @@ class StartedSince(RecordedSince):
 
 @admin.register(Run)
 class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
+    addresses = (("again", "<int:pk>/again/"),)
     list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
     list_filter = (StartedSince, "state", "origin")
     list_select_related = ("session",)
@@ -305,8 +296,8 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("session")
 
-    def get_urls(self) -> list[Any]:
-        return [*again_urls(self), *super().get_urls()]
+    def again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        return again_page(self, request, pk)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

@@ -2,7 +2,6 @@
 run."""
 
 import math
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +16,7 @@ from agent.models import ToolCall
 from agent.run.tool_results import PROVIDER_NAME
 from tools.admin import ToolConfigAdmin
 from tools.admin.argument_form import ArgumentForm
-from tools.contract import ToolContentItem, is_picture
+from tools.contract import is_picture
 from tools.models import ToolConfig
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
@@ -70,16 +69,16 @@ def trial_context(trial: ToolTrial) -> dict[str, Any]:
         "structured_json": ""
         if result.structured_content is None
         else format_readable(result.structured_content),
-        "pictures": [_data_url(item) for item in result.content_items if is_picture(item)],
+        "pictures": [
+            f"data:{item.mime_type};base64,{item.data}"
+            for item in result.content_items
+            if is_picture(item)
+        ],
     }
 
 
 def _outcome(trial: ToolTrial) -> str:
     return gettext("succeeded") if trial.result.success else gettext("failed")
-
-
-def _data_url(item: ToolContentItem) -> str:
-    return f"data:{item.mime_type};base64,{item.data}"
 
 
 # How a tool was used lately: counted over its newest calls, however many there are.
@@ -89,23 +88,10 @@ CALL_LIMIT = 1_000
 PERIOD = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFigures:
-    """Calls within :data:`PERIOD`. Durations in ms are those of calls that reached the tool, None
-    without any."""
-
-    calls: int
-    failures: int
-    mocked: int
-    p50: int | None
-    p95: int | None
-    is_capped: bool
-    limit: int = CALL_LIMIT
-
-
-def load_tool_use(tool_name: str) -> ToolFigures:
-    """One query of :data:`CALL_LIMIT` rows at most; the period is cut here, so that no old row is
-    walked over for it."""
+def load_tool_use(tool_name: str) -> dict[str, Any]:
+    """Calls within :data:`PERIOD`; the durations in ms ``p50`` and ``p95`` are those of calls that
+    reached the tool, None without any. One query of :data:`CALL_LIMIT` rows at most; the period is
+    cut here, so that no old row is walked over for it."""
     newest = ToolCall.objects.filter(tool_name=tool_name).order_by("-pk")
     rows = list(newest.values_list("created_at", "state", "mocked", "duration_ms")[:CALL_LIMIT])
     begin = timezone.now() - PERIOD
@@ -113,14 +99,15 @@ def load_tool_use(tool_name: str) -> ToolFigures:
     durations = sorted(
         duration for _, mocked, duration in recent if duration is not None and not mocked
     )
-    return ToolFigures(
-        calls=len(recent),
-        failures=sum(state == ToolCall.State.FAILED for state, _, _ in recent),
-        mocked=sum(mocked for _, mocked, _ in recent),
-        p50=percentile(durations, 50),
-        p95=percentile(durations, 95),
-        is_capped=len(recent) == CALL_LIMIT,
-    )
+    return {
+        "calls": len(recent),
+        "failures": sum(state == ToolCall.State.FAILED for state, _, _ in recent),
+        "mocked": sum(mocked for _, mocked, _ in recent),
+        "p50": percentile(durations, 50),
+        "p95": percentile(durations, 95),
+        "is_capped": len(recent) == CALL_LIMIT,
+        "limit": CALL_LIMIT,
+    }
 
 
 def percentile(ordered: list[int], percent: int) -> int | None:

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from agent.domain.budgets import NANO, cost_words
 from agent.domain.endpoint import Ability, ModelRole
@@ -19,6 +20,23 @@ from tools.text.readable import escape_invisible_chars
 
 FACTOR_NOTED = 0.1
 """A token_factor that is nearer to 1 is not worth a word."""
+_LEARNT = {
+    "no_tools": gettext_lazy("It takes no tools: none are offered to it."),
+    "no_tools_while_thinking": gettext_lazy("It takes no tools while it thinks."),
+    "no_pictures": gettext_lazy("It takes no pictures: they are described to it in words."),
+    "no_system": gettext_lazy("It takes no system message: that is sent as a user message."),
+    "late_system": gettext_lazy("It takes a system message only as the first one."),
+    "no_consecutive_user": gettext_lazy("It takes no two user messages in a row: they are joined."),
+    "no_null_content": gettext_lazy("It takes no message without text."),
+    "no_array_content": gettext_lazy("It takes texts only, no lists of parts."),
+    "only_streamed": gettext_lazy("It gives only streamed answers."),
+    "no_thinking_unless_streamed": gettext_lazy("It thinks only when its answers are streamed."),
+    "max_completion_tokens": gettext_lazy("It wants max_completion_tokens instead of max_tokens."),
+    "no_temperature": gettext_lazy("It takes no temperature."),
+    "no_thinking_switch": gettext_lazy("Its thinking cannot be switched."),
+    "no_extras": gettext_lazy("It takes no keys that the standard does not know."),
+    "missing_reasoning": gettext_lazy("It wants back what it thought."),
+}
 
 
 def is_left_over(row: ModelEndpoint) -> bool:
@@ -111,28 +129,11 @@ def list_learnt(row: ModelEndpoint) -> Iterable[tuple[str, str, str]]:
     """What was learnt that the endpoint refuses: the words for it, when, and what it said."""
     for kind, said in row.learnt.items():
         about = said if isinstance(said, dict) else {}
-        yield _learnt_words(kind), str(about.get("at", ""))[:16], str(about.get("words", ""))
-
-
-def _learnt_words(kind: str) -> str:
-    words = {
-        "no_tools": _("It takes no tools: none are offered to it."),
-        "no_tools_while_thinking": _("It takes no tools while it thinks."),
-        "no_pictures": _("It takes no pictures: they are described to it in words."),
-        "no_system": _("It takes no system message: that is sent as a user message."),
-        "late_system": _("It takes a system message only as the first one."),
-        "no_consecutive_user": _("It takes no two user messages in a row: they are joined."),
-        "no_null_content": _("It takes no message without text."),
-        "no_array_content": _("It takes texts only, no lists of parts."),
-        "only_streamed": _("It gives only streamed answers."),
-        "no_thinking_unless_streamed": _("It thinks only when its answers are streamed."),
-        "max_completion_tokens": _("It wants max_completion_tokens instead of max_tokens."),
-        "no_temperature": _("It takes no temperature."),
-        "no_thinking_switch": _("Its thinking cannot be switched."),
-        "no_extras": _("It takes no keys that the standard does not know."),
-        "missing_reasoning": _("It wants back what it thought."),
-    }
-    return words.get(kind, kind)
+        yield (
+            str(_LEARNT.get(kind, kind)),
+            str(about.get("at", ""))[:16],
+            str(about.get("words", "")),
+        )
 
 
 def describe_factor(row: ModelEndpoint) -> str:
