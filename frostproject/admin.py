@@ -59,8 +59,7 @@ class GrantForm(ModelForm):
         super().__init__(*arguments, **options)
         known = Bot.objects.order_by("-online", "self_id").values_list("self_id", flat=True)
         offered = dict.fromkeys([*known[:ACCOUNTS], *filter(None, [self.instance.account])])
-        choices = [("", "---------"), *((one, one) for one in offered)]
-        self.fields["account"].choices = choices  # type: ignore[attr-defined]
+        self.fields["account"].choices = [("", "---------"), *((one, one) for one in offered)]  # type: ignore[attr-defined]
 
     def clean_chat(self) -> str:
         chat = str(self.cleaned_data["chat"]).strip()

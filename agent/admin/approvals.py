@@ -137,8 +137,8 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         if obj is not None and self.has_change_permission(request, obj):
             other = {"fields": ["changed_arguments"], "classes": ["collapse"]}
             return [(None, {"fields": shown}), (_("With other arguments"), other)]
-        decided = ["changed_json", "decided_by", "decided_at", "told"]
-        return [(None, {"fields": [*shown, *decided]})]
+        shown += ["changed_json", "decided_by", "decided_at", "told"]
+        return [(None, {"fields": shown})]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Only what waits can be decided; what a playground asks for, by who may change tools."""

@@ -366,10 +366,10 @@ class DescriptionAdmin(OwnMediaAdmin, RecordAdmin):
 
 def _copies(description: Description) -> str:
     """The pictures of the newest message that used a description."""
-    newest = own_uses(description).values_list("message_id", flat=True).first() or 0
-    kept = KeptFile.objects.filter(uses__description=description, uses__message_id=newest).order_by(
-        "uses__position"
-    )
+    kept = KeptFile.objects.filter(
+        uses__description=description,
+        uses__message_id=own_uses(description).values_list("message_id", flat=True).first() or 0,
+    ).order_by("uses__position")
     shown = format_html_join(" ", "{}", ((render_thumbnail(one),) for one in kept[:USES]))
     return format_html('<div class="thumbnails">{}</div>', shown) if shown else "-"
 
@@ -470,11 +470,10 @@ def _subject_link(row: SpendSum) -> str:
         return "-"
     page = reverse("admin:agent_spendsum_changelist")
     name = getattr(row, "subject_name", row.subject)
-    written = format_html('<div class="quiet">{}</div>', row.subject)
     return format_html(
         '<a href="{}?{}">{}</a> {}',
         *(page, urlencode({"q": row.subject}), clamp_text(name)),
-        written if name != row.subject else "",
+        format_html('<div class="quiet">{}</div>', row.subject) if name != row.subject else "",
     )
 
 

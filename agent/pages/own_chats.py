@@ -50,8 +50,7 @@ class OwnChatsAdmin(ModelAdmin):
         access = find_access(request.user)
         if access.is_everything or not self.chat_prefix:
             return super().bound_rows(request, rows)  # type: ignore[misc, no-any-return]
-        below = parse_row_number(request.GET.get("id__lt", ""))
-        newest, floor = self.newest_rows(access, below)
+        newest, floor = self.newest_rows(access, parse_row_number(request.GET.get("id__lt", "")))
         return rows.filter(pk__in=newest.values("pk")), floor
 
     def newest_rows(self, access: ChatAccess, below: int) -> Bounded:

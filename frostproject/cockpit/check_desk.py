@@ -74,8 +74,7 @@ class CheckDesk:
                 return lot or CheckLot(language, [], self._clock())
             lot = CheckLot(language, [CheckedPart(one) for one in checks], self._clock())
             self._lots[asks_others] = lot
-            runner = threading.Thread(target=self._run, args=(lot, url), daemon=True)
-            runner.start()
+            threading.Thread(target=self._run, args=(lot, url), daemon=True).start()
         return lot
 
     def find(self, *, asks_others: bool) -> CheckLot | None:

@@ -127,8 +127,7 @@ def days_shown(today: date) -> list[str]:
 def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
     days = days_shown(today())
-    rows = _activity(viewer).filter(hour=WHOLE_DAY, day__gte=days[0])
-    counts = _counts(rows, "day")
+    counts = _counts(_activity(viewer).filter(hour=WHOLE_DAY, day__gte=days[0]), "day")
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
@@ -140,8 +139,7 @@ def load_days(viewer: Viewer) -> list[Period]:
 
 def load_hours(viewer: Viewer) -> list[Period]:
     """Every hour of today."""
-    rows = _activity(viewer).filter(hour__gt=WHOLE_DAY, day=current_day())
-    counts = _counts(rows, "hour")
+    counts = _counts(_activity(viewer).filter(hour__gt=WHOLE_DAY, day=current_day()), "hour")
     return [Period(f"{hour}:00", counts.get(hour, {})) for hour in range(24)]
 
 
@@ -166,8 +164,7 @@ def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
 def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
     """Those on whom most tokens were spent in the days shown, within reach; playgrounds are left
     out."""
-    first = days_shown(today())[0]
-    rows = SpendSum.objects.filter(kind=kind, day__gte=first)
+    rows = SpendSum.objects.filter(kind=kind, day__gte=days_shown(today())[0])
     if not viewer.access.is_everything:
         if kind != SpendKind.CHAT:
             return []
@@ -208,8 +205,7 @@ def _is_tried(kind: SpendKind, subject: str) -> bool:
     if kind == SpendKind.CHAT:
         place = parse_place(subject)
         return place is not None and is_playground(place.account)
-    account = subject.partition("/")[0].rpartition(":")[2]
-    return kind == SpendKind.PERSON and is_playground(account)
+    return kind == SpendKind.PERSON and is_playground(subject.partition("/")[0].rpartition(":")[2])
 
 
 def _by_subject(rows: "QuerySet[SpendSum]") -> dict[str, Period]:
@@ -217,8 +213,7 @@ def _by_subject(rows: "QuerySet[SpendSum]") -> dict[str, Period]:
     for subject, currency, calls, tokens, cost in _spent(rows, "subject"):
         known = found.get(subject, Period("", {}))
         counts = {"calls": known.counts.get("calls", 0) + calls}
-        costs = {**known.costs, currency: cost}
-        found[subject] = Period("", counts, known.tokens + tokens, costs)
+        found[subject] = Period("", counts, known.tokens + tokens, {**known.costs, currency: cost})
     return found
 
 

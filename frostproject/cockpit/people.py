@@ -161,8 +161,7 @@ def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> HttpRes
     if request.method == "POST":
         continue_erasure(row, EVERY_PHASE, _remove_files, ERASE_SECONDS)
         return redirect("admin:erasure", receipt)
-    title = _("Receipt of an erasure")
-    shown = {"title": title, "receipt": row, **describe_receipt(row)}
+    shown = {"title": _("Receipt of an erasure"), "receipt": row, **describe_receipt(row)}
     return _page(request, site, "receipt", shown)
 
 

@@ -326,8 +326,7 @@ class CockpitSite(FrostAdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
-        here = current_group(context["available_apps"])
-        return {**context, "here": here}
+        return {**context, "here": current_group(context["available_apps"])}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The navigation; with ``app_label`` the tables of that app, as in Django."""

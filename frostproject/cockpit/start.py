@@ -312,9 +312,8 @@ def _add_forms(request: HttpRequest, steps: list[SetupStep]) -> None:
         if step.name == "persona" and (row := step.facts["persona"]):
             step.facts["form"] = persona_form(row, request, step.facts["prompt"])
         if step.name == "owners":
-            bots = step.facts["bots"]
             step.facts["forms"] = [
-                (bot, account_words(bot), owners_form(bot, request)) for bot in bots
+                (bot, account_words(bot), owners_form(bot, request)) for bot in step.facts["bots"]
             ]
 
 

@@ -159,8 +159,7 @@ def _models(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may_see_all("agent.view_modelendpoint"):
         return
     if not settings.UPSTREAM_ENDPOINT and viewer.may("agent.add_modelendpoint"):
-        rows = ModelEndpoint.objects.filter(enabled=True, can_chat=True, environment="")
-        if not rows.exists():
+        if not ModelEndpoint.objects.filter(enabled=True, can_chat=True, environment="").exists():
             yield Alert(
                 "no-model",
                 _("Only the demo model answers. It understands nothing and costs nothing."),

@@ -97,8 +97,7 @@ def check_models(seconds: float = MODEL_SECONDS) -> Iterator[Finding]:
 def load_table() -> EndpointTable:
     """The table of the rows; of the environment alone where there is no database, or an older
     one."""
-    name = connection.settings_dict["NAME"]
-    if connection.vendor == "sqlite" and not Path(name).exists():
+    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
         return environment_table()
     try:
         return load_endpoint_table()
@@ -238,9 +237,8 @@ def _pages(url: str) -> Iterator[Finding]:
         )
     login = _get(f"{url}/admin/login/")
     if login.status_code == 400:
-        host = urlsplit(url).hostname
         yield fail_finding(
-            gettext("The admin does not know the host %s.") % host,
+            gettext("The admin does not know the host %s.") % urlsplit(url).hostname,
             gettext("Add it to DJANGO_ALLOWED_HOSTS and restart the server."),
         )
     elif login.status_code == 403:

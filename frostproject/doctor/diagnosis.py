@@ -246,9 +246,9 @@ def check_data_folder(folder: Path) -> Iterator[Finding]:
         with tempfile.TemporaryFile(dir=folder):
             free = shutil.disk_usage(folder).free
     except OSError as error:
-        text = _("The data folder %(folder)s cannot be written: %(reason)s")
         yield fail_finding(
-            text % {"folder": folder, "reason": error.strerror},
+            _("The data folder %(folder)s cannot be written: %(reason)s")
+            % {"folder": folder, "reason": error.strerror},
             _("Give it to the user that runs the server, or name another one in FROST_DATA_DIR."),
         )
         return
@@ -262,9 +262,9 @@ def check_data_folder(folder: Path) -> Iterator[Finding]:
             _("Make room, or set MEDIA_FREE_GIB to less."),
         )
     elif free < LEAST_FREE_BYTES:
-        text = _("Only %(free)d MiB are free for the data folder %(folder)s.")
         yield warn_finding(
-            text % {"free": free >> 20, "folder": folder},
+            _("Only %(free)d MiB are free for the data folder %(folder)s.")
+            % {"free": free >> 20, "folder": folder},
             _("Make room: without it, messages cannot be recorded."),
         )
     else:
@@ -288,13 +288,10 @@ def check_retention() -> Iterator[Finding]:
 
 def check_file_access(folder: Path, dotenv: Path) -> Iterator[Finding]:
     """What other users of this machine can get at."""
-    found = [
+    yield from [
         (fail_finding if one.holds_database else warn_finding)(one.text, one.advice)
         for one in private_files.list_exposures(folder, dotenv)
-    ]
-    yield from found or [
-        ok_finding(_("Other users of this machine can read nothing of the data folder."))
-    ]
+    ] or [ok_finding(_("Other users of this machine can read nothing of the data folder."))]
 
 
 def check_database() -> Iterator[Finding]:
@@ -332,9 +329,9 @@ def check_zone(clock: Clock) -> Finding:
     if clock.is_chosen:
         return ok_finding(_("The time zone is %s.") % clock.name)
     if clock.zone:
-        text = _("This machine does not know the time zone %(zone)s: %(own)s counts.")
         return warn_finding(
-            text % {"zone": clock.zone, "own": clock.name},
+            _("This machine does not know the time zone %(zone)s: %(own)s counts.")
+            % {"zone": clock.zone, "own": clock.name},
             _("Choose another one in the admin, or install the time zones of the system (tzdata)."),
         )
     return ok_finding(
@@ -362,9 +359,9 @@ def _accounts(accounts: list[User]) -> Iterator[Finding]:
     yield ok_finding(_("Admin account: %s") % ", ".join(account.username for account in accounts))
     for account in accounts:
         if account.check_password(account.username):
-            advice = _("Run: python manage.py changepassword %s") % account.username
             yield fail_finding(
-                _("The password of the admin account %s is its name.") % account.username, advice
+                _("The password of the admin account %s is its name.") % account.username,
+                _("Run: python manage.py changepassword %s") % account.username,
             )
 
 
@@ -388,10 +385,9 @@ def check_channel_layer(url: str) -> Iterator[Finding]:
             )
         return
     if connection.vendor == "sqlite":
-        advice = _("Set DATABASE_URL to a PostgreSQL database, or remove REDIS_URL.")
         yield warn_finding(
             _("REDIS_URL is for several processes, and those cannot share the embedded database."),
-            advice,
+            _("Set DATABASE_URL to a PostgreSQL database, or remove REDIS_URL."),
         )
     client = redis.Redis.from_url(
         url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS

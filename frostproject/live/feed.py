@@ -100,8 +100,7 @@ def reach_topic(user: Any, topic: Topic) -> Topic | None:
         return None
     if topic.kind == "overview":
         return replace(topic, access=access)
-    chats = ChatSession.objects.filter(access.condition(), pk=topic.pk)
-    return topic if chats.exists() else None
+    return topic if ChatSession.objects.filter(access.condition(), pk=topic.pk).exists() else None
 
 
 def digest_topic(topic: Topic) -> object:
@@ -144,11 +143,10 @@ def _digest_overview(_pk: int) -> object:
         for state in (Message.State.ANSWERED, Message.State.FAILED, Message.State.UNKNOWN)
     ]
     stops = BudgetStop.objects.order_by("-at").values_list("pk", "at")
-    waiting = Message.objects.filter(UNSETTLED)[:MOST_UNSETTLED].count()
     return (
         *(tuple(rows[:500]) for rows in (bots, endpoints, approvals[:20], stops[:1])),
         *newest,
-        waiting,
+        Message.objects.filter(UNSETTLED)[:MOST_UNSETTLED].count(),
     )
 
 
@@ -305,8 +303,7 @@ def find_viewer(scope: dict[str, Any]) -> Any:
     """The user whose session ``scope`` has the cookie of, if the admin lets them in; None
     otherwise. A fresh object, with fresh permissions, each time. Blocks."""
     request = _request(scope)
-    key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-    session: SessionBase = SessionStore(key)
+    session: SessionBase = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     request.session = session
     request.user = get_user(request)
     OTPMiddleware(lambda _request: HttpResponse())(request)

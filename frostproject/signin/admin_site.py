@@ -414,7 +414,7 @@ class FrostAdminSite(AdminSite):
                 sessions_page,
             )
         )
-        own = [
+        return [
             path("sign-in-again/", self.admin_view(again), name="sign_in_again"),
             path("second-factor/", self.admin_view(factors_page), name="second_factor"),
             path("sign-in-sessions/", self.admin_view(sessions), name="sign_in_sessions"),
@@ -436,8 +436,7 @@ class FrostAdminSite(AdminSite):
                 self.admin_view(passkeys.CompleteRegistration.as_view()),
                 name="passkey_add_complete",
             ),
-        ]
-        return own + super().get_urls()
+        ] + super().get_urls()
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         return super().admin_view(require_fresh_sign_in(view), cacheable)

@@ -41,9 +41,8 @@ def second_factor_condition() -> Q:
 def begin_authenticator_app(user: User) -> AuthenticatorApp:
     """An app that counts once a code of it was entered; one that was begun before is forgotten."""
     AuthenticatorApp.objects.filter(user=user, confirmed=False).delete()
-    sealed = encrypt(secrets.token_hex(KEY_BYTES))
     begun: AuthenticatorApp = AuthenticatorApp.objects.create(
-        user=user, name="app", confirmed=False, sealed_key=sealed
+        user=user, name="app", confirmed=False, sealed_key=encrypt(secrets.token_hex(KEY_BYTES))
     )
     return begun
 

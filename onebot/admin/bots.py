@@ -366,10 +366,9 @@ def find_nickname(account: str) -> str:
 def _asking_tools() -> list[str]:
     """Tools of which calls wait for an owner."""
     rows = ToolConfig.objects.filter(enabled=True).exclude(requires_approval=ApprovalMode.NEVER)
-    found = rows.only("name", "requires_approval", "declaration")
     return [
         row.name
-        for row in found
+        for row in rows.only("name", "requires_approval", "declaration")
         if row.requires_approval == ApprovalMode.ALWAYS or row.declaration.get("requires_approval")
     ]
 

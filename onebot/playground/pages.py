@@ -102,8 +102,7 @@ class SignedDoor:
         session_key = _session_key(handshake)
         if not session_key or handshake.peer not in settings.ADMIN_NETWORKS:
             return ""
-        opened = (_opened_account(token, session_key) for token in tokens)
-        return next(filter(None, opened), "")
+        return next(filter(None, (_opened_account(token, session_key) for token in tokens)), "")
 
     async def is_open(self, account: str, handshake: Handshake) -> bool:
         ask = database_sync_to_async(may_speak, thread_sensitive=False)
@@ -142,8 +141,7 @@ def _session_mark(session_key: str) -> str:
 
 def _session_key(handshake: Handshake) -> str:
     """The session that the browser is signed in with, "" for none."""
-    cookies = parse_cookie(handshake.headers.get("cookie", ""))
-    return cookies.get(settings.SESSION_COOKIE_NAME, "")
+    return parse_cookie(handshake.headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME, "")
 
 
 #: People of a playground that may be its owners.
@@ -367,8 +365,7 @@ def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progre
         shown.run.state == Run.State.RUNNING or any(one.state in _ACTIVE for one in shown.sent)
         for shown in runs
     )
-    detail = drop_surrogates(message.detail[:500])
-    reason = reason_words(message, detail)
+    reason = reason_words(message, drop_surrogates(message.detail[:500]))
     return Progress(session, message, reason, runs, is_active, _digest(message, runs))
 
 

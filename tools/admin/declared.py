@@ -131,8 +131,7 @@ def type_label(part: dict[str, Any]) -> str:
 
 def _followed(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """``part`` with the definition that it, or its one alternative to null, points to."""
-    plain = strip_null(part)
-    ref = str(plain.get("$ref") or "").removeprefix("#/$defs/")
+    ref = str(strip_null(part).get("$ref") or "").removeprefix("#/$defs/")
     definitions = schema.get("$defs")
     target = definitions.get(ref) if isinstance(definitions, dict) else None
     return (

@@ -81,10 +81,9 @@ class SecretLinesField(LinesField):
         name, sign, value = line.partition(self.sign)
         name, value = name.strip(), value.strip() if self.sign == ":" else value
         if not sign or not name:
-            words = {"form": _("NAME") + self._joint + _("value"), "begin": name[:20]}
             raise ValidationError(
                 _("Each line must be %(form)s. Look at the one that begins with “%(begin)s”.")
-                % words
+                % {"form": _("NAME") + self._joint + _("value"), "begin": name[:20]}
             )
         if MASK not in value:
             return name, value

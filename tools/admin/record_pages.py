@@ -97,12 +97,9 @@ class RecordChangeList(ChangeList):
             found = self.model_admin.hits(term, rows, floor, is_filtered=is_filtered)
             rows = rows.filter(pk__in=found)
         rows = rows.filter(pk__gte=floor) if floor else rows
-        excerpts = {
-            f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts
-        }
-        shown: Rows = rows.annotate(**excerpts).defer(
-            *self.model_admin.list_excerpts, *self.model_admin.list_defer
-        )
+        shown: Rows = rows.annotate(
+            **{f"{name}_excerpt": Left(name, EXCERPT) for name in self.model_admin.list_excerpts}
+        ).defer(*self.model_admin.list_excerpts, *self.model_admin.list_defer)
         return shown
 
     def _floor(self) -> int:

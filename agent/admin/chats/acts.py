@@ -266,9 +266,9 @@ def _keep(content: bytes) -> StoredFile:
         if files.has_room():
             return files.put(content)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
         raise ActRefused(
-            gettext("The picture was not kept: %(reason)s") % {"reason": reason}
+            gettext("The picture was not kept: %(reason)s")
+            % {"reason": error.strerror or type(error).__name__}
         ) from error
     raise ActRefused(gettext("The picture was not kept: the disk is almost full."))
 
@@ -280,8 +280,7 @@ def _build_messages(
     steering: Steering,
 ) -> list[HandMessage]:
     """The words in as many messages as there need to be, the pictures in the last one."""
-    chat = find_address(session)
-    room = min(load_manners_table().find(chat).part_chars, MOST_PART_CHARS)
+    room = min(load_manners_table().find(find_address(session)).part_chars, MOST_PART_CHARS)
     texts = split_answer(written.text, room - 1) or [""]
     messages = []
     for number, text in enumerate(texts):

@@ -138,8 +138,7 @@ class AccountFilter(admin.SimpleListFilter):
     parameter_name = "account"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        accounts = known_accounts(find_access(request.user))
-        return [(account, account) for account in accounts]
+        return [(account, account) for account in known_accounts(find_access(request.user))]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         return queryset.filter(account=self.value()) if self.value() else queryset

@@ -273,11 +273,10 @@ def _load_quotes(
     quotes = {}
     for pk, message_id, direction, sender_id, sender_name, words, recorded in found:
         name = "" if direction == "out" else sender_name or sender_id
-        said = plain_words(read_segments(recorded), names) or words
         quotes[message_id] = {
             "pk": pk,
             "name": escape_direction_chars(name),
-            "words": said[:QUOTE_CHARACTERS],
+            "words": (plain_words(read_segments(recorded), names) or words)[:QUOTE_CHARACTERS],
         }
     return quotes
 
@@ -306,8 +305,7 @@ def load_stream(session: ChatSession, request: HttpRequest) -> Stream:
     before, after, around = (_id(request, name) for name in ("before", "after", "around"))
     if (day := _day(request)) and (first := first_message_since(session, day)):
         after = first - 1
-    page = load_chat_page(session, before=before, after=after, around=around)
-    return _with_acts(session, page)
+    return _with_acts(session, load_chat_page(session, before=before, after=after, around=around))
 
 
 def load_news(session: ChatSession, request: HttpRequest) -> Stream:

@@ -322,10 +322,9 @@ def effort_warning(preset_id: str, effort: str, model: str) -> str:
         return "" if effort in EFFORTS else words % effort
     others = [text for text in _texts(sent) if text not in ("enabled", "disabled")]
     if others:
-        words = gettext(
+        return gettext(
             "This model does not know the effort “%(effort)s”: “%(sent)s” is sent instead."
-        )
-        return words % {"effort": effort, "sent": others[0]}
+        ) % {"effort": effort, "sent": others[0]}
     return gettext("This provider takes no effort for this model: “%s” is not sent.") % effort
 
 

@@ -228,8 +228,7 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
 
     def has_erase_permission(self, request: HttpRequest) -> bool:
         """People are erased from every chat."""
-        may = self.has_delete_permission(request)
-        return may and find_access(request.user).is_everything
+        return self.has_delete_permission(request) and find_access(request.user).is_everything
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         if term.startswith("#"):

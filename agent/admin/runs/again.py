@@ -54,8 +54,7 @@ def again_page(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) ->
             raise PermissionDenied
         _ask(request, asked, answer)
         return redirect("admin:agent_run_again", answer.pk)
-    trials = Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]
-    compared = [answer, *trials]
+    compared = [answer, *Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]]
     for one in compared:
         hold_back_model(one, request.user)
     return TemplateResponse(
@@ -87,8 +86,7 @@ def _find_answer(run: Run, asked: Message) -> Run:
     """The run that answered: ``run``, unless that asks again or works for another one."""
     if run.trial_of_id is None and run.parent_id is None:
         return run
-    answers = Run.objects.filter(message=asked, parent=None).order_by("-pk")
-    if (found := answers.first()) is None:
+    if (found := Run.objects.filter(message=asked, parent=None).order_by("-pk").first()) is None:
         raise Http404
     return found
 
@@ -132,10 +130,10 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
     )
     serves = serving.get_serving()
     if serves is None:
-        refusal = gettext(
-            "This process serves no client, so it cannot ask a model. Start the server."
+        messages.error(
+            request,
+            gettext("This process serves no client, so it cannot ask a model. Start the server."),
         )
-        messages.error(request, refusal)
         return
     try:
         begun = serves.ask_again(wish)

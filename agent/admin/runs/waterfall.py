@@ -125,8 +125,7 @@ def _inside(rows: RunRows) -> Iterator[Span]:
         note = " · ".join(filter(None, [asked, tokens, cost]))
         yield Span("model", label, begin, step.created_at, href, 0, note, bool(step.error))
         yield from _attempts(step, begin, href)
-        calls = [call for call in rows.calls if call.step_id == step.pk]
-        yield from _calls(calls, rows)
+        yield from _calls([call for call in rows.calls if call.step_id == step.pk], rows)
 
 
 def _attempts(step: Step, begin: datetime, href: str) -> Iterator[Span]:

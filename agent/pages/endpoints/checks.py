@@ -116,8 +116,7 @@ class HandThrottle:
     def refuse(self, what: str) -> str:
         """Why ``what`` is not done now, as a translated sentence; "" where it is, which counts."""
         with self._lock:
-            bucket = self._buckets.setdefault(what, TokenBucket(RATE))
-            is_let = bucket.take_available()
+            is_let = self._buckets.setdefault(what, TokenBucket(RATE)).take_available()
         return "" if is_let else _("This was asked for too often: wait a few seconds.")
 
     @contextlib.contextmanager

@@ -92,8 +92,7 @@ def describe_raw_error(raw: str) -> str:
     if not raw:
         return ""
     shown = escape_invisible_chars(raw[:500], keep="\n")
-    words = _("As recorded")
-    return format_html("<details><summary>{}</summary>{}</details>", words, shown)
+    return format_html("<details><summary>{}</summary>{}</details>", _("As recorded"), shown)
 
 
 def _badge(status: EndpointStatus) -> str:

@@ -58,11 +58,10 @@ def load_sums(run: Run) -> RunSums:
             cost=Sum("cost_nano"), cached=Sum("cached_tokens"), thought=Sum("reasoning_tokens")
         )
     )
-    costs = (format_cost(row["cost"], row["currency"]) for row in rows)
     return RunSums(
         sum(row["cached"] or 0 for row in rows),
         sum(row["thought"] or 0 for row in rows),
-        tuple(filter(None, costs)),
+        tuple(filter(None, (format_cost(row["cost"], row["currency"]) for row in rows))),
     )
 
 
