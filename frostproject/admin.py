@@ -17,8 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.access import find_access
 from agent.models import ChatGrant, ChatSession
-from frostproject.signin import factors, record
-from frostproject.signin.admin_site import list_sessions
+from frostproject.signin import admin_site, factors, record
 from onebot.models import Bot
 from tools.admin.record_pages import LoggedAdmin, ModelForm
 
@@ -242,7 +241,10 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
     ) -> Any:
         person = options.get("obj")
         if person is not None and may_give_rights(request.user):
-            context |= {"sessions": list_sessions(request, person), "chats": known_chats()}
+            context |= {
+                "sessions": admin_site.list_sessions(request, person),
+                "chats": known_chats(),
+            }
         return super().render_change_form(request, context, *arguments, **options)
 
     @admin.display(description=_("Second factor"), boolean=True)

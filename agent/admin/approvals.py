@@ -24,8 +24,7 @@ from agent.pages.error_words import explain_error
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.runs.deferred_calls import find_news
 from agent.record.waiting.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
-from tools.admin.filters import Rows
-from tools.admin.json_field import JSON_INPUT, IndentedJSONField
+from tools.admin import filters, json_field
 from tools.admin.record_pages import (
     Column,
     ModelForm,
@@ -55,8 +54,8 @@ class DecisionForm(ModelForm):
     class Meta:
         model = Approval
         fields = ("changed_arguments",)
-        field_classes = {"changed_arguments": IndentedJSONField}  # noqa: RUF012
-        widgets = {"changed_arguments": forms.Textarea(attrs=JSON_INPUT)}  # noqa: RUF012 - as above
+        field_classes = {"changed_arguments": json_field.IndentedJSONField}  # noqa: RUF012
+        widgets = {"changed_arguments": forms.Textarea(attrs=json_field.JSON_INPUT)}  # noqa: RUF012 - as above
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -128,7 +127,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         "changed_json": Column(_("changed arguments"), lambda row: _exact(row.changed_arguments)),
     }
 
-    def get_queryset(self, request: HttpRequest) -> Rows:
+    def get_queryset(self, request: HttpRequest) -> filters.Rows:
         return super().get_queryset(request).select_related("call", "session")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

@@ -31,9 +31,7 @@ from agent.models import (
 )
 from agent.pages.error_words import error_block, format_error
 from agent.pages.own_chats import OwnChatsAdmin, OwnMediaAdmin, OwnPartsAdmin, own_uses
-from agent.pages.runs.held_back import hold_back, may_see_prompts
-from agent.pages.runs.run_rows import RUN_LIMIT, load_outcome_runs
-from agent.pages.runs.step_facts import describe_verdict, format_cost, read_definitions
+from agent.pages.runs import held_back, run_rows, step_facts
 from agent.record.chats.subject_names import name_subjects
 from agent.record.runs.requests import rebuild_request
 from agent.runtime import wiring
@@ -113,11 +111,13 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
         "tools_json": Column(
             _("tools offered"),
             lambda step: json_block(
-                read_definitions(step.offer.definitions) if step.offer else step.tools
+                step_facts.read_definitions(step.offer.definitions) if step.offer else step.tools
             ),
         ),
         "attempts_json": Column(_("asked before"), lambda step: json_block(step.attempts)),
-        "cost": Column(_("cost"), lambda step: format_cost(step.cost_nano, step.currency) or "-"),
+        "cost": Column(
+            _("cost"), lambda step: step_facts.format_cost(step.cost_nano, step.currency) or "-"
+        ),
         "rest_json": Column(_("rest of the answer"), lambda step: json_block(step.response_rest)),
         "sent_json": Column(
             _("really sent"),
@@ -134,18 +134,20 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         step = super().get_object(request, object_id, from_field)
         if step is not None:
-            hold_back(step, request.user)
+            held_back.hold_back(step, request.user)
         return step
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without the file of the request for those who do not see what is in it."""
-        hidden = () if may_see_prompts(request.user) else ("request_link",)
+        hidden = () if held_back.may_see_prompts(request.user) else ("request_link",)
         return [name for name in super().get_fields(request, obj) if name not in hidden]
 
     def request_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The request of a step as a file, byte for byte as it was sent."""
         step = get_object_or_404(self.get_queryset(request).select_related("offer"), pk=pk)
-        if not (self.has_view_permission(request, step) and may_see_prompts(request.user)):
+        if not (
+            self.has_view_permission(request, step) and held_back.may_see_prompts(request.user)
+        ):
             raise PermissionDenied
         body = rebuild_request(step, wiring.build_file_store().shown)
         if body is None:
@@ -220,13 +222,15 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
                 "" if call.duration_ms is None else f"{call.duration_ms:,} ms",
             ),
         ),
-        "decision": Column(_("verdict"), lambda call: describe_verdict(call.verdict) or "-"),
+        "decision": Column(
+            _("verdict"), lambda call: step_facts.describe_verdict(call.verdict) or "-"
+        ),
         # the runs that the call set off
         "inner_runs": Column(
             _("runs of agents"),
             lambda call: record_links(
                 "agent_run",
-                call.agent_runs.order_by("pk").values_list("pk", flat=True)[:RUN_LIMIT],
+                call.agent_runs.order_by("pk").values_list("pk", flat=True)[: run_rows.RUN_LIMIT],
             ),
         ),
         "approval_link": Column(_("approval"), lambda call: _approval_link(call)),
@@ -234,7 +238,7 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
         "later_runs": Column(
             _("outcome told in"),
             lambda call: record_links(
-                "agent_run", (run.pk for run in load_outcome_runs([call]).get(call.pk, ()))
+                "agent_run", (run.pk for run in run_rows.load_outcome_runs([call]).get(call.pk, ()))
             ),
         ),
         "given": Column(

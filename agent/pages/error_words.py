@@ -14,8 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agent.domain.errors import THEN
-from agent.domain.failures import WORDS, FailureKind
+from agent.domain import errors, failures
 from agent.llm.errors.error_words import explain_model_error
 from agent.pages.page_reader import find_shut_out
 from tools.admin.record_pages import clamp_text
@@ -89,7 +88,7 @@ def explain_error(raw: str) -> ErrorWords:
     reader = find_shut_out()
     if reader is None:
         return _explain(raw.strip())
-    text = raw.split(THEN)[0].strip()
+    text = raw.split(errors.THEN)[0].strip()
     told = _explain(text)
     if told.raw or not text or text == OUT_OF_CALLS or is_sentence(text):
         return told._replace(raw="")
@@ -107,7 +106,7 @@ def _explain(text: str) -> ErrorWords:
             _("Allow the persona more model calls if it needs them."),
         )
     if _TOO_LONG.fullmatch(text):
-        happened, remedy = WORDS[FailureKind.TIME]
+        happened, remedy = failures.WORDS[failures.FailureKind.TIME]
         return ErrorWords(_(happened), _(remedy), text)
     if is_sentence(text):
         return ErrorWords(retell(text))

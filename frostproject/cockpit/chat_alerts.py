@@ -8,17 +8,13 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agent.domain.states import ApprovalState, MessageState
-from agent.domain.types import is_playground
+from agent.domain import states, types
 from agent.models import ActivitySum, Approval, ChatSession, Manners, Message
 from agent.models.activity import WHOLE_DAY
 from agent.record.runs.deferred_calls import find_untold
-from agent.record.settings.chat_manners import is_for_everything
-from agent.record.settings.manners import ONEBOT, load_manners_table
+from agent.record.settings import chat_manners, manners
 from agent.record.sums.activity import hour_of
-from agent.record.waiting.hand_messages import find_address
-from agent.record.waiting.pauses import is_paused
-from agent.record.waiting.take_overs import is_taken_over
+from agent.record.waiting import hand_messages, pauses, take_overs
 from frostproject.cockpit.alerts import BAD, Alert, Viewer, link
 from onebot.admin.names import account_words
 from onebot.models import Bot
@@ -49,7 +45,7 @@ def find_bots(viewer: Viewer) -> list[Bot]:
     if not viewer.access.is_everything:
         own = viewer.access.accounts | {account for account, _chat in viewer.access.chats}
         rows = rows.filter(self_id__in=sorted(own))
-    return [bot for bot in rows[:MOST_BOTS] if not is_playground(bot.self_id)]
+    return [bot for bot in rows[:MOST_BOTS] if not types.is_playground(bot.self_id)]
 
 
 def moment(at: datetime | None) -> str:
@@ -99,7 +95,9 @@ def _sends(viewer: Viewer) -> Iterator[Alert]:
     if not later.order_by().aggregate(count=Sum("unknown"))["count"]:
         return  # else no message is read
     lost = Message.objects.filter(
-        viewer.access.condition("session__"), state=MessageState.UNKNOWN, created_at__gte=since
+        viewer.access.condition("session__"),
+        state=states.MessageState.UNKNOWN,
+        created_at__gte=since,
     ).exclude(Exists(Message.objects.filter(resent_from=OuterRef("pk"))))
     found = list(lost.order_by("-pk").values_list("session_id", "pk")[:COUNTED])
     if not found:
@@ -130,7 +128,7 @@ def _approvals(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may("agent.view_approval"):
         return
     waiting = Approval.objects.filter(
-        viewer.access.condition("session__"), state=ApprovalState.WAITING
+        viewer.access.condition("session__"), state=states.ApprovalState.WAITING
     )
     found = list(waiting.order_by().values_list("expires_at", "pk")[:COUNTED])
     if not found:
@@ -180,7 +178,7 @@ def _silence(viewer: Viewer) -> Iterator[Alert]:
     if not silencing:
         return
     query = "silenced__exact=1&enabled__exact=1"
-    if any(map(is_for_everything, silencing)):
+    if any(map(chat_manners.is_for_everything, silencing)):
         url = link("agent_manners_changelist", query=query)
         text = _("Everything is silenced: the bot says nothing anywhere.")
         yield Alert("silence", text, _("Switch the row off to let it speak."), url, BAD)
@@ -200,12 +198,15 @@ def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
     """The same for those who see single chats alone, and no rows of manners."""
     if viewer.access.is_everything or not viewer.may("agent.view_chatsession"):
         return
-    table = load_manners_table()
-    mine = viewer.access.sessions().filter(platform=ONEBOT).order_by("-last_message_at", "-pk")
+    table = manners.load_manners_table()
+    mine = (
+        viewer.access.sessions().filter(platform=manners.ONEBOT).order_by("-last_message_at", "-pk")
+    )
     silent = [
         session.pk
         for session in mine[:MOST_OWN]
-        if not is_playground(session.account) and table.find(find_address(session)).silenced_by
+        if not types.is_playground(session.account)
+        and table.find(hand_messages.find_address(session)).silenced_by
     ]
     if silent:
         text = ngettext(
@@ -234,7 +235,9 @@ def _chats(viewer: Viewer) -> Iterator[Alert]:
     now = timezone.now()
     columns = ("pk", "taken_over_until")
     taken = list(
-        mine.filter(is_taken_over(now)).order_by("-taken_over_at").values_list(*columns)[:COUNTED]
+        mine.filter(take_overs.is_taken_over(now))
+        .order_by("-taken_over_at")
+        .values_list(*columns)[:COUNTED]
     )
     if taken:
         text = ngettext(
@@ -251,7 +254,7 @@ def _chats(viewer: Viewer) -> Iterator[Alert]:
             others=_all(len(taken), "agent_chatsession_changelist", "silence=taken_over"),
         )
     recent = mine.order_by("-last_message_at", "-pk").values("pk")[:COUNTED]
-    muted = ChatSession.objects.filter(is_paused(now), pk__in=recent).order_by("-paused_at")
+    muted = ChatSession.objects.filter(pauses.is_paused(now), pk__in=recent).order_by("-paused_at")
     paused = list(muted.values_list("pk", flat=True))
     if paused:
         text = ngettext(

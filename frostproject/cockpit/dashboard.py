@@ -13,9 +13,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from agent.domain import states, types
 from agent.domain.budgets import NANO, SpendKind, cost_words
-from agent.domain.states import MessageState, RunState
-from agent.domain.types import ACCOUNT_PATTERN
 from agent.models import UNSETTLED, Message, Run
 from agent.models.activity import ANSWER_SECONDS
 from agent.record.settings.chat_manners import find_everywhere
@@ -90,7 +89,7 @@ def _connections(viewer: Viewer) -> dict[str, Any]:
 
 
 #: What an operator tries out, or asks again, is nobody's failure.
-_PLAYED = Q(session__account__regex=ACCOUNT_PATTERN)
+_PLAYED = Q(session__account__regex=types.ACCOUNT_PATTERN)
 
 
 def _queue(viewer: Viewer) -> dict[str, Any]:
@@ -101,8 +100,8 @@ def _queue(viewer: Viewer) -> dict[str, Any]:
     mine = mine.exclude(_PLAYED)
     return {
         "sees_messages": True,
-        "waiting": _count(mine.filter(state=MessageState.WAITING)),
-        "running": _count(mine.filter(state=MessageState.RUNNING)),
+        "waiting": _count(mine.filter(state=states.MessageState.WAITING)),
+        "running": _count(mine.filter(state=states.MessageState.RUNNING)),
     }
 
 
@@ -143,7 +142,7 @@ def _failures(viewer: Viewer) -> dict[str, Any]:
     """The last failed messages and runs; a run whose message is told of is not told of again."""
     messages: list[Message] = []
     if viewer.may("agent.view_message"):
-        failed = Message.objects.filter(state=MessageState.FAILED).order_by("-pk")
+        failed = Message.objects.filter(state=states.MessageState.FAILED).order_by("-pk")
         newest = failed if viewer.access.is_everything else _newest(failed)
         messages = list(
             newest.filter(viewer.access.condition("session__"))
@@ -154,7 +153,7 @@ def _failures(viewer: Viewer) -> dict[str, Any]:
         )
     runs: list[Run] = []
     if viewer.may("agent.view_run"):
-        found = Run.objects.filter(state=RunState.FAILED, trial_of=None).order_by("-pk")
+        found = Run.objects.filter(state=states.RunState.FAILED, trial_of=None).order_by("-pk")
         newest_runs = found if viewer.access.is_everything else _newest(found)
         mine = (
             newest_runs.filter(viewer.access.run_condition())

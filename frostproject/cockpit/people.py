@@ -18,13 +18,11 @@ from django.utils.translation import gettext as _
 from agent.access import EVERY_CHAT, ChatAccess, find_access
 from agent.memory.notes_store import find_person_notes
 from agent.models import ChatSession, ErasureReceipt, Message
-from agent.privacy.erasing import begin_erasure, continue_erasure, describe_receipt
+from agent.privacy import erasing, phases
 from agent.privacy.person import Person
-from agent.privacy.phases import PHASES
 from agent.runtime.wiring import build_file_store
 from onebot.gateway.person_events import erase_events
-from tools.admin.filters import window_floor
-from tools.admin.record_pages import author_of
+from tools.admin import filters, record_pages
 
 # People, found by id or by a name under which they wrote, within reach of who asks.
 
@@ -63,7 +61,7 @@ def _newest_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     rows = Message.objects.filter(
         access.condition("session__"),
         direction=Message.Direction.IN,
-        pk__gte=window_floor(Message.objects.order_by("-pk")),
+        pk__gte=filters.window_floor(Message.objects.order_by("-pk")),
     ).exclude(sender_id="")
     if term:
         rows = rows.filter(Q(sender_id=term) | Q(sender_name__icontains=term))
@@ -105,7 +103,7 @@ def _messages(person_id: str, access: ChatAccess) -> "QuerySet[Message]":
 ID_CHARS = 64
 #: What one request erases for, in seconds; the page asks again until nothing is left.
 ERASE_SECONDS = 3.0
-EVERY_PHASE = (*PHASES, erase_events)
+EVERY_PHASE = (*phases.PHASES, erase_events)
 
 
 def people_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
@@ -149,8 +147,8 @@ def erase_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRes
     if request.POST.get("typed", "").strip() != person_id:
         messages.error(request, _("Nothing was erased: the number you typed is another one."))
         return redirect("admin:person", person_id)
-    receipt = begin_erasure(Person(person_id), author_of(request))
-    continue_erasure(receipt, EVERY_PHASE, _remove_files, ERASE_SECONDS)
+    receipt = erasing.begin_erasure(Person(person_id), record_pages.author_of(request))
+    erasing.continue_erasure(receipt, EVERY_PHASE, _remove_files, ERASE_SECONDS)
     return redirect("admin:erasure", receipt.pk)
 
 
@@ -159,9 +157,9 @@ def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> HttpRes
     more."""
     row = get_object_or_404(ErasureReceipt, pk=receipt)
     if request.method == "POST":
-        continue_erasure(row, EVERY_PHASE, _remove_files, ERASE_SECONDS)
+        erasing.continue_erasure(row, EVERY_PHASE, _remove_files, ERASE_SECONDS)
         return redirect("admin:erasure", receipt)
-    shown = {"title": _("Receipt of an erasure"), "receipt": row, **describe_receipt(row)}
+    shown = {"title": _("Receipt of an erasure"), "receipt": row, **erasing.describe_receipt(row)}
     return _page(request, site, "receipt", shown)
 
 

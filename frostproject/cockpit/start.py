@@ -22,9 +22,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access.chat_access import find_access
-from agent.domain.endpoint import Endpoint, ModelRole
-from agent.domain.states import MessageState
-from agent.domain.types import is_playground
+from agent.domain import endpoint, states, types
 from agent.models import EndpointStatus, Message, Persona
 from agent.pages.endpoints.state import has_failed
 from agent.pages.error_words import explain_error
@@ -40,15 +38,13 @@ from frostproject.cockpit.start_clients import (
 from frostproject.cockpit.start_forms import describe_lively, owners_form, persona_form, save_step
 from frostproject.cockpit.start_model import ModelTry, describe_providers, try_model
 from frostproject.configuration.machine import own_hosts
-from frostproject.doctor.checks import CHECKS, own_url
-from frostproject.doctor.diagnosis import is_loopback
+from frostproject.doctor import checks, diagnosis
 from frostproject.signin import plain_http
 from onebot.admin.names import account_words, client_words
 from onebot.connections.handshake import explain_refusal, refused_clients
 from onebot.models import Bot
 from tools.local_time import present_clock
-from tools.text.error_words import ErrorWords
-from tools.text.readable import escape_invisible_chars
+from tools.text import error_words, readable
 
 # The steps of the start page: what is done, what is to do, and what is wrong, with a few short
 # queries.
@@ -85,7 +81,7 @@ class SetupStep:
     title: str | Promise
     state: StepState
     facts: dict[str, Any] = field(default_factory=dict)
-    error: ErrorWords | None = None
+    error: error_words.ErrorWords | None = None
 
 
 def may_set_up(user: Any) -> bool:
@@ -102,13 +98,13 @@ def leads_to_start(user: Any) -> bool:
 
 def is_unfinished() -> bool:
     """Whether nothing can be answered yet: no model, or no client that was ever here."""
-    return not load_endpoint_table().resolve(ModelRole.CHAT) or not real_bots()
+    return not load_endpoint_table().resolve(endpoint.ModelRole.CHAT) or not real_bots()
 
 
 def real_bots() -> list[Bot]:
     """The accounts of clients, those that are connected first; none of playgrounds."""
     rows = Bot.objects.order_by("-online", "-connected_at", "self_id")[: 2 * MOST_BOTS]
-    return [row for row in rows if not is_playground(row.self_id)][:MOST_BOTS]
+    return [row for row in rows if not types.is_playground(row.self_id)][:MOST_BOTS]
 
 
 def find_steps(user: Any, *, is_refused: bool = False) -> list[SetupStep]:
@@ -131,10 +127,10 @@ def find_steps(user: Any, *, is_refused: bool = False) -> list[SetupStep]:
 def model_step() -> SetupStep:
     """The endpoint that is asked first for chats."""
     title = gettext_lazy("A model")
-    endpoints = load_endpoint_table().resolve(ModelRole.CHAT)
+    endpoints = load_endpoint_table().resolve(endpoint.ModelRole.CHAT)
     if not endpoints:
         return SetupStep("model", title, StepState.TODO)
-    first: Endpoint = endpoints[0]
+    first: endpoint.Endpoint = endpoints[0]
     facts = {"endpoint": first, "name": first.name or first.model, "others": len(endpoints) - 1}
     if first.pk:
         facts["url"] = reverse("admin:agent_modelendpoint_change", args=(first.pk,))
@@ -191,8 +187,8 @@ def try_step(bots: list[Bot]) -> SetupStep:
     client, an answer in a playground counts."""
     account = next((account_words(bot) for bot in bots if bot.online), "")
     facts: dict[str, Any] = {"account": account, "now": timezone.now()}
-    answered, played = _newest(MessageState.ANSWERED)
-    failed, _played = _newest(MessageState.FAILED)
+    answered, played = _newest(states.MessageState.ANSWERED)
+    failed, _played = _newest(states.MessageState.FAILED)
     facts |= {"answered": answered, "failed": failed, "played": None if answered else played}
     if failed and (answered is None or failed.pk > answered.pk):
         return SetupStep(
@@ -202,12 +198,12 @@ def try_step(bots: list[Bot]) -> SetupStep:
     return SetupStep("try", gettext_lazy("Try it"), state, facts)
 
 
-def _newest(state: MessageState) -> tuple[Message | None, Message | None]:
+def _newest(state: states.MessageState) -> tuple[Message | None, Message | None]:
     """The newest messages in ``state`` among the last few: of a client, and of a playground."""
     rows = Message.objects.filter(state=state).select_related("session").defer("segments", "raw")
     found: dict[bool, Message] = {}
     for row in rows.order_by("-pk")[:MOST_MESSAGES]:
-        found.setdefault(is_playground(row.session.account), row)
+        found.setdefault(types.is_playground(row.session.account), row)
     return found.get(False), found.get(True)
 
 
@@ -264,8 +260,8 @@ def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     _require(request)
     asks_others = (request.POST or request.GET).get("others") == "1"
     if request.method == "POST":
-        wanted = [one for one in CHECKS if asks_others or not one.asks_others]
-        check_desk.start(wanted, own_url(_port(request)), asks_others=asks_others)
+        wanted = [one for one in checks.CHECKS if asks_others or not one.asks_others]
+        check_desk.start(wanted, checks.own_url(_port(request)), asks_others=asks_others)
     lot = check_desk.find(asks_others=asks_others)
     if "HX-Request" in request.headers:
         page = {"lot": lot, "asks_others": asks_others}
@@ -333,8 +329,10 @@ def _refused() -> list[dict[str, Any]]:
     found = refused_clients.recent(REFUSED_SECONDS)[:MOST_REFUSED]
     return [
         {
-            "peer": escape_invisible_chars(one.peer),
-            "words": [escape_invisible_chars(text) for text in explain_refusal(one.reason)],
+            "peer": readable.escape_invisible_chars(one.peer),
+            "words": [
+                readable.escape_invisible_chars(text) for text in explain_refusal(one.reason)
+            ],
             "count": one.count,
             "at": datetime.fromtimestamp(one.last_at, UTC),
         }
@@ -363,7 +361,8 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
         "file": guide.configure(url, token),
         "is_shown": is_shown,
         "may_see": may_see,
-        "is_unreachable": site["name"] != "here" and is_loopback(settings.WS_LISTEN_ADDR[0]),
+        "is_unreachable": site["name"] != "here"
+        and diagnosis.is_loopback(settings.WS_LISTEN_ADDR[0]),
         "port": settings.WS_LISTEN_ADDR[1],
     }
 

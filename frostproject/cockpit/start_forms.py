@@ -20,8 +20,7 @@ from agent.record.settings.lively_groups import (
 from onebot.models import Bot
 from tools.admin.record_pages import author_of, parse_row_number
 from tools.admin.settings_page import SettingsForm
-from tools.models.row_history import record_changes
-from tools.models.tool_config import check_ids, parse_ids
+from tools.models import row_history, tool_config
 
 #: What the default persona is called until somebody gives it a name.
 UNNAMED = "default"
@@ -61,9 +60,9 @@ class OwnersStepForm(SettingsForm):
 
     def clean_owners(self) -> str:
         text: str = self.cleaned_data["owners"]
-        if problem := check_ids(text):
+        if problem := tool_config.check_ids(text):
             raise ValidationError(problem)
-        return "\n".join(parse_ids(text))
+        return "\n".join(tool_config.parse_ids(text))
 
 
 def persona_form(row: Persona, request: HttpRequest, prompt: str) -> PersonaStepForm:
@@ -79,7 +78,7 @@ def owners_form(bot: Bot, request: HttpRequest) -> OwnersStepForm:
     """The same for the owners of ``bot``."""
     if request.POST.get("step") == "owners" and request.POST.get("bot") == str(bot.pk):
         return OwnersStepForm(request.POST, instance=bot, auto_id=f"id_{bot.pk}_%s")
-    owners = {"owners": " ".join(parse_ids(bot.owners))}
+    owners = {"owners": " ".join(tool_config.parse_ids(bot.owners))}
     return OwnersStepForm(initial=owners, instance=bot, auto_id=f"id_{bot.pk}_%s")
 
 
@@ -106,7 +105,7 @@ def _save_row(request: HttpRequest, site: AdminSite, row: Model, form: SettingsF
     if not form.is_valid():
         return False
     stamps = [one.name for one in row._meta.fields if getattr(one, "auto_now", False)]
-    with record_changes(author_of(request), row):
+    with row_history.record_changes(author_of(request), row):
         row.save(update_fields=[*form.fields, *stamps])
     admin.log_change(request, row, [{"changed": {"fields": form.changed_data}}])
     return True

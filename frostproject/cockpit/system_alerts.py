@@ -25,8 +25,7 @@ from tools.admin.declaration_review import LOOK_NEEDED
 from tools.mcp.models import McpServerStatus
 from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
-from tools.text.error_words import retell
-from tools.text.readable import escape_invisible_chars
+from tools.text import error_words, readable
 
 # Alerts of budgets that turn somebody away, or soon will: of all, and to owners of chats of those
 # of their chats.
@@ -70,7 +69,7 @@ def _alert(use: BudgetUse, *, is_own: bool) -> Alert:
     terms = use.terms
     named = find_subjects(terms.kind, [use.subject])[use.subject] if use.subject else None
     words = {
-        "name": escape_invisible_chars(terms.label),
+        "name": readable.escape_invisible_chars(terms.label),
         "whom": named.name if named else "",
         "percent": use.percent,
         "shortage": use.shortage.words if use.shortage else "",
@@ -221,7 +220,7 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
     for plugin in faulty[:SHOWN]:
         words = {
             "name": _clean(plugin.plugin_id or plugin.folder),
-            "fault": _clean(retell(plugin.fault)),
+            "fault": _clean(error_words.retell(plugin.fault)),
         }
         text = (
             _("The plugin “%(name)s” cannot run: %(fault)s")
@@ -282,4 +281,4 @@ def _disk(viewer: Viewer) -> Iterator[Alert]:
 
 
 def _clean(text: str) -> str:
-    return escape_invisible_chars(text[:400])
+    return readable.escape_invisible_chars(text[:400])

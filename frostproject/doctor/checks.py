@@ -32,8 +32,7 @@ from agent.record.settings.endpoints import load_endpoint_table
 from agent.runtime.database import DatabaseRefused, check_migrations
 from frostproject.doctor import diagnosis
 from onebot.connections.handshake import CHECK_AGENT
-from tools.fetch.allow_list import AllowList
-from tools.fetch.request import DestinationRefused, DestinationResolver, NameUnknown
+from tools.fetch import allow_list, request
 from tools.findings import (
     Finding,
     FindingLevel,
@@ -410,13 +409,15 @@ def _hindrances(server: McpServer) -> Iterator[Finding]:
 def _refusal(url: str) -> str:
     """Why the host of ``url`` may not be reached, by what its name stands for at present; "" where
     it may."""
-    destinations = DestinationResolver(AllowList.parse(settings.FETCH_ALLOW, "mcp"))
+    destinations = request.DestinationResolver(
+        allow_list.AllowList.parse(settings.FETCH_ALLOW, "mcp")
+    )
     host = urlsplit(url).hostname or ""
     try:
         asyncio.run(destinations.permitted(host))
-    except DestinationRefused:
+    except request.DestinationRefused:
         return gettext("%s has no public address, and FETCH_ALLOW in .env does not list it.") % host
-    except NameUnknown:
+    except request.NameUnknown:
         return gettext("Nobody knows the host %s at present.") % host
     return ""
 

@@ -30,9 +30,8 @@ from agent.runtime.database import (
     explain_database_errors,
     marker_path,
 )
-from frostproject.configuration import machine, private_files
+from frostproject.configuration import machine, networks, private_files
 from frostproject.configuration.machine import own_hosts
-from frostproject.configuration.networks import EVERYWHERE
 from frostproject.signin import plain_http
 from onebot.gateway import bots
 from tools.findings import Finding, fail_finding, note_finding, ok_finding, warn_finding
@@ -107,7 +106,7 @@ def is_loopback(host: str) -> bool:
 def check_admin_networks() -> Iterator[Finding]:
     """Which networks the admin is served to."""
     public = settings.ADMIN_NETWORKS.public
-    if public == [EVERYWHERE]:
+    if public == [networks.EVERYWHERE]:
         text = _(
             "ADMIN_NETWORKS is *: whoever reaches the port gets to the admin's sign-in, /mcp and "
             "/agent/query."

@@ -32,13 +32,12 @@ from frostproject.web.logs import redact_secrets
 from frostproject.web.mcp import McpEndpoint
 from onebot.gateway.consumer import LARGE_FRAME_BYTES
 from onebot.gateway.gateway import Gateway
-from tools.error_boundary import flush_log_limits, log_errors
-from tools.time_limits import TIME_LIMITS
+from tools import error_boundary, time_limits
 
 logger = logging.getLogger(__name__)
 
 #: What runs may still finish after SIGTERM, in seconds.
-DRAIN_SECONDS = TIME_LIMITS.drain
+DRAIN_SECONDS = time_limits.TIME_LIMITS.drain
 #: What applications may still do after that, in seconds.
 LAST_SECONDS = 1.0
 #: What all of this takes at most, whatever hangs: `docker stop` waits for ten seconds.
@@ -194,7 +193,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
             self._end_applications,
             self._close,
         ):
-            with log_errors(logger, "The server could not be drained in order"):
+            with error_boundary.log_errors(logger, "The server could not be drained in order"):
                 await phase()
 
     async def _drain_runs(self) -> None:
@@ -239,7 +238,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
             await self.mcp.close()
         await self.gateway.close(LAST_SECONDS / 2)
         await traces
-        flush_log_limits()
+        error_boundary.flush_log_limits()
 
     async def _stop_listening(self) -> None:
         loop = asyncio.get_running_loop()

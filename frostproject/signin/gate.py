@@ -38,8 +38,7 @@ from frostproject.signin.attempt import (
 from frostproject.web.browser_policy import POLICY_HEADERS
 from frostproject.web.http import Receive, Send
 from onebot.connections.handshake import Handshake, is_trusted_loopback
-from tools.error_boundary import LogLimit
-from tools.token_bucket import Quota, RefillRate, TokenBuckets
+from tools import error_boundary, token_bucket
 
 logger = logging.getLogger(__name__)
 
@@ -89,12 +88,16 @@ def _page(status: int, seconds: int, language: str) -> bytes:
         ).encode()
 
 
-limit = LogLimit(logger)
+limit = error_boundary.LogLimit(logger)
 
 #: Tries of one address; of all strangers at one account (those on this machine by themselves) or in
 #: one session; of a browser
 #: that is known.
-ADDRESS, STRANGERS, KNOWN = RefillRate(10, 6.0), RefillRate(30, 20.0), RefillRate(10, 6.0)
+ADDRESS, STRANGERS, KNOWN = (
+    token_bucket.RefillRate(10, 6.0),
+    token_bucket.RefillRate(30, 20.0),
+    token_bucket.RefillRate(10, 6.0),
+)
 #: Bytes that the form of a sign-in may have.
 MAX_FORM = 64 * 2**10
 #: Methods that only read.
@@ -121,7 +124,9 @@ class SignInGate:
     def __init__(self, application: Any) -> None:
         self._application = application
         self._turns = PasswordQueue()
-        self._addresses, self._strangers, self._known = (TokenBuckets() for _ in range(3))
+        self._addresses, self._strangers, self._known = (
+            token_bucket.TokenBuckets() for _ in range(3)
+        )
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -205,13 +210,13 @@ class SignInGate:
         if not browser and is_trusted_loopback(request):
             account = ("local", account)
         first = (
-            (self._known, Quota(browser, KNOWN))
+            (self._known, token_bucket.Quota(browser, KNOWN))
             if browser
-            else (self._addresses, Quota(attempt.address, ADDRESS))
+            else (self._addresses, token_bucket.Quota(attempt.address, ADDRESS))
         )
         wanted = [first]
         if not (browser and endpoint.field):
-            wanted.append((self._strangers, Quota(account, STRANGERS)))
+            wanted.append((self._strangers, token_bucket.Quota(account, STRANGERS)))
         if wait := max(buckets.wait_seconds(quota) for buckets, quota in wanted):
             limit.warn(
                 "slowed",

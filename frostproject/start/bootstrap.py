@@ -22,23 +22,21 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.translation import gettext as _
 
 from agent.runtime import database, wiring
-from frostproject.configuration import machine, private_files
-from frostproject.configuration.listening import ListenAddress
+from frostproject.configuration import listening, machine, networks, private_files
 from frostproject.configuration.machine import own_hosts
-from frostproject.configuration.networks import parse_ip_address
 from tools.registry.catalogue import ensure_tool_rows
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not bound
 
 
-def print_greeting(address: ListenAddress | None) -> None:
+def print_greeting(address: listening.ListenAddress | None) -> None:
     """Print where the server listens (None: nowhere that a browser could reach by a port) and what
     clients present."""
     sys.stdout.write("\n".join(_lines(address)) + "\n\n")
     sys.stdout.flush()  # with a pipe the output would otherwise come late
 
 
-def _lines(address: ListenAddress | None) -> Iterator[str]:
+def _lines(address: listening.ListenAddress | None) -> Iterator[str]:
     hosts = _hosts(address[0]) if address else []
     port = address[1] if address else 0
     if hosts:
@@ -65,7 +63,7 @@ def _is_served_admin(host: str) -> bool:
     """Whether who asks ``host`` from the same network is let in; of a name that is not known
     here."""
     address = host.strip("[]")
-    return parse_ip_address(address) is None or address in settings.ADMIN_NETWORKS
+    return networks.parse_ip_address(address) is None or address in settings.ADMIN_NETWORKS
 
 
 def token_hint() -> str:

@@ -65,8 +65,7 @@ from agent.models import (
     Tally,
 )
 from agent.pages.reasons import reason_words
-from agent.pages.runs.held_back import hold_back_endpoints
-from agent.pages.runs.run_rows import RunRows, load_run_rows
+from agent.pages.runs import held_back, run_rows
 from agent.pages.runs.step_facts import (
     RunSums,
     describe_calls,
@@ -386,9 +385,9 @@ def _runs(message: Message) -> Iterable[Run]:
 
 
 def _shown_run(run: Run, user: Any) -> ShownRun:
-    rows = load_run_rows(run, SEEN, "request")
+    rows = run_rows.load_run_rows(run, SEEN, "request")
     for step in rows.steps:
-        hold_back_endpoints(step, user)
+        held_back.hold_back_endpoints(step, user)
     return ShownRun(
         run=run,
         seconds=format_run_duration(run),
@@ -399,7 +398,7 @@ def _shown_run(run: Run, user: Any) -> ShownRun:
     )
 
 
-def _shown_step(step: Step, rows: RunRows) -> dict[str, Any]:
+def _shown_step(step: Step, rows: run_rows.RunRows) -> dict[str, Any]:
     answer = step.response.get("content") if isinstance(step.response, dict) else ""
     text = drop_surrogates(answer) if isinstance(answer, str) else ""
     return {"step": step, "text": text, "calls": describe_calls(step, rows), **describe_step(step)}

@@ -24,34 +24,24 @@ from django.utils.formats import date_format
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, ngettext
 
-from agent.domain.answer_parts import split_answer
-from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain import answer_parts, file_types, types
 from agent.domain.manners import MOST_PART_CHARS
 from agent.domain.states import ActKind, MessageReason
-from agent.domain.types import MediaRef, MessagePart
-from agent.media.file_store import StoredFile
-from agent.media.media_store import MediaRow, record_media
+from agent.media import file_store, media_store
 from agent.models import ChatSession, Message, PersonaChoice, Run
 from agent.models.message import BY_HAND
-from agent.record.chats.chat_resets import reset_context
-from agent.record.chats.members import find_members
+from agent.record.chats import chat_resets, members
 from agent.record.runs.replies import FORWARD
-from agent.record.settings.chat_choices import choose_persona, list_personas
-from agent.record.settings.chat_manners import find_chat_manners
+from agent.record.settings import chat_choices, chat_manners, timed_silences
 from agent.record.settings.manners import ONEBOT, load_manners_table
-from agent.record.settings.timed_silences import end_silence, silence_chat
+from agent.record.waiting import operator_acts, pauses, stops, take_overs
 from agent.record.waiting.hand_messages import GOING_ON, HandMessage, find_address, put_down, resend
-from agent.record.waiting.operator_acts import record_act
-from agent.record.waiting.pauses import PauseLift, lift_pauses
-from agent.record.waiting.stops import StopRequest, stop_runs
-from agent.record.waiting.take_overs import hand_back, take_over
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering
 from agent.stickers.store import LARGEST, TYPES
 from tools.admin.record_pages import Addresses, ModelAdmin, author_of, parse_row_number
-from tools.text.readable import escape_invisible_chars
-from tools.text.storable import make_storable
+from tools.text import readable, storable
 
 # What all acts in chats have in common: who may do what, and how they end.
 
@@ -220,7 +210,7 @@ def _send() -> None:
 
 
 def _read(call: ActCall) -> Written:
-    text = make_storable(call.posted("text")).replace("\r\n", "\n").strip()
+    text = storable.make_storable(call.posted("text")).replace("\r\n", "\n").strip()
     pictures = _read_pictures(call.request.FILES.getlist("pictures"))
     if not text and not pictures:
         raise ActRefused(gettext("There is nothing to send: write something or add a picture."))
@@ -253,14 +243,16 @@ def _read_pictures(files: "Sequence[UploadedFile[bytes]]") -> list[bytes]:
         text = gettext("The pictures are larger than %(limit)s together.")
         raise ActRefused(text % {"limit": filesizeformat(MOST_BYTES)})
     contents = [file.read() for file in files]
-    if any(sniff_mime_type(content[:HEAD]) not in TYPES for content in contents):
+    if any(
+        file_types.sniff_mime_type(content[: file_types.HEAD]) not in TYPES for content in contents
+    ):
         raise ActRefused(
             gettext("One of the files is no picture that can be sent: JPEG, PNG, GIF, WebP, BMP.")
         )
     return contents
 
 
-def _keep(content: bytes) -> StoredFile:
+def _keep(content: bytes) -> file_store.StoredFile:
     files = wiring.build_file_store()
     try:
         if files.has_room():
@@ -276,33 +268,36 @@ def _keep(content: bytes) -> StoredFile:
 def _build_messages(
     session: ChatSession,
     written: Written,
-    pictures: Sequence[StoredFile],
+    pictures: Sequence[file_store.StoredFile],
     steering: Steering,
 ) -> list[HandMessage]:
     """The words in as many messages as there need to be, the pictures in the last one."""
     room = min(load_manners_table().find(find_address(session)).part_chars, MOST_PART_CHARS)
-    texts = split_answer(written.text, room - 1) or [""]
+    texts = answer_parts.split_answer(written.text, room - 1) or [""]
     messages = []
     for number, text in enumerate(texts):
         before, shown = [], []
         if number == 0 and written.quoted_id:
-            before.append(MessagePart("quote", message_id=written.quoted_id))
+            before.append(types.MessagePart("quote", message_id=written.quoted_id))
         if number == 0 and written.mention:
-            before.append(MessagePart("mention_user", mention_user_id=written.mention))
+            before.append(types.MessagePart("mention_user", mention_user_id=written.mention))
         if number == len(texts) - 1:
-            shown = [MessagePart("image", path=str(file.path.resolve())) for file in pictures]
+            shown = [types.MessagePart("image", path=str(file.path.resolve())) for file in pictures]
         lead = " " if text and before and before[-1].type == "mention_user" else ""
-        words = [MessagePart("plain", text=lead + text)] if text else []
+        words = [types.MessagePart("plain", text=lead + text)] if text else []
         said = text + "[图片]" * len(shown)
         messages.append(HandMessage(steering.compose([*before, *words, *shown]), said))
     return messages
 
 
-def _show_pictures(message_pk: int, pictures: Sequence[StoredFile]) -> None:
+def _show_pictures(message_pk: int, pictures: Sequence[file_store.StoredFile]) -> None:
     """Put down which copies a message shows, as for what people send."""
-    rows = [MediaRow(MediaRef("image"), one.sha256, one.mime, one.size) for one in pictures]
+    rows = [
+        media_store.MediaRow(types.MediaRef("image"), one.sha256, one.mime, one.size)
+        for one in pictures
+    ]
     if rows:
-        record_media([(message_pk, rows)])
+        media_store.record_media([(message_pk, rows)])
 
 
 def _missing_file(segments: Sequence[Any]) -> str:
@@ -327,7 +322,7 @@ HOURS = (12, 1, 4, 24, 72, 0)
 def _take_over(call: ActCall) -> ActDone:
     _only_onebot(call.session)
     end = _chosen_end(call.posted("hours"))
-    stopped = take_over(call.session.pk, call.author, end)
+    stopped = take_overs.take_over(call.session.pk, call.author, end)
     chat = find_address(call.session)
     words = gettext("You have taken over: what is said to the bot here is yours to answer.")
     if end is not None:
@@ -343,15 +338,15 @@ def _chosen_end(hours: str) -> datetime | None:
 
 
 def _hand_back(call: ActCall) -> ActDone:
-    if not hand_back(call.session.pk, call.author):
+    if not take_overs.hand_back(call.session.pk, call.author):
         raise ActRefused(gettext("The bot answers here already: nobody has taken over."))
     return ActDone(gettext("The bot answers here again, from the next message on."))
 
 
 def _silence(call: ActCall) -> ActDone:
     _only_onebot(call.session)
-    silence_chat(find_address(call.session), None, call.author)
-    record_act(ActKind.SILENCE, call.session.pk, call.author)
+    timed_silences.silence_chat(find_address(call.session), None, call.author)
+    operator_acts.record_act(ActKind.SILENCE, call.session.pk, call.author)
     return ActDone(gettext("Silenced this chat."))
 
 
@@ -359,10 +354,10 @@ def _speak(call: ActCall) -> ActDone:
     """Take the silence out of the row for this chat alone; those for others too stay."""
     _only_onebot(call.session)
     chat = find_address(call.session)
-    own, words = find_chat_manners(chat), ""
+    own, words = chat_manners.find_chat_manners(chat), ""
     if own is not None and own.is_silencing:
-        end_silence(chat, call.author)
-        record_act(ActKind.SPEAK, call.session.pk, call.author)
+        timed_silences.end_silence(chat, call.author)
+        operator_acts.record_act(ActKind.SPEAK, call.session.pk, call.author)
         words = gettext("Let this chat speak.")
     if still := load_manners_table().find(chat).find_silence(timezone.now()):
         text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
@@ -371,9 +366,9 @@ def _speak(call: ActCall) -> ActDone:
 
 
 def _lift(call: ActCall) -> ActDone:
-    if not lift_pauses(PauseLift(find_address(call.session))):
+    if not pauses.lift_pauses(pauses.PauseLift(find_address(call.session))):
         raise ActRefused(gettext("The account can speak here already."))
-    record_act(ActKind.LIFT, call.session.pk, call.author)
+    operator_acts.record_act(ActKind.LIFT, call.session.pk, call.author)
     return ActDone(gettext("The account can speak here again, from the next message on."))
 
 
@@ -381,19 +376,24 @@ def _reset(call: ActCall) -> ActDone:
     newest = Message.objects.filter(session=call.session).order_by("-pk").first()
     if newest is None:
         raise ActRefused(gettext("Nothing was said here yet."))
-    reset_context(call.session.pk, newest.pk)
-    record_act(ActKind.RESET, call.session.pk, call.author, message=newest)
+    chat_resets.reset_context(call.session.pk, newest.pk)
+    operator_acts.record_act(ActKind.RESET, call.session.pk, call.author, message=newest)
     return ActDone(gettext("The context is fresh: the model sees nothing of what was said before."))
 
 
 def _choose_persona(call: ActCall) -> ActDone:
     _only_onebot(call.session)
-    names, chosen = {str(one.pk): one.name for one in list_personas()}, call.posted("persona")
+    names, chosen = (
+        {str(one.pk): one.name for one in chat_choices.list_personas()},
+        call.posted("persona"),
+    )
     if chosen and chosen not in names:
         raise ActRefused(gettext("This persona is not there any more, or is switched off."))
     pk = int(chosen) if chosen else None
-    choose_persona(find_address(call.session), pk, call.author)
-    record_act(ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, ""))
+    chat_choices.choose_persona(find_address(call.session), pk, call.author)
+    operator_acts.record_act(
+        ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, "")
+    )
     if not chosen:
         return ActDone(gettext("From the next message on, nobody is chosen for this chat alone."))
     words = gettext("From the next message on, %(name)s answers here.")
@@ -405,10 +405,10 @@ def _cancel(call: ActCall) -> ActDone:
     if message is None or message.reason == MessageReason.COMMAND:
         raise ActRefused(gettext("This cannot be cancelled."))
     pk = message.merged_into_id or message.pk
-    if not stop_runs(StopRequest(pk, MessageReason.STOPPED)).is_stopped:
+    if not stops.stop_runs(stops.StopRequest(pk, MessageReason.STOPPED)).is_stopped:
         raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
     run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
-    record_act(ActKind.CANCEL, call.session.pk, call.author, message=message, run=run)
+    operator_acts.record_act(ActKind.CANCEL, call.session.pk, call.author, message=message, run=run)
     then = partial(_let_go, find_address(call.session), [pk], MessageReason.STOPPED)
     return ActDone(gettext("The answer was cancelled."), then, f"m{message.pk}")
 
@@ -525,7 +525,7 @@ def _describe_personas(session: ChatSession) -> dict[str, Any]:
     place = {"account": session.account, "chat_kind": session.kind, "peer_id": session.peer_id}
     chosen = PersonaChoice.objects.filter(**place, user_id="").order_by("pk")
     return {
-        "personas": list_personas(),
+        "personas": chat_choices.list_personas(),
         "chosen_persona": chosen.values_list("persona_id", flat=True).first(),
     }
 
@@ -537,7 +537,9 @@ def _describe_form(session: ChatSession, request: HttpRequest) -> dict[str, Any]
         "token": new_token(),
         "members": _list_members(session),
         "quoted": quoted,
-        "quoted_words": escape_invisible_chars(quoted.text[:QUOTED_CHARS]) if quoted else "",
+        "quoted_words": readable.escape_invisible_chars(quoted.text[:QUOTED_CHARS])
+        if quoted
+        else "",
         "answer_chars": MOST_CHARS,
         "answer_pictures": MOST_PICTURES,
     }
@@ -547,7 +549,7 @@ def _list_members(session: ChatSession) -> list[tuple[str, str]]:
     """Ids and names of the people of a group who spoke lately."""
     if session.kind != ChatSession.Kind.GROUP:
         return []
-    found = find_members(session.pk)
-    names = {pk: escape_invisible_chars(name) for name, pk in found.items() if name != pk}
+    found = members.find_members(session.pk)
+    names = {pk: readable.escape_invisible_chars(name) for name, pk in found.items() if name != pk}
     people = [(name, names.get(name, name)) for name, pk in found.items() if name == pk]
     return sorted(people, key=lambda one: one[1])[:MOST_MEMBERS]

@@ -11,13 +11,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.chats.acts import SPEAK
-from agent.admin.chats.session_list import names_in
+from agent.admin.chats import acts, session_list
 from agent.admin.chats.thumbnails import MessagePictures, load_media_previews
 from agent.models import ChatSession, Message
-from agent.pages.error_words import error_block
+from agent.pages import error_words, reasons
 from agent.pages.own_chats import OwnChatsAdmin
-from agent.pages.reasons import names_source, reason_words
 from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
@@ -79,11 +77,14 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
         "words": Column(_("text"), lambda row: text_block(row.text)),
         "media_list": Column(_("media"), lambda row: _media_list(row)),
         "decision": Column(_("state"), lambda row: _decision(row)),
-        "why": Column(_("reason"), lambda row: reason_words(row, row.detail) or "-"),
+        "why": Column(_("reason"), lambda row: reasons.reason_words(row, row.detail) or "-"),
         # what went wrong, in words; the name of a row stands at the reason
         "details": Column(
             _("detail"),
-            lambda row: error_block("" if names_source(row.reason) else row.detail) or "-",
+            lambda row: (
+                error_words.error_block("" if reasons.names_source(row.reason) else row.detail)
+                or "-"
+            ),
         ),
         "run_link": Column(
             _("run"), lambda row: record_link("agent_run", row.run_id, f"#{row.run_id}") or "-"
@@ -158,7 +159,7 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
         may_resend = (
             (failed and not is_resent and obj.direction == Message.Direction.OUT)
             and obj.session.platform == ONEBOT
-            and request.user.has_perm(SPEAK)
+            and request.user.has_perm(acts.SPEAK)
         )
         return {"may_resend": may_resend, "is_resent": is_resent}
 
@@ -175,12 +176,14 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
 def _speaker(message: Message) -> object:
     if message.direction == Message.Direction.OUT:
         return format_html('<span class="from-bot">{}</span>', _("bot"))
-    return message.sender_name or names_in(message.session_id, message.sender_id)
+    return message.sender_name or session_list.names_in(message.session_id, message.sender_id)
 
 
 def _sender(message: Message) -> str:
     person = message.sender_id
-    name = message.sender_name or (names_in(message.session_id, person) if person else "")
+    name = message.sender_name or (
+        session_list.names_in(message.session_id, person) if person else ""
+    )
     return f"{name} ({person})" if name != person else person or "-"
 
 
@@ -199,5 +202,5 @@ def _media_list(message: Message) -> str:
 
 def _decision(message: Message) -> str:
     state = render_state(message)
-    words = reason_words(message, getattr(message, "detail_excerpt", ""))
+    words = reasons.reason_words(message, getattr(message, "detail_excerpt", ""))
     return format_html('{} <div class="quiet">{}</div>', state, words) if words else state

@@ -43,8 +43,7 @@ from agent.models.manners import LIMITS
 from agent.pages.answering import describe_answering
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.sessions import save_changes
-from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
-from agent.record.settings.manners import ONEBOT
+from agent.record.settings import chat_manners, manners
 from agent.record.sums.tallies import find_silences
 from tools.admin.changes import HistoryAdmin
 from tools.admin.filters import LISTED_WINDOW, Rows, listed_floor
@@ -154,7 +153,7 @@ class StateForm(ModelForm):
 
 def own_limits(session: ChatSession) -> dict[str, int | None]:
     """The limits that the row of manners for this chat alone says."""
-    row = find_chat_manners(session_address(session)) if session.pk else None
+    row = chat_manners.find_chat_manners(session_address(session)) if session.pk else None
     return {name: getattr(row, name, None) for name in LIMITS}
 
 
@@ -228,7 +227,7 @@ class ChatSessionAdmin(
 
     def get_fields(self, request: HttpRequest, obj: ChatSession | None = None) -> Any:
         """Only chats of a platform that has manners have limits."""
-        has_limits = obj is not None and obj.platform == ONEBOT
+        has_limits = obj is not None and obj.platform == manners.ONEBOT
         return "timing_gate", *(LIMITS if has_limits else ()), "state"
 
     def save_model(
@@ -241,7 +240,7 @@ class ChatSessionAdmin(
             if changes := form.changed_values("timing_gate"):
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
         if limits := form.changed_values(*LIMITS):
-            change_chat_manners(session_address(obj), author_of(request), **limits)
+            chat_manners.change_chat_manners(session_address(obj), author_of(request), **limits)
 
     # --- The list -------------------------------------------------------------------
 

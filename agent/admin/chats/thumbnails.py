@@ -13,11 +13,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from agent.admin.chats.segments import MEDIA
-from agent.domain.errors import MediaError
-from agent.domain.file_types import HEAD, sniff_mime_type
-from agent.domain.types import MediaUnavailable
-from agent.media.image_reader import build_model_image_job, process_image_now
-from agent.media.media_folder import open_media_file
+from agent.domain import errors, file_types, types
+from agent.media import image_reader, media_folder
 from agent.models import Description, KeptFile, Message, MessageMedia
 from agent.runtime import wiring
 from tools.admin.record_pages import Addresses, ModelAdmin
@@ -74,12 +71,12 @@ def thumbnail_of(sha256: str) -> HttpResponse:
     path = files.thumbnail_path(sha256)
     try:
         if not path.is_file():
-            job = build_model_image_job(files.shown_source(sha256), path)
-            process_image_now(replace(job, side=SIDE, size=BYTES, always=True))
+            job = image_reader.build_model_image_job(files.shown_source(sha256), path)
+            image_reader.process_image_now(replace(job, side=SIDE, size=BYTES, always=True))
         content = path.read_bytes()
-    except (OSError, MediaUnavailable) as error:
+    except (OSError, types.MediaUnavailable) as error:
         raise Http404(_("There is no thumbnail of this copy.")) from error
-    mime = sniff_mime_type(content[:HEAD])
+    mime = file_types.sniff_mime_type(content[: file_types.HEAD])
     if mime not in TYPES:
         raise Http404(_("There is no thumbnail of this copy."))
     return HttpResponse(content, content_type=mime, headers=HEADERS)
@@ -166,12 +163,12 @@ class MessagePictures(ModelAdmin):
         rows = self.get_queryset(request).filter(direction=Message.Direction.OUT)
         message = get_object_or_404(rows.only("segments"), pk=pk)
         try:
-            with open_media_file(_file_of(message.segments, index)) as file:
+            with media_folder.open_media_file(_file_of(message.segments, index)) as file:
                 content = file.read(LARGEST_SENT + 1)
             if len(content) > LARGEST_SENT:
                 raise Http404
             kept = wiring.build_file_store().put(content)
-        except (MediaError, OSError) as error:
+        except (errors.MediaError, OSError) as error:
             raise Http404 from error
         return thumbnail_of(kept.sha256)
 

@@ -25,8 +25,7 @@ from agent.record.settings.chat_manners import (
     silence_everything,
 )
 from agent.record.settings.manners import rank_row
-from tools.admin.changes import field_label
-from tools.admin.filters import Rows
+from tools.admin import changes, filters
 from tools.admin.record_pages import Column, author_of, record_link, render_badge
 from tools.admin.settings_page import SettingsAdmin, choice_alone
 
@@ -45,7 +44,7 @@ class RowAccountFilter(admin.SimpleListFilter):
         accounts = named.values_list("account", flat=True).distinct()
         return [(EVERY_ACCOUNT, _("every account")), *((one, one) for one in accounts)]
 
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+    def queryset(self, request: HttpRequest, queryset: filters.Rows) -> filters.Rows:
         value = self.value()
         return (
             queryset.filter(account="" if value == EVERY_ACCOUNT else value) if value else queryset
@@ -146,7 +145,7 @@ def contradiction_lines(row: Manners) -> Any:
     counts there."""
     others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=rank_row)
     for found in list(find_contradictions(row, others))[:CONTRADICTIONS]:
-        fields = ", ".join(f"“{field_label(Manners, name)}”" for name in found.fields)
+        fields = ", ".join(f"“{changes.field_label(Manners, name)}”" for name in found.fields)
         link = record_link("agent_manners", found.other.pk, found.other.name)
         text = (
             gettext("Of %(fields)s, {row} says something else, and counts: it is more particular.")

@@ -17,8 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agent.admin.media.stickers import HEADERS
-from agent.domain.errors import MediaError
-from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain import errors, file_types
 from agent.media.media_folder import (
     LISTED,
     UPLOAD_BYTES,
@@ -90,7 +89,7 @@ class MediaFileAdmin(LoggedAdmin):
         folder = request.GET.get("folder", "").strip("/")
         try:
             found, is_capped = list_folder(folder)
-        except MediaError as error:
+        except errors.MediaError as error:
             raise Http404(str(error)) from error
         shown = Paginator(found, FOLDER_PAGE_SIZE).get_page(request.GET.get("p"))
         rows = [(entry, *_facts(entry)) for entry in shown]
@@ -113,12 +112,12 @@ class MediaFileAdmin(LoggedAdmin):
         target = locate_media_file(request.GET.get("path", ""))
         try:
             if target is None:
-                raise MediaError("no such file")
+                raise errors.MediaError("no such file")
             with open_media_file(target) as file:
                 content = file.read(LARGEST + 1)
-        except (MediaError, OSError) as error:
+        except (errors.MediaError, OSError) as error:
             raise Http404 from error
-        mime = sniff_mime_type(content[:HEAD])
+        mime = file_types.sniff_mime_type(content[: file_types.HEAD])
         if mime not in TYPES or len(content) > LARGEST:
             raise Http404
         return HttpResponse(content, content_type=mime, headers=HEADERS)
@@ -149,7 +148,7 @@ class MediaFileAdmin(LoggedAdmin):
             )
         try:
             remove_media_file(name)
-        except MediaError as error:
+        except errors.MediaError as error:
             messages.error(request, str(error))
         else:
             self.log_deletions(request, [MediaFile(name)])
@@ -167,7 +166,7 @@ class MediaFileAdmin(LoggedAdmin):
                 "“%(name)s” is there already and was left as it is. Tick the box to replace it."
             )
             messages.error(request, words % {"name": taken})
-        except MediaError as error:
+        except errors.MediaError as error:
             messages.error(request, str(error))
         else:
             self.log_addition(request, MediaFile(kept), [{"added": {}}])

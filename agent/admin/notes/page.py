@@ -21,12 +21,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agent.access import NOTHING, find_access
 from agent.domain.notes import TEXT_LIMIT
-from agent.memory.note_visibility import search_notes
-from agent.memory.notes_store import delete_note_rows, erase_person, find_person_notes
+from agent.memory import note_visibility, notes_store
 from agent.models import ChatSession, Note
 from agent.pages.own_chats import OwnPlacesAdmin
+from tools.admin import filters, spreadsheet
 from tools.admin.changes import HistoryAdmin
-from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
     HIT_LIMIT,
@@ -40,7 +39,6 @@ from tools.admin.record_pages import (
     record_link,
     render_badge,
 )
-from tools.admin.spreadsheet import escape_formula
 from tools.text.search_terms import search_terms
 
 # A note as a person writes it: tags as words, a chat as it is known.
@@ -159,7 +157,7 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
     form = NoteForm
     actions = ("export_as_csv", "export_as_json", "erase_people")  # type: ignore[assignment]
     list_display = ("recorded", "excerpt", "about", "seen_by", "origin", "used")
-    list_filter = (RecordedSince, "source", "visibility", "owner_kind")
+    list_filter = (filters.RecordedSince, "source", "visibility", "owner_kind")
     list_defer = ("words", "signs", "embedding")
     indexed_lookups = frozenset({"source__exact"})
     search_help_text: ClassVar = _(
@@ -237,7 +235,9 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
         yield Q(owner_kind__in=Note.Owner.values, owner_id=term)
         yield Q(said_by=term)
         words = search_terms(term)
-        yield Q(pk__in=search_notes([[word] for word in words], words[:1], HIT_LIMIT))
+        yield Q(
+            pk__in=note_visibility.search_notes([[word] for word in words], words[:1], HIT_LIMIT)
+        )
 
     def save_model(self, request: HttpRequest, obj: Note, form: Any, change: bool) -> None:
         """A note that everyone sees counts as the operator's, not as its first author's."""
@@ -247,18 +247,21 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Note) -> None:
         """With what its changes kept of it."""
-        delete_note_rows(Note.objects.filter(pk=obj.pk))
+        notes_store.delete_note_rows(Note.objects.filter(pk=obj.pk))
 
     @admin.action(description=_("Export as CSV"), permissions=["view"])
-    def export_as_csv(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
+    def export_as_csv(self, request: HttpRequest, queryset: filters.Rows) -> HttpResponse | None:
         return self._exported(request, queryset, export_notes_csv)
 
     @admin.action(description=_("Export as JSON"), permissions=["view"])
-    def export_as_json(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
+    def export_as_json(self, request: HttpRequest, queryset: filters.Rows) -> HttpResponse | None:
         return self._exported(request, queryset, export_notes_json)
 
     def _exported(
-        self, request: HttpRequest, queryset: Rows, form: Callable[[Iterable[Note]], HttpResponse]
+        self,
+        request: HttpRequest,
+        queryset: filters.Rows,
+        form: Callable[[Iterable[Note]], HttpResponse],
     ) -> HttpResponse | None:
         pks = list(queryset.order_by().values_list("pk", flat=True)[: EXPORT_LIMIT + 1])
         if len(pks) > EXPORT_LIMIT:
@@ -274,12 +277,12 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
         )
 
     @admin.action(description=_("Erase the people of these notes"), permissions=["erase"])
-    def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
+    def erase_people(self, request: HttpRequest, queryset: filters.Rows) -> HttpResponse | None:
         """Show how much is known of the people, and erase it once that is confirmed."""
         people = list_note_people(queryset)
         if "confirmed" not in request.POST:
             known = [
-                (platform, person, find_person_notes(platform, person).count())
+                (platform, person, notes_store.find_person_notes(platform, person).count())
                 for platform, person in people
             ]
             page = {
@@ -296,7 +299,7 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
                 "admin/agent/note/erase.html",
                 {**self.admin_site.each_context(request), **page},
             )
-        count = sum(erase_person(platform, person) for platform, person in people)
+        count = sum(notes_store.erase_person(platform, person) for platform, person in people)
         words = ngettext("%(count)d note was erased.", "%(count)d notes were erased.", count) % {
             "count": count
         }
@@ -308,7 +311,7 @@ def _with_less(text: object, beside: object) -> str:
     return format_html('{} <div class="quiet">{}</div>', text, beside)
 
 
-def list_note_people(notes: Rows) -> list[tuple[str, str]]:
+def list_note_people(notes: filters.Rows) -> list[tuple[str, str]]:
     """Platform and id of the first people that ``notes`` are about or come from."""
     rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[
         :EXPORT_LIMIT
@@ -364,7 +367,7 @@ def _plain(value: Any) -> Any:
 
 def _cell(value: Any) -> Any:
     text = ", ".join(value) if isinstance(value, list) else value
-    return escape_formula(text)
+    return spreadsheet.escape_formula(text)
 
 
 def _file(content: str, content_type: str, name: str) -> HttpResponse:

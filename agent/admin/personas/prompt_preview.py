@@ -8,27 +8,21 @@ from django.db import transaction
 from django.utils import timezone
 
 from agent.admin.tools.trial import run_with_own_registry
-from agent.chat.history import open_conversation
-from agent.chat.message_run import build_tool_context
-from agent.domain.chat_state import ChatState
+from agent.chat import history, message_run
+from agent.domain import chat_state, states
 from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.persona import PersonaSettings
-from agent.domain.states import Claim
 from agent.domain.types import DEFAULT_ACCOUNT, ChatAddress, IncomingMessage
 from agent.llm.client.client import RequestFormer
 from agent.llm.endpoints.endpoint_book import EndpointBook
-from agent.llm.requests.base import LLMRequest
+from agent.llm.requests import base, tokens
 from agent.llm.requests.messages import content_text
-from agent.llm.requests.tokens import estimate_message_tokens, estimate_tools_tokens
 from agent.media.pipeline import MediaText
-from agent.memory.recall import RecallRequest, recall_notes
-from agent.memory.relevance import MemoryContext
-from agent.memory.service import build_chat_viewer
+from agent.memory import recall, relevance, service
 from agent.models import Message
 from agent.models import Persona as PersonaRow
 from agent.pages.runs.step_facts import shown_note
-from agent.record.chats.chat_history import load_history
-from agent.record.chats.sessions import load_session_state
+from agent.record.chats import chat_history, sessions
 from agent.record.runs.runs import OTHERS, ActiveRun
 from agent.record.settings.personas import load_persona
 from agent.run.engine import Engine, PersonaEngines
@@ -70,21 +64,23 @@ async def _preview(
     book: EndpointBook,
     message: IncomingMessage,
     active: ActiveRun,
-    memory: MemoryContext,
+    memory: relevance.MemoryContext,
     session_pk: int,
 ) -> dict[str, Any]:
     """As a run begins: see :meth:`agent.chat.conversation.ConversationHandler.answer_message`."""
     persona = active.persona
     tools = PersonaEngines(Engine(book.model(ModelRole.CHAT), registry), book).find(persona)
-    services = RunServices(chat_state=ChatState(session_pk, active.state), persona=persona)
-    context = build_tool_context(message, DEFAULT_ACCOUNT, services)
-    messages, notes = await open_conversation(
+    services = RunServices(
+        chat_state=chat_state.ChatState(session_pk, active.state), persona=persona
+    )
+    context = message_run.build_tool_context(message, DEFAULT_ACCOUNT, services)
+    messages, notes = await history.open_conversation(
         message, active, context, tools.registry, media=MediaText(), memory=memory
     )
     offered = await tools.registry.offering(context.availability(), active.discovered)
     if offered.deferred:
         messages[0] = add_tool_reminder(messages[0], offered.deferred)
-    request = LLMRequest(messages, offered.definitions, len(messages) - 1)
+    request = base.LLMRequest(messages, offered.definitions, len(messages) - 1)
     choice = persona.endpoints.get(ModelRole.CHAT, ())
     return {
         "messages": [
@@ -98,12 +94,12 @@ async def _preview(
     }
 
 
-def _form(endpoint: Endpoint, request: LLMRequest) -> dict[str, Any]:
+def _form(endpoint: Endpoint, request: base.LLMRequest) -> dict[str, Any]:
     """One endpoint that would be asked, and the request in its form; messages that its window has
     no room for are ``left_out``."""
     formed = RequestFormer(endpoint, None).form(request, endpoint.refuses)
-    tools = estimate_tools_tokens(formed.encoder.encode_tools(formed.sent.tools))
-    words = sum(map(estimate_message_tokens, formed.messages))
+    tools = tokens.estimate_tools_tokens(formed.encoder.encode_tools(formed.sent.tools))
+    words = sum(map(tokens.estimate_message_tokens, formed.messages))
     return {
         "endpoint": endpoint,
         "parameters": format_readable(formed.sent.parameters),
@@ -134,10 +130,12 @@ def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMes
 
 
 def _build_run(persona: PersonaSettings, chat: ChatAddress, session_pk: int) -> ActiveRun:
-    kept = load_session_state(session_pk)
+    kept = sessions.load_session_state(session_pk)
     return ActiveRun(
-        Claim(0),
-        load_history(session_pk, chat, persona.context_messages - OTHERS, kept.context_after),
+        states.Claim(0),
+        chat_history.load_history(
+            session_pk, chat, persona.context_messages - OTHERS, kept.context_after
+        ),
         state=kept.state,
         gate=kept.gate,
         discovered=kept.discovered,
@@ -146,9 +144,11 @@ def _build_run(persona: PersonaSettings, chat: ChatAddress, session_pk: int) -> 
     )
 
 
-def _recall(message: IncomingMessage, session_pk: int) -> MemoryContext:
+def _recall(message: IncomingMessage, session_pk: int) -> relevance.MemoryContext:
     """What the memory would add, found by words alone: meanings are not asked for."""
     summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
-    viewer = build_chat_viewer(message.chat, message.sender_id)
-    request = RecallRequest(viewer, message.text, settings.MEMORY_CHARS, summarised, is_reset=True)
-    return recall_notes(request)
+    viewer = service.build_chat_viewer(message.chat, message.sender_id)
+    request = recall.RecallRequest(
+        viewer, message.text, settings.MEMORY_CHARS, summarised, is_reset=True
+    )
+    return recall.recall_notes(request)

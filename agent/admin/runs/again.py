@@ -17,13 +17,12 @@ from agent.domain.persona import PersonaKind
 from agent.models import Message, ModelEndpoint, Persona, Run, ToolCall
 from agent.models.message import BY_HAND
 from agent.pages.page_reader import VIEW_ENDPOINT
+from agent.pages.runs import run_rows, step_facts
 from agent.pages.runs.held_back import (
     VIEW_PERSONA,
     find_answering_endpoints,
     hold_back_model,
 )
-from agent.pages.runs.run_rows import CALL_LIMIT
-from agent.pages.runs.step_facts import describe_verdict, load_sums
 from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
 from tools.admin.record_pages import parse_row_number
@@ -157,17 +156,17 @@ def _compare(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "is_trial": run.trial_of_id is not None,
-        "said": list(sent.defer("segments", "raw")[:CALL_LIMIT]),
+        "said": list(sent.defer("segments", "raw")[: run_rows.CALL_LIMIT]),
         "calls": [
             {
                 "call": call,
                 "given": arguments_text(call.arguments),
-                "verdict": describe_verdict(call.verdict),
+                "verdict": step_facts.describe_verdict(call.verdict),
                 "stood_in": call.verdict == CallVerdict.STOOD_IN,
             }
-            for call in calls.only(*columns)[:CALL_LIMIT]
+            for call in calls.only(*columns)[: run_rows.CALL_LIMIT]
         ],
-        "sums": load_sums(run),
+        "sums": step_facts.load_sums(run),
         "steps": run.steps.count(),
         "took": format_span(run.finished_at - run.started_at) if run.finished_at else "",
     }

@@ -14,8 +14,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.runs.again import again_page, may_ask_again
-from agent.admin.runs.waterfall import build_waterfall
+from agent.admin.runs import again, waterfall
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from agent.models import Message, Run, Step, ToolCall, ToolOffer
 from agent.pages.error_words import format_error
@@ -297,7 +296,7 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
         return super().get_queryset(request).select_related("session")
 
     def again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return again_page(self, request, pk)
+        return again.again_page(self, request, pk)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -338,11 +337,11 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             "steps": steps,
             "messages_sent": [m for m in rows.messages if m.pk not in shown],
             "was_sent": obj.final_text in {m.text for m in rows.messages},
-            "waterfall": build_waterfall(rows, timezone.now()),
+            "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
             "sees_prompts": may_see_prompts(request.user),
-            "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
+            "can_ask_again": bool(rows.asked and rows.steps) and again.may_ask_again(request),
         }
 
 

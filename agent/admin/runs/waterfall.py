@@ -9,8 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agent.models import Message, Run, Step, ToolCall
-from agent.pages.runs.run_rows import RunRows
-from agent.pages.runs.step_facts import format_cost
+from agent.pages.runs import run_rows, step_facts
 
 #: Units across the whole time, and the width of the thinnest bar.
 WIDTH, THINNEST = 1000, 4
@@ -53,7 +52,7 @@ class Waterfall:
     total: str = ""
 
 
-def build_waterfall(rows: RunRows, now: datetime) -> Waterfall:
+def build_waterfall(rows: run_rows.RunRows, now: datetime) -> Waterfall:
     """What is on record of ``rows``, in the order in which it happened."""
     spans = list(chain(_before(rows), _inside(rows), _sent(rows)))
     run = rows.run
@@ -88,7 +87,7 @@ def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> Bar:
     return Bar(span, x, width, took, format_span(span.begin - begin), is_mark)
 
 
-def _before(rows: RunRows) -> Iterator[Span]:
+def _before(rows: run_rows.RunRows) -> Iterator[Span]:
     """From the message to the first model call."""
     run, asked = rows.run, rows.asked
     if asked is not None and not run.trial_of_id:
@@ -111,7 +110,7 @@ def _asked_at(step: Step, run: Run) -> datetime:
     return max(step.created_at - timedelta(milliseconds=step.latency_ms), run.started_at)
 
 
-def _inside(rows: RunRows) -> Iterator[Span]:
+def _inside(rows: run_rows.RunRows) -> Iterator[Span]:
     """The model calls, and inside each what it set off."""
     for step in rows.steps:
         begin = min(_asked_at(step, rows.run), step.created_at)
@@ -120,7 +119,7 @@ def _inside(rows: RunRows) -> Iterator[Span]:
         label = _("step %(number)s: model") % {"number": step.number}
         if step.phase == Step.Phase.TIMING:
             label = _("step %(number)s: timing gate") % {"number": step.number}
-        cost = format_cost(step.cost_nano, step.currency)
+        cost = step_facts.format_cost(step.cost_nano, step.currency)
         tokens = f"{step.input_tokens:,} + {step.output_tokens:,}"
         note = " · ".join(filter(None, [asked, tokens, cost]))
         yield Span("model", label, begin, step.created_at, href, 0, note, bool(step.error))
@@ -137,7 +136,7 @@ def _attempts(step: Step, begin: datetime, href: str) -> Iterator[Span]:
         begin = end
 
 
-def _calls(calls: Iterable[ToolCall], rows: RunRows) -> Iterator[Span]:
+def _calls(calls: Iterable[ToolCall], rows: run_rows.RunRows) -> Iterator[Span]:
     """Calls of one answer, which are made one after the other from the moment it is on record."""
     begin: datetime | None = None
     for call in calls:
@@ -151,7 +150,7 @@ def _calls(calls: Iterable[ToolCall], rows: RunRows) -> Iterator[Span]:
         begin = end or begin
 
 
-def _of_call(call: ToolCall, rows: RunRows) -> Iterator[Span]:
+def _of_call(call: ToolCall, rows: run_rows.RunRows) -> Iterator[Span]:
     if approval := rows.beside.approvals.get(call.pk):
         asked, decided = approval.created_at, approval.decided_at
         label, state = _("an owner is asked"), approval.get_state_display()
@@ -165,7 +164,7 @@ def _of_call(call: ToolCall, rows: RunRows) -> Iterator[Span]:
     yield from (_sending(one, 2) for one in rows.messages if one.tool_call_id == call.pk)
 
 
-def _sent(rows: RunRows) -> Iterator[Span]:
+def _sent(rows: run_rows.RunRows) -> Iterator[Span]:
     """The messages of the answer itself."""
     inside = {call.pk for call in rows.calls}
     yield from (_sending(one, 0) for one in rows.messages if one.tool_call_id not in inside)

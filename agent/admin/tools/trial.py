@@ -10,8 +10,7 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent.record.runs.steps import NewCall, NewStep
-from agent.record.runs.test_runs import record_test_run
+from agent.record.runs import steps, test_runs
 from agent.record.settings.personas import load_persona_table
 from agent.run.tool_results import call_outcome, result_text
 from agent.runtime import serving, wiring
@@ -92,11 +91,11 @@ def run_trial(config: ToolConfig, arguments: Any, by: str) -> ToolTrial:
 
 def _record(trial: ToolTrial, name: str, by: str, started_at: datetime) -> None:
     result = trial.result
-    call = NewCall(CALL_ID, name, make_storable(trial.arguments), "")
+    call = steps.NewCall(CALL_ID, name, make_storable(trial.arguments), "")
     text = result_text(CALL_ID, result, can_see=False)
     decided = replace(result, metadata={**result.metadata, "decided_by": by})
-    record_test_run(
-        [NewStep(0, 1, [], [], None, calls=(call,))],
+    test_runs.record_test_run(
+        [steps.NewStep(0, 1, [], [], None, calls=(call,))],
         [call_outcome(0, decided, text, trial.duration_ms)],
         by=by,
         started_at=started_at,

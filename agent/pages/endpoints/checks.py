@@ -21,13 +21,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agent.domain.budgets import cost_words
+from agent.domain import budgets, errors
 from agent.domain.endpoint import Endpoint
-from agent.domain.errors import LLMError
 from agent.llm.client.model_list import ListedModel, fetch_models, find_alike
 from agent.llm.endpoints.endpoint_pool import environment_endpoints
-from agent.llm.errors.error_words import explain_fault, name_fault
-from agent.llm.errors.refusals import RefusalKind
+from agent.llm.errors import error_words, refusals
 from agent.llm.probing.probe import (
     TOOL_NAME,
     ProbedCall,
@@ -51,14 +49,12 @@ from agent.record.settings.endpoints import (
     to_endpoint,
 )
 from agent.runtime import serving
+from tools import findings, token_bucket
 from tools.admin.changes import HistoryAdmin
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import DestinationRefused, DestinationResolver, FetchError
-from tools.findings import Finding, FindingLevel, fail_finding
-from tools.secrets.encryption import DecryptionError
-from tools.secrets.hosts import parse_host
+from tools.secrets import encryption, hosts
 from tools.text.error_words import explain_network_error
-from tools.token_bucket import RefillRate, TokenBucket
 
 LOOK_UP_SECONDS = 10.0
 
@@ -90,14 +86,14 @@ async def _require_public(host: str) -> None:
 
 
 def _is_in_environment(url: str) -> bool:
-    host = parse_host(url)
+    host = hosts.parse_host(url)
     return host is not None and any(
-        parse_host(one.url) == host for one in environment_endpoints().values()
+        hosts.parse_host(one.url) == host for one in environment_endpoints().values()
     )
 
 
 #: Fifteen at once after a rest, and one more every four seconds.
-RATE = RefillRate(15, 4.0)
+RATE = token_bucket.RefillRate(15, 4.0)
 #: Tests under way at once.
 MOST_TESTS = 4
 #: No row's: what a test of an endpoint that is not stored counts as.
@@ -110,13 +106,13 @@ class HandThrottle:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._buckets: dict[str, TokenBucket] = {}
+        self._buckets: dict[str, token_bucket.TokenBucket] = {}
         self._under_way: set[int] = set()
 
     def refuse(self, what: str) -> str:
         """Why ``what`` is not done now, as a translated sentence; "" where it is, which counts."""
         with self._lock:
-            is_let = self._buckets.setdefault(what, TokenBucket(RATE)).take_available()
+            is_let = self._buckets.setdefault(what, token_bucket.TokenBucket(RATE)).take_available()
         return "" if is_let else _("This was asked for too often: wait a few seconds.")
 
     @contextlib.contextmanager
@@ -159,7 +155,7 @@ def row_endpoint(row: ModelEndpoint) -> Endpoint:
     """``row`` as the agent asks it. Raises :class:`ModelsUnknown` where its keys cannot be read."""
     try:
         return to_endpoint(row, environment_endpoints().get(row.environment))
-    except DecryptionError as error:
+    except encryption.DecryptionError as error:
         words = _("The keys or headers cannot be read any more: enter them again.")
         raise ModelsUnknown({"keys": [words]}) from error
 
@@ -189,8 +185,8 @@ def load_models(user: Any, endpoint: Endpoint) -> list[ListedModel]:
         raise ModelsUnknown({"model": [words]})
     try:
         found = async_to_sync(fetch_models)(endpoint)
-    except LLMError as error:
-        told = explain_fault(name_fault(error))
+    except errors.LLMError as error:
+        told = error_words.explain_fault(error_words.name_fault(error))
         raise ModelsUnknown({"model": [f"{told.text} {told.advice}", str(error)]}) from error
     if not found:
         raise ModelsUnknown({"model": [_("The list of models is empty: type the model's name.")]})
@@ -202,7 +198,7 @@ class TriedEndpoint(NamedTuple):
 
     row: ModelEndpoint
     report: ProbeReport | None
-    lines: list[Finding]
+    lines: list[findings.Finding]
     learnt: list[tuple[str, str, str]]
     alike: list[str]
     run_pk: int = 0
@@ -238,7 +234,7 @@ class TriedEndpoint(NamedTuple):
 def _cost(response: Any, currency: str) -> str:
     if response is None or response.cost_nano is None:
         return "-"
-    return cost_words(response.cost_nano, currency)
+    return budgets.cost_words(response.cost_nano, currency)
 
 
 def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
@@ -247,7 +243,9 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> Tri
     try:
         report = ask_row(request.user, row)
     except ModelsUnknown as error:
-        return TriedEndpoint(row, None, [fail_finding(line) for line in error.lines], [], [])
+        return TriedEndpoint(
+            row, None, [findings.fail_finding(line) for line in error.lines], [], []
+        )
     run_pk = record_probe(row, report, request.user.get_username(), started_at)
     row.refresh_from_db()
     alike = list_alike(request.user, report)
@@ -269,16 +267,18 @@ def ask_row(user: Any, row: ModelEndpoint) -> ProbeReport:
         return run_probe(endpoint)
 
 
-def describe_report(report: ProbeReport) -> list[Finding]:
+def describe_report(report: ProbeReport) -> list[findings.Finding]:
     """What ``report`` shows; of a connection that failed, how it did, which the endpoint's own
     words tell."""
     lines = describe_probe(report)
-    told = explain_network_error(report.words) if report.fault == RefusalKind.DOWN else None
+    told = (
+        explain_network_error(report.words) if report.fault == refusals.RefusalKind.DOWN else None
+    )
     if told is None:
         return lines
     return [
         replace(line, text=told.sentence, advice=told.advice)
-        if line.level is FindingLevel.FAIL
+        if line.level is findings.FindingLevel.FAIL
         else line
         for line in lines
     ]
@@ -294,7 +294,7 @@ def run_probe(endpoint: Endpoint) -> ProbeReport:
 
 def list_alike(user: Any, report: ProbeReport) -> list[str]:
     """Models of the endpoint that may be meant by one that it does not know."""
-    if report.fault != RefusalKind.UNKNOWN_MODEL:
+    if report.fault != refusals.RefusalKind.UNKNOWN_MODEL:
         return []
     try:
         return find_alike(report.endpoint.model, load_models(user, report.endpoint))
