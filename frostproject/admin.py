@@ -12,8 +12,13 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import capfirst
-from django.utils.translation import gettext, gettext_noop, ngettext, pgettext_lazy
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import (
+    gettext,
+    gettext_lazy as _,
+    gettext_noop,
+    ngettext,
+    pgettext_lazy,
+)
 
 from agent.access import find_access
 from agent.models import ChatGrant, ChatSession

@@ -7,8 +7,7 @@ from django.contrib import admin, messages
 from django.db.models import Model, Q
 from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.budgets import TOKENS, BudgetAction, SpendKind
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint

@@ -14,8 +14,7 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
-from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.admin.chats.thumbnails import render_thumbnail, thumbnail_of, voice_response
 from agent.domain.budgets import SpendKind, cost_words

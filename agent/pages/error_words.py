@@ -11,8 +11,7 @@ import re
 from django.template.loader import render_to_string
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from agent.domain import errors, failures
 from agent.llm.errors.error_words import explain_model_error

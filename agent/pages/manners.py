@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.manners import ChatManners, QuietSpan
-from agent.models import Manners as MannersRow
-from agent.models import ModelEndpoint
+from agent.models import Manners as MannersRow, ModelEndpoint
 from agent.models.manners import LIMITS, SAID
 from agent.record.settings.manners import said_values
 from tools.admin.changes import field_label

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Sum
 from django.utils import formats, timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from agent.domain import states, types
 from agent.models import ActivitySum, Approval, ChatSession, Manners, Message

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 PATH = "/ws/frostagent"
 #: What stands for the token until it is shown.

@@ -7,8 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import F, Q, Sum
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from agent.domain.budgets import BudgetAction, BudgetTerms, SpendKind
 from agent.models import BudgetStop, EndpointStatus, ModelEndpoint, ServerProcess

@@ -18,8 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.errors import LLMError

@@ -30,8 +30,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.html import format_html
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from frostproject.models import FailedSignIns, SignInRecord, SignInSession
 from frostproject.signin import factors

@@ -37,8 +37,7 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
 from django.utils.crypto import constant_time_compare
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from django_otp.middleware import OTPMiddleware
 
 from agent.access.players import CHANGE_TOOLS

@@ -9,8 +9,7 @@ from django.contrib import admin
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tools.admin.record_pages import render_badge
 from tools.models import ToolConfig

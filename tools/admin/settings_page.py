@@ -17,8 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.decorators import method_decorator
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from tools.admin.changes import HistoryAdmin, format_moment_and_author, list_differences

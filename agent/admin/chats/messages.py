@@ -8,8 +8,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats import acts, session_list
 from agent.admin.chats.thumbnails import MessagePictures, load_media_previews

@@ -14,8 +14,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.acts import SessionActs, describe_acts
 from agent.admin.chats.export import EXPORT_FORMS, SessionExport

@@ -18,8 +18,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.functional import cached_property
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.chat import (
     BUBBLE_CHARACTERS,

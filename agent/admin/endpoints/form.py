@@ -10,8 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.endpoint import ThinkingSwitch
 from agent.llm.client.transport import is_sendable

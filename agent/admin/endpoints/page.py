@@ -16,8 +16,7 @@ from django.http import (
 )
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.admin.endpoints.form import (
     EndpointForm,

@@ -5,8 +5,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import Q
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.manners import environment_manners
 from agent.models import Manners, ModelEndpoint

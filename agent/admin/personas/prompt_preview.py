@@ -19,8 +19,7 @@ from agent.llm.requests import base, tokens
 from agent.llm.requests.messages import content_text
 from agent.media.pipeline import MediaText
 from agent.memory import recall, relevance, service
-from agent.models import Message
-from agent.models import Persona as PersonaRow
+from agent.models import Message, Persona as PersonaRow
 from agent.pages.runs.step_facts import shown_note
 from agent.record.chats import chat_history, sessions
 from agent.record.runs.runs import OTHERS, ActiveRun

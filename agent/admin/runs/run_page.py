@@ -11,8 +11,7 @@ from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.runs import again, waterfall
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens

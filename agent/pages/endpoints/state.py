@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from agent.domain.budgets import NANO, cost_words
 from agent.domain.endpoint import Ability, ModelRole

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.db.models import Sum
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.budgets import cost_words, parse_shortage
 from agent.llm.answers.completion import parse_recorded
