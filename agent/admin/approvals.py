@@ -38,6 +38,12 @@ from tools.admin.record_pages import (
 from tools.text.readable import escape_invisible_chars, escape_invisible_json
 
 APPROVE, REFUSE = "approve", "refuse"
+DECIDED = {
+    ApprovalOutcome.APPROVED: _(
+        "Approved. The call is made in its turn; below stands what the chat heard."
+    ),
+    ApprovalOutcome.REFUSED: _("Refused. The call is not made; what the chat heard stands below."),
+}
 #: Characters of the arguments that a list looks at.
 EXCERPT = 500
 
@@ -99,7 +105,9 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
             lambda row: format_html(
                 '{} <div class="quiet">{}</div>',
                 render_state(row),
-                _until(row) if row.state == Approval.State.WAITING else row.decided_by,
+                format_html(gettext("until {}"), format_moment(row.expires_at))
+                if row.state == Approval.State.WAITING
+                else row.decided_by,
             ),
         ),
         "place": Column(
@@ -160,21 +168,11 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         )
 
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
-        match getattr(request, "ruling", None):
-            case ApprovalOutcome.APPROVED:
-                messages.success(
-                    request,
-                    gettext(
-                        "Approved. The call is made in its turn; below stands what the chat heard."
-                    ),
-                )
-            case ApprovalOutcome.REFUSED:
-                messages.success(
-                    request,
-                    gettext("Refused. The call is not made; what the chat heard stands below."),
-                )
-            case _:
-                messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
+        ruling: Any = getattr(request, "ruling", None)
+        if words := DECIDED.get(ruling):
+            messages.success(request, words)
+        else:
+            messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
         return redirect("admin:agent_approval_change", obj.pk)
 
     def changeform_view(
@@ -182,15 +180,13 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
     ) -> HttpResponse:
         """A late decision gets a message on the page of the approval, not a "forbidden"
         response."""
-        if (
-            request.method == "POST"
-            and object_id
-            and request.user.has_perm("agent.change_approval")
-        ):
-            approval = self.get_object(request, unquote(object_id))
-            if approval is not None and not _is_open(approval):
-                messages.warning(request, _too_late(approval))
-                return redirect("admin:agent_approval_change", approval.pk)
+        is_decision = request.method == "POST" and request.user.has_perm("agent.change_approval")
+        approval = (
+            self.get_object(request, unquote(object_id)) if is_decision and object_id else None
+        )
+        if approval is not None and not _is_open(approval):
+            messages.warning(request, _too_late(approval))
+            return redirect("admin:agent_approval_change", approval.pk)
         return super().changeform_view(request, object_id, *arguments, **options)
 
 
@@ -222,10 +218,6 @@ def _exact(arguments: dict[str, Any] | None) -> str:
         if arguments
         else "-"
     )
-
-
-def _until(approval: Approval) -> str:
-    return format_html(gettext("until {}"), format_moment(approval.expires_at))
 
 
 def _too_late(approval: Approval) -> str:

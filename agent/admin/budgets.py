@@ -13,7 +13,7 @@ from agent.domain.budgets import TOKENS, BudgetAction, SpendKind
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint
 from agent.record.chats.subject_names import name_subjects
 from agent.record.sums.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
-from tools.admin.record_pages import render_badge
+from tools.admin.record_pages import Column, render_badge
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 
 #: Fields that say what is bounded: with others, owners are told anew.
@@ -120,10 +120,12 @@ class BudgetAdmin(SettingsAdmin):
         terms = budget_terms(budget)
         return f"{terms.in_words(terms.limit)} / {budget.get_period_display()}"
 
-    @admin.display(description=_("name"), ordering="name")
-    def named(self, budget: Budget) -> str:
-        """With a mark while it turns somebody away."""
-        return format_html("{} {}", str(budget), _mark(_most_used(budget)))
+    #: With a mark while it turns somebody away.
+    named = Column(
+        _("name"),
+        lambda budget: format_html("{} {}", str(budget), _mark(_most_used(budget))),
+        admin_order_field="name",
+    )
 
     @admin.display(description=_("spent now"))
     def spent_now(self, budget: Budget) -> str:

@@ -377,10 +377,6 @@ def _copies(description: Description) -> str:
     return format_html('<div class="thumbnails">{}</div>', shown) if shown else "-"
 
 
-class KeptSince(RecordedSince):
-    """By when the copy was made."""
-
-
 @admin.register(KeptFile)
 class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
     """Our own copies of media in messages."""
@@ -389,7 +385,7 @@ class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
     rights = frozenset({"delete"})
     actions = ("delete_selected",)  # type: ignore[assignment] # the base has none
     list_display = ("kept_at", "picture", "mime", "weight", "used")
-    list_filter = (KeptSince,)
+    list_filter = (RecordedSince,)
     search_help_text: ClassVar = _("The number of a copy, its content hash, or its type.")
     indexed_lookups = frozenset({"mime__exact"})
     exact_lookups: ClassVar = {"pk": parse_row_number, "sha256": str.lower, "mime": str.lower}
@@ -454,7 +450,16 @@ class SpendSumAdmin(RecordAdmin):
     columns: ClassVar = {
         "what": Column(_("kind"), lambda row: str(row.get_kind_display())),
         "whom": Column(_("subject"), lambda row: _subject_link(row)),
-        "tokens": Column(_("tokens"), lambda row: _tokens(row)),
+        "tokens": Column(
+            _("tokens"),
+            lambda row: format_html(
+                '{} + {} <div class="quiet">{}</div>',
+                f"{row.input_tokens:,}",
+                f"{row.output_tokens:,}",
+                gettext("%(cached)s cached, %(thoughts)s reasoning")
+                % {"cached": f"{row.cached_tokens:,}", "thoughts": f"{row.reasoning_tokens:,}"},
+            ),
+        ),
         "cost": Column(
             _("cost"), lambda row: cost_words(row.cost_nano, row.currency) if row.currency else "-"
         ),
@@ -477,14 +482,4 @@ def _subject_link(row: SpendSum) -> str:
         '<a href="{}?{}">{}</a> {}',
         *(page, urlencode({"q": row.subject}), clamp_text(name)),
         format_html('<div class="quiet">{}</div>', row.subject) if name != row.subject else "",
-    )
-
-
-def _tokens(row: SpendSum) -> str:
-    return format_html(
-        '{} + {} <div class="quiet">{}</div>',
-        f"{row.input_tokens:,}",
-        f"{row.output_tokens:,}",
-        gettext("%(cached)s cached, %(thoughts)s reasoning")
-        % {"cached": f"{row.cached_tokens:,}", "thoughts": f"{row.reasoning_tokens:,}"},
     )

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from frostproject.doctor.checks import Check
 from tools.error_boundary import capture_error
-from tools.findings import Finding, FindingLevel
+from tools.findings import Finding, FindingLevel, warn_finding
 
 #: For which what was found is not looked for again, in seconds.
 FRESH_SECONDS = 10.0
@@ -98,7 +98,11 @@ class CheckDesk:
                 if worker.is_alive():
                     self._busy.add(worker)
                     with translation.override(lot.language or None):
-                        part.findings.append(_late(part.check))
+                        words = _("This check was not done within %d s.") % round(
+                            part.check.seconds
+                        )
+                        advice = _("Try it once more, or run: make doctor")
+                        part.findings.append(Finding(FindingLevel.WARN, words, advice))
         finally:
             lot.done.set()
 
@@ -117,12 +121,7 @@ def _find(check: Check, url: str, language: str, found: list[Finding]) -> None:
     if attempt.error is not None:
         with translation.override(language or None):
             words = _("The check itself failed: %s") % type(attempt.error).__name__
-            found.append(Finding(FindingLevel.WARN, words, _("See the server's log.")))
-
-
-def _late(check: Check) -> Finding:
-    words = _("This check was not done within %d s.") % round(check.seconds)
-    return Finding(FindingLevel.WARN, words, _("Try it once more, or run: make doctor"))
+            found.append(warn_finding(words, _("See the server's log.")))
 
 
 check_desk = CheckDesk()

@@ -58,7 +58,17 @@ def load_state(request: HttpRequest) -> dict[str, Any]:
         "alerts": sort_alerts(chain(chat_alerts(viewer), system_alerts(viewer))),
         "at": timezone.now(),
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
-        **_connections(viewer),
+        "sees_bots": viewer.sees_accounts,
+        "bots": [
+            {
+                "bot": bot,
+                "nickname": nickname_of(bot),
+                "client": client_words(bot),
+                "url": viewer.page_of_account(bot.self_id, bot.pk),
+            }
+            for bot in find_bots(viewer)
+        ],
+        "just_now": timezone.now() - JUST_NOW,
         **_queue(viewer),
     }
 
@@ -73,19 +83,6 @@ def load_overview(request: HttpRequest) -> dict[str, Any]:
         **_failures(viewer),
         **_sign_ins(viewer),
     }
-
-
-def _connections(viewer: Viewer) -> dict[str, Any]:
-    bots = [
-        {
-            "bot": bot,
-            "nickname": nickname_of(bot),
-            "client": client_words(bot),
-            "url": viewer.page_of_account(bot.self_id, bot.pk),
-        }
-        for bot in find_bots(viewer)
-    ]
-    return {"sees_bots": viewer.sees_accounts, "bots": bots, "just_now": timezone.now() - JUST_NOW}
 
 
 #: What an operator tries out, or asks again, is nobody's failure.
@@ -232,7 +229,12 @@ def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[Chart]:
             days,
         ),
         _times(days),
-        _tokens(days),
+        Chart(
+            _("Tokens"),
+            "bar",
+            [(_("tokens"), "--chart-1")],
+            [(_short(day.name), [Cell(str(day.tokens), f"{day.tokens:,}")]) for day in days],
+        ),
         *_costs(days),
     ]
     return [chart for index, chart in enumerate(charts) if not index or not chart.is_empty]
@@ -264,11 +266,6 @@ def _times(days: Sequence[Period]) -> Chart:
 
 def _seconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{min(seconds, float(ANSWER_SECONDS[-1])):.1f}"
-
-
-def _tokens(days: Sequence[Period]) -> Chart:
-    rows = [(_short(day.name), [Cell(str(day.tokens), f"{day.tokens:,}")]) for day in days]
-    return Chart(_("Tokens"), "bar", [(_("tokens"), "--chart-1")], rows)
 
 
 def _costs(days: Sequence[Period]) -> list[Chart]:

@@ -156,14 +156,15 @@ def _clock(viewer: Viewer) -> Iterator[Alert]:
 def _models(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may_see_all("agent.view_modelendpoint"):
         return
-    if not settings.UPSTREAM_ENDPOINT and viewer.may("agent.add_modelendpoint"):
-        if not ModelEndpoint.objects.filter(enabled=True, can_chat=True, environment="").exists():
-            yield Alert(
-                "no-model",
-                _("Only the demo model answers. It understands nothing and costs nothing."),
-                _("Choose a provider, paste a key, and press Test."),
-                link("agent_modelendpoint_add"),
-            )
+    own = ModelEndpoint.objects.filter(enabled=True, can_chat=True, environment="")
+    may_add = not settings.UPSTREAM_ENDPOINT and viewer.may("agent.add_modelendpoint")
+    if may_add and not own.exists():
+        yield Alert(
+            "no-model",
+            _("Only the demo model answers. It understands nothing and costs nothing."),
+            _("Choose a provider, paste a key, and press Test."),
+            link("agent_modelendpoint_add"),
+        )
     has_failed = Q(error_at__gt=F("answered_at")) | Q(answered_at=None, error_at__isnull=False)
     rests = Q(rests_until__gt=timezone.now())
     failing = EndpointStatus.objects.filter(has_failed | rests, endpoint__enabled=True)

@@ -117,9 +117,8 @@ class Env:
         """An absolute URL with one of ``schemes``, or "" when the variable is not set."""
         word = self.text(name)
         if word and not _is_address(word, schemes):
-            raise InvalidSetting(
-                f"{name}: {_without_secret(word)!r} is not a {'/'.join(schemes)} address"
-            )
+            shown = re.sub(r"^((?:[^:/@]+:)?//)?.*@", r"\1***@", word)  # without a password
+            raise InvalidSetting(f"{name}: {shown!r} is not a {'/'.join(schemes)} address")
         return word
 
     def address(self, name: str, default: str) -> tuple[str, int]:
@@ -225,7 +224,3 @@ def _is_address(word: str, schemes: tuple[str, ...]) -> bool:
     except ValueError:  # brackets that do not match, or a port that is no number
         return False
     return readable and parts.scheme in schemes and bool(parts.hostname or parts.scheme == "unix")
-
-
-def _without_secret(url: str) -> str:
-    return re.sub(r"^((?:[^:/@]+:)?//)?.*@", r"\1***@", url)

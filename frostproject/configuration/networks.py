@@ -56,7 +56,10 @@ class Networks:
         outside = [
             one
             for one in self.networks
-            if not any(_is_within(one, private) for private in PRIVATE_NETWORKS)
+            if not any(
+                one.version == private.version and one.subnet_of(private)  # type: ignore[arg-type]
+                for private in PRIVATE_NETWORKS
+            )
         ]
         return [EVERYWHERE] if self.is_everywhere else [str(one) for one in outside]
 
@@ -82,7 +85,3 @@ def _network(entry: str) -> IPNetwork:
     if mapped is None or network.prefixlen < 96:
         return network
     return ipaddress.ip_network((mapped, network.prefixlen - 96), strict=False)
-
-
-def _is_within(network: IPNetwork, other: IPNetwork) -> bool:
-    return network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]

@@ -434,16 +434,18 @@ class Check:
     seconds: float = 20.0
 
 
-def _probe_server(url: str) -> Iterator[Finding]:
-    return probe_server(url, settings.ONEBOT_ACCESS_TOKEN)
-
-
 CHECKS: tuple[Check, ...] = (
     Check("installation", _("This machine"), lambda _url: diagnosis.check_installation()),
     Check("exposure", _("Who can get in"), lambda _url: diagnosis.check_exposure()),
     Check("mcp", _("MCP servers"), lambda _url: check_mcp_servers(), True, 60.0),
     Check("models", _("Models"), lambda _url: check_models(), True, 300.0),
-    Check("server", _("The running server"), _probe_server, True, 60.0),
+    Check(
+        "server",
+        _("The running server"),
+        lambda url: probe_server(url, settings.ONEBOT_ACCESS_TOKEN),
+        True,
+        60.0,
+    ),
 )
 
 

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+from itertools import chain
 from typing import Any, ClassVar, cast
 
 from daphne import server as daphne_server  # first of all Twisted imports: it installs the reactor
@@ -261,16 +262,12 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     async def _end_applications(self) -> None:
         applications = [application for _, application in self._applications()]
         await _finished(applications, LAST_SECONDS)
-        if left := sum(map(_frames_left, self._websockets())):
+        waiting = chain.from_iterable(one.application_queue._queue for one in self._websockets())
+        if left := sum(event["type"] == "websocket.receive" for event in waiting):
             logger.critical("%d frames of clients were not taken in: the server ends", left)
         for application in applications:
             application.cancel()
         await asyncio.gather(*applications, return_exceptions=True)
-
-
-def _frames_left(protocol: Any) -> int:
-    queue = protocol.application_queue
-    return sum(event["type"] == "websocket.receive" for event in list(queue._queue))
 
 
 def _end_within(seconds: float) -> None:

@@ -144,7 +144,10 @@ class HttpConnections:
         now = time.monotonic()
         unfinished = defaultdict(list)
         for connection in list(self._connections.values()):
-            if connection.phase.value is not None and now - connection.since > _allowed(connection):
+            seconds = connection.phase.value
+            if seconds is not None and connection.phase is ConnectionPhase.BODY:
+                seconds += connection.received() / SLOWEST_RATE
+            if seconds is not None and now - connection.since > seconds:
                 connection.give_up()
             elif (
                 connection.phase in UNFINISHED
@@ -181,14 +184,6 @@ class HttpConnections:
     def _cut(self, connection: HttpConnection) -> None:
         self.remove(connection.transport)
         connection.transport.abortConnection()
-
-
-def _allowed(connection: HttpConnection) -> float:
-    """Seconds that a connection may spend in its phase."""
-    earned = (
-        connection.received() / SLOWEST_RATE if connection.phase is ConnectionPhase.BODY else 0.0
-    )
-    return (connection.phase.value or 0.0) + earned
 
 
 HTTPChannel: Any = http.HTTPChannel  # half of it has types

@@ -413,7 +413,7 @@ class FrostAdminSite(AdminSite):
                 sessions_page,
             )
         )
-        return [
+        own = [
             path("sign-in-again/", self.admin_view(again), name="sign_in_again"),
             path("second-factor/", self.admin_view(factors_page), name="second_factor"),
             path("sign-in-sessions/", self.admin_view(sessions), name="sign_in_sessions"),
@@ -435,7 +435,8 @@ class FrostAdminSite(AdminSite):
                 self.admin_view(passkeys.CompleteRegistration.as_view()),
                 name="passkey_add_complete",
             ),
-        ] + super().get_urls()
+        ]
+        return own + super().get_urls()
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         return super().admin_view(require_fresh_sign_in(view), cacheable)

@@ -229,12 +229,36 @@ class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
     # What it introduced itself with when it dialled in.
     user_agent = Column("User-Agent", lambda bot: bot.implementation or "-")
     heartbeat = Column(_("last heartbeat"), lambda bot: format_moment(bot.last_heartbeat_at))
+    token_state = Column(
+        _("access token"),
+        lambda bot: (
+            gettext("one of its own")
+            if bot.token_hash
+            else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
+        ),
+    )
+    chats = Column(
+        _("chat sessions"),
+        lambda bot: format_html(
+            '<a href="{}?{}">{}</a>',
+            reverse("admin:agent_chatsession_changelist"),
+            urlencode({"account": bot.self_id}),
+            _("show"),
+        ),
+    )
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Calls that wait for an owner wait in vain where there is none."""
         page = super().page_context(request, obj)
         is_asked = obj and not obj.owners.strip() and not is_playground(obj.self_id)
-        return {**page, "asking_tools": _asking_tools() if is_asked else []}
+        rows = ToolConfig.objects.filter(enabled=True).exclude(requires_approval=ApprovalMode.NEVER)
+        asking = [
+            row.name
+            for row in rows.only("name", "requires_approval", "declaration")
+            if row.requires_approval == ApprovalMode.ALWAYS
+            or row.declaration.get("requires_approval")
+        ]
+        return {**page, "asking_tools": asking if is_asked else []}
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """An account that is retired, one at a time: else the first page reminds of it for ever."""
@@ -260,14 +284,6 @@ class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
                 request, text % {"account": obj.self_id, "token": made}, messages.WARNING
             )
 
-    @admin.display(description=_("access token"))
-    def token_state(self, bot: Bot) -> str:
-        return (
-            gettext("one of its own")
-            if bot.token_hash
-            else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
-        )
-
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Bots are few."""
         return True
@@ -292,16 +308,6 @@ class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
     def account_state(self, bot: Bot) -> bool | None:
         """What the client last said, while it is there to say it."""
         return bot.account_online if bot.online else None
-
-    @admin.display(description=_("chat sessions"))
-    def chats(self, bot: Bot) -> str:
-        query = urlencode({"account": bot.self_id})
-        return format_html(
-            '<a href="{}?{}">{}</a>',
-            reverse("admin:agent_chatsession_changelist"),
-            query,
-            _("show"),
-        )
 
     @admin.display(description=_("who answers"))
     def personas(self, bot: Bot) -> str:
@@ -360,16 +366,6 @@ def find_nickname(account: str) -> str:
     own = Message.objects.filter(sender_id=account, session__account=account)
     names = own.exclude(sender_name="").order_by("-pk").values_list("sender_name", flat=True)
     return str(names.first() or "")
-
-
-def _asking_tools() -> list[str]:
-    """Tools of which calls wait for an owner."""
-    rows = ToolConfig.objects.filter(enabled=True).exclude(requires_approval=ApprovalMode.NEVER)
-    return [
-        row.name
-        for row in rows.only("name", "requires_approval", "declaration")
-        if row.requires_approval == ApprovalMode.ALWAYS or row.declaration.get("requires_approval")
-    ]
 
 
 @admin.register(ClientEvent)

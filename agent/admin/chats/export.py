@@ -75,26 +75,10 @@ def _row(message: Message, zone: tzinfo, known_name: str) -> Row:
     return dict(zip(FIELDS, values, strict=True))
 
 
-def _write_jsonl(rows: Iterable[Row]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
 def _write_csv(rows: Iterable[Row]) -> str:
     table = io.StringIO()
     csv.writer(table).writerows([escape_formula(value) for value in row.values()] for row in rows)
     return table.getvalue()
-
-
-def _csv_head(session: ChatSession) -> str:
-    return "\ufeff" + ",".join(FIELDS) + "\r\n"
-
-
-def _markdown_head(session: ChatSession) -> str:
-    return f"# {_plain(str(session))}\n\n{session.account} · {session.key}\n"
-
-
-def _write_markdown(rows: Iterable[Row]) -> str:
-    return "".join(map(_markdown_message, rows))
 
 
 def _markdown_message(row: Row) -> str:
@@ -113,9 +97,24 @@ def _plain(text: str) -> str:
 
 
 FORMS = {
-    "jsonl": ExportForm("application/x-ndjson", "jsonl", lambda session: "", _write_jsonl),
-    "csv": ExportForm("text/csv; charset=utf-8", "csv", _csv_head, _write_csv),
-    "markdown": ExportForm("text/markdown; charset=utf-8", "md", _markdown_head, _write_markdown),
+    "jsonl": ExportForm(
+        "application/x-ndjson",
+        "jsonl",
+        lambda session: "",
+        lambda rows: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+    ),
+    "csv": ExportForm(
+        "text/csv; charset=utf-8",
+        "csv",
+        lambda session: "\ufeff" + ",".join(FIELDS) + "\r\n",
+        _write_csv,
+    ),
+    "markdown": ExportForm(
+        "text/markdown; charset=utf-8",
+        "md",
+        lambda session: f"# {_plain(str(session))}\n\n{session.account} · {session.key}\n",
+        lambda rows: "".join(map(_markdown_message, rows)),
+    ),
 }
 
 

@@ -197,7 +197,7 @@ def plain_words(segments: object, names: Mapping[str, str], depth: int = DEPTH) 
     if depth <= 0:
         return "…"
     pieces = render_segments(segments, names)
-    return _line("".join(_plain(piece) for piece in pieces))
+    return _line("".join(map(_plain, pieces)))
 
 
 def _plain(piece: Piece) -> str:
@@ -214,7 +214,9 @@ def _plain(piece: Piece) -> str:
 def _card(kind: str, data: Mapping[str, Any]) -> Piece:
     """A card by its title, what it says below, and the host that it leads to."""
     if kind == "xml":
-        return Piece("card", _xml_title(str(data.get("data", ""))[:LONGEST_CARD]), kind)
+        text = str(data.get("data", ""))[:LONGEST_CARD]
+        found = _XML_TITLE.search(text) or _XML_BRIEF.search(text)
+        return Piece("card", _line(html.unescape(found[1])) if found else "", kind)
     if kind == "share":
         about = " ".join(filter(None, (_line(data.get("content")), _host(data.get("url")))))
         return Piece("card", _line(data.get("title")), kind, about)
@@ -244,11 +246,6 @@ def _views(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _first_of(views: Sequence[Mapping[str, Any]], keys: tuple[str, ...]) -> str:
     return next((found for view in views if (found := _first(view, keys))), "")
-
-
-def _xml_title(text: str) -> str:
-    found = _XML_TITLE.search(text) or _XML_BRIEF.search(text)
-    return _line(html.unescape(found[1])) if found else ""
 
 
 def _host(address: object) -> str:

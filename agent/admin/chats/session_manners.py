@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
-from agent.pages.manners import Statement, list_counting
+from agent.pages.manners import list_counting
 from agent.record.settings.chat_manners import is_row_of_chat
 from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
 
@@ -27,17 +27,12 @@ def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, An
         return {}
     chat, table = session_address(session), load_manners_table()
     rows, manners = list(table.matching(chat)), table.find(chat)
-    said = list(list_counting(manners, rows))
     return {
-        "counting": sorted(said, key=_is_from_program),
+        "counting": sorted(list_counting(manners, rows), key=lambda one: one.row is None),
         "rule_count": len(rows),
         "silencing": [row for row in rows if row.is_silencing],
         "own_rule_url": _own_rule_url(chat, rows, request),
     }
-
-
-def _is_from_program(statement: Statement) -> bool:
-    return statement.row is None
 
 
 def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) -> str:

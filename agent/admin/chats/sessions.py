@@ -22,7 +22,6 @@ from agent.admin.chats.session_list import (
     AccountFilter,
     RecentlyActive,
     SessionChangeList,
-    SessionFacts,
     SpeakingFilter,
     find_sessions_by_words,
 )
@@ -49,6 +48,7 @@ from tools.admin.filters import LISTED_WINDOW, Rows, listed_floor
 from tools.admin.json_field import IndentedJSONField
 from tools.admin.record_pages import (
     WORD_LIMIT,
+    Column,
     ModelForm,
     RecordAdmin,
     author_of,
@@ -262,7 +262,7 @@ class ChatSessionAdmin(
     @admin.display(description=_("chat"))
     def name(self, session: Any) -> str:
         title = escape_direction_chars(session.title or session.peer_id)
-        mark = render_badge("mock", gettext("playground")) if _facts(session).is_playground else ""
+        mark = render_badge("mock", gettext("playground")) if session.facts.is_playground else ""
         return format_html(
             '<bdi>{}</bdi> {}<div class="quiet">{} {}</div>',
             title,
@@ -273,22 +273,22 @@ class ChatSessionAdmin(
 
     @admin.display(description=_("last message"))
     def last_said(self, session: Any) -> str:
-        facts = _facts(session)
+        facts = session.facts
         at = format_moment(facts.last_at or session.last_message_at)
         speaker = gettext("bot") if facts.is_from_bot else facts.last_name
         words = format_html("<bdi>{}</bdi>: {}", speaker, facts.last_words) if speaker else ""
         return format_html('{}<div class="quiet">{}</div>', clamp_text(words), at)
 
-    @admin.display(description=_("messages today"))
-    def today(self, session: Any) -> str:
-        received = _facts(session).received
-        return "-" if received is None else f"{received:,}"
-
-    @admin.display(description=_("cost today"))
-    def cost(self, session: Any) -> str:
-        return (
-            format_html_join(" ", "<span>{}</span>", ((c,) for c in _facts(session).costs)) or "-"
-        )
+    today = Column(
+        _("messages today"),
+        lambda session: "-" if session.facts.received is None else f"{session.facts.received:,}",
+    )
+    cost = Column(
+        _("cost today"),
+        lambda session: (
+            format_html_join(" ", "<span>{}</span>", ((c,) for c in session.facts.costs)) or "-"
+        ),
+    )
 
     @admin.display(description=_("who answers"))
     def who_answers(self, session: Any) -> str:
@@ -296,9 +296,9 @@ class ChatSessionAdmin(
         if session.is_taken_over:
             words = gettext("taken over by %(name)s") % {"name": session.taken_over_by}
             return render_badge("waiting", words)
-        if _facts(session).is_paused:
+        if session.facts.is_paused:
             return render_badge("failed", session.get_pause_reason_display())
-        if _facts(session).silenced_by:
+        if session.facts.silenced_by:
             return render_badge("refused", gettext("silenced"))
         return format_html('<span class="quiet">{}</span>', gettext("bot"))
 
@@ -311,7 +311,12 @@ class ChatSessionAdmin(
             "subtitle": None,
             "state": state,
             "state_json": format_readable(state),
-            "silences": _silences(obj),
+            "silences": [  # who gets no answer for a while, and until when
+                (who, datetime.fromtimestamp(until, UTC))
+                for who, until in find_silences(
+                    f"{obj.platform}:{obj.account}:{obj.key}", int(timezone.now().timestamp())
+                )
+            ],
             **describe_answering(session_address(obj), request),
             **describe_manners(obj, request),
             **describe_pause(obj),
@@ -328,20 +333,6 @@ class ChatSessionAdmin(
             "hits": hits,
             "day": request.GET.get("date", ""),
         }
-
-
-def _facts(session: Any) -> SessionFacts:
-    facts: SessionFacts = session.facts
-    return facts
-
-
-def _silences(session: ChatSession) -> list[tuple[str, datetime]]:
-    """Who gets no answer for a while, and until when."""
-    place = f"{session.platform}:{session.account}:{session.key}"
-    return [
-        (who, datetime.fromtimestamp(until, UTC))
-        for who, until in find_silences(place, int(timezone.now().timestamp()))
-    ]
 
 
 # Words inside one chat: where they were said, the newest first.

@@ -202,7 +202,7 @@ class Bubble:
         return f"{zlib.crc32(repr(facts).encode()):x}"
 
 
-def load_bubbles(session: ChatSession, messages: Sequence[Message]) -> list[Bubble]:
+def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
     """The bubbles of ``messages``, which are of one chat. At most three queries."""
     names = _names(session, messages)
     runs = load_message_runs([one for one in messages if one.direction == "in"])
@@ -214,7 +214,9 @@ def load_bubbles(session: ChatSession, messages: Sequence[Message]) -> list[Bubb
     return [
         Bubble(
             message,
-            _pieces(message, names),
+            # from the segments, or where those say nothing, or are too long, from the text
+            render_segments(read_segments(message.recorded), names)
+            or [Piece("text", escape_direction_chars(message.bubble or ""))],
             runs.get(message.pk, []),
             previews.get(message.pk),
             quotes.get(message.quoted_id, UNKNOWN_QUOTE) if message.quoted_id else None,
@@ -238,12 +240,6 @@ def _names(session: ChatSession, messages: Sequence[Message]) -> dict[str, str]:
             names[message.sender_id] = message.sender_name
     nameless = {one.sender_id for one in messages if one.direction == "in"} - set(names)
     return find_names(nameless, Q(session=session)) | names
-
-
-def _pieces(message: Any, names: Mapping[str, str]) -> list[Piece]:
-    """From the segments, or where those say nothing, or are too long, from the text."""
-    pieces = render_segments(read_segments(message.recorded), names)
-    return pieces or [Piece("text", escape_direction_chars(message.bubble or ""))]
 
 
 def read_segments(recorded: str | None) -> object:

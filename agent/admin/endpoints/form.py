@@ -231,10 +231,6 @@ def _check_header(name: str, value: str) -> None:
 PRICES = ("price_input", "price_cached", "price_output")
 
 
-def preset_choices() -> list[tuple[str, str]]:
-    return [("", gettext("choose one")), *((one.id, str(one.title)) for one in PRESETS.values())]
-
-
 def model_facts(model: PresetModel, preset: Preset) -> dict[str, Any]:
     """The values of the form's fields that are known of ``model``."""
     price = model.price
@@ -296,16 +292,15 @@ def describe_presets() -> dict[str, Any]:
                 {"title": str(other.title), "url": other.base_url, "keyUrl": other.key_url}
                 for other in one.others
             ],
-            "models": {model.name: _as_json(model_facts(model, one)) for model in one.models},
+            "models": {
+                model.name: {
+                    name: value if isinstance(value, bool | str | int | None) else str(value)
+                    for name, value in model_facts(model, one).items()
+                }
+                for model in one.models
+            },
         }
         for one in PRESETS.values()
-    }
-
-
-def _as_json(facts: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value if isinstance(value, bool | str | int) or value is None else str(value)
-        for name, value in facts.items()
     }
 
 
@@ -411,7 +406,8 @@ class EndpointForm(SettingsForm):
         if "name" in self.fields:  # not on a page that is only looked at
             self.fields["name"].required = False
         if "preset" in self.fields:
-            self.fields["preset"].choices = preset_choices()  # type: ignore[attr-defined]
+            presets = [(one.id, str(one.title)) for one in PRESETS.values()]
+            self.fields["preset"].choices = [("", gettext("choose one")), *presets]  # type: ignore[attr-defined]
 
     def locked(self) -> Collection[str]:
         return FROM_ENVIRONMENT if self.instance.environment else ()

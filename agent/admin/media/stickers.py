@@ -153,8 +153,12 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
         if not self.has_view_permission(request):
             return HttpResponse(status=403)
         sticker = get_object_or_404(Sticker, pk=pk)
+        target = locate_sticker(sticker.path)
         try:
-            content = _content(sticker)
+            if target is None:
+                raise MediaError(sticker.path)
+            with open_media_file(target) as file:
+                content = file.read(LARGEST)
         except MediaError as error:
             raise Http404(str(error)) from error
         mime = sniff_mime_type(content[:HEAD])
@@ -232,11 +236,12 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
             else render_badge("silent", gettext("disabled"))
         )
 
-    @admin.display(description=_("times used"))
-    def used(self, sticker: Sticker) -> str:
-        return format_html(
+    used = Column(
+        _("times used"),
+        lambda sticker: format_html(
             '{} <div class="quiet">{}</div>', sticker.use_count, format_moment(sticker.last_used_at)
-        )
+        ),
+    )
 
 
 def _shown(sticker: Sticker, height: int) -> str:
@@ -256,14 +261,6 @@ def _switch(request: HttpRequest, stickers: QuerySet[Sticker], *, enabled: bool)
     with record_changes(author_of(request), *stickers):
         ConfigVersion.bump(LiveKind.STICKERS)
         stickers.update(enabled=enabled)
-
-
-def _content(sticker: Sticker) -> bytes:
-    target = locate_sticker(sticker.path)
-    if target is None:
-        raise MediaError(sticker.path)
-    with open_media_file(target) as file:
-        return file.read(LARGEST)
 
 
 def _put(file: "UploadedFile[bytes]") -> str:

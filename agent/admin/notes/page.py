@@ -355,18 +355,17 @@ def export_notes_csv(notes: Iterable[Note]) -> HttpResponse:
     writer = csv.writer(table)
     writer.writerow(EXPORT_FIELDS)
     writer.writerows(
-        [_cell(_plain(getattr(note, name))) for name in EXPORT_FIELDS] for note in notes
+        [
+            spreadsheet.escape_formula(", ".join(value) if isinstance(value, list) else value)
+            for value in (_plain(getattr(note, name)) for name in EXPORT_FIELDS)
+        ]
+        for note in notes
     )
     return _file("\ufeff" + table.getvalue(), "text/csv; charset=utf-8", "notes.csv")
 
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _cell(value: Any) -> Any:
-    text = ", ".join(value) if isinstance(value, list) else value
-    return spreadsheet.escape_formula(text)
 
 
 def _file(content: str, content_type: str, name: str) -> HttpResponse:

@@ -49,7 +49,24 @@ class NoteProposalAdmin(StateRecordAdmin):
 
     columns: ClassVar = {
         "recorded": Column(_("recorded at"), lambda row: format_moment(row.created_at)),
-        "notes": Column(_("memory notes"), lambda row: _notes(row)),
+        # the notes as they were, each linked to what it is now
+        "notes": Column(
+            _("memory notes"),
+            lambda row: (
+                format_html_join(
+                    "",
+                    "{} {}",
+                    (
+                        (
+                            record_link("agent_note", note["pk"], f"#{note['pk']}"),
+                            clamp_text(note["text"]),
+                        )
+                        for note in row.before
+                    ),
+                )
+                or "-"
+            ),
+        ),
         "result": Column(_("text"), lambda row: text_block(row.text)),
         "tags_json": Column(_("tags"), lambda row: ", ".join(map(str, row.tags)) or "-"),
         "before_json": Column(_("before"), lambda row: json_block(row.before)),
@@ -109,12 +126,3 @@ class NoteProposalAdmin(StateRecordAdmin):
         if None in states:
             words = gettext("What was decided before, or is no more, was left as it is.")
             self.message_user(request, words, messages.WARNING)
-
-
-def _notes(proposal: NoteProposal) -> str:
-    """The notes as they were, each linked to what it is now."""
-    rows = (
-        (record_link("agent_note", note["pk"], f"#{note['pk']}"), clamp_text(note["text"]))
-        for note in proposal.before
-    )
-    return format_html_join("", "{} {}", rows) or "-"

@@ -147,11 +147,14 @@ class PersonaAdmin(SettingsAdmin):
 
     # --- The list ---------------------------------------------------------------------
 
-    @admin.display(description=_("state"))
-    def state(self, row: Persona) -> str:
-        if not row.enabled:
-            return render_badge("off", _("off"))
-        return render_badge("succeeded", _("the default one") if row.is_default else _("on"))
+    state = Column(
+        _("state"),
+        lambda row: (
+            render_badge("succeeded", _("the default one") if row.is_default else _("on"))
+            if row.enabled
+            else render_badge("off", _("off"))
+        ),
+    )
 
     @admin.display(description=_("where it answers"))
     def where(self, row: Any) -> str:
@@ -161,11 +164,13 @@ class PersonaAdmin(SettingsAdmin):
 
     endpoints = Column(_("endpoints"), lambda row: str(row.choice_count or "-"))
 
-    @admin.display(description=_("tools"))
-    def tool_count(self, row: Persona) -> str:
-        count = len(row.tools.split())
-        names = row.get_tool_choice_display()
-        return f"{names} ({count})" if row.tool_choice != "all" else names
+    tool_count = Column(
+        _("tools"),
+        lambda row: (
+            row.get_tool_choice_display()
+            + (f" ({len(row.tools.split())})" if row.tool_choice != "all" else "")
+        ),
+    )
 
 
 def may_preview(request: HttpRequest) -> bool:

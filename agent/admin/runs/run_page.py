@@ -319,7 +319,16 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
         for step in rows.steps:
             hold_back(step, request.user)
         reader = _context_reader(rows, request)
-        steps = [_shown_step(step, rows, reader) for step in rows.steps]
+        steps: list[dict[str, Any]] = [
+            {
+                "step": step,
+                "context": reader.read(step),
+                "answer": parse_transcript(step.response) if step.response is not None else [],
+                **describe_step(step),
+                "calls": describe_calls(step, rows),
+            }
+            for step in rows.steps
+        ]
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         is_unsettled = any(one.state in UNSETTLED_OUT for one in rows.messages)
         return {
@@ -375,15 +384,3 @@ def _context_reader(rows: RunRows, request: HttpRequest) -> ContextReader:
     limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
     whole = parse_row_number(request.GET.get("whole", ""))
     return ContextReader(rows.offers, whole, limit, may_see_prompts(request.user))
-
-
-def _shown_step(step: Step, rows: RunRows, reader: ContextReader) -> dict[str, Any]:
-    """A step with its calls inside, and inside each call the messages it sent and what else there
-    is on record of it."""
-    return {
-        "step": step,
-        "context": reader.read(step),
-        "answer": parse_transcript(step.response) if step.response is not None else [],
-        **describe_step(step),
-        "calls": describe_calls(step, rows),
-    }

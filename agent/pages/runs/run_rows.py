@@ -45,7 +45,9 @@ def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
     columns of steps that are not shown."""
     rows = Step.objects.filter(run=run).defer(*unread).order_by("number")
     steps = list(rows[:STEP_LIMIT]) if "step" in sees else []
-    calls = list(_calls(run)) if "toolcall" in sees else []
+    made = ToolCall.objects.filter(run=run).defer("structured_content", "full_result")
+    shown = made.order_by("step_id", "position")[:CALL_LIMIT]
+    calls = list(shown) if "toolcall" in sees else []
     asked = merged = None
     messages: list[Message] = []
     if "message" in sees:
@@ -112,14 +114,6 @@ def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
         if run.parent_id is None:
             told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
     return told
-
-
-def _calls(run: Run) -> Iterable[ToolCall]:
-    return (
-        ToolCall.objects.filter(run=run)
-        .defer("structured_content", "full_result")
-        .order_by("step_id", "position")[:CALL_LIMIT]
-    )
 
 
 def _approvals(calls: Sequence[ToolCall]) -> dict[int | None, Approval]:
