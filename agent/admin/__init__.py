@@ -1,51 +1,31 @@
-"""The read-only pages of the record, and the pages of the tools and their use."""
+"""The read-only pages of the record, and the pages of the tools and their use: each module
+registers its own."""
 
-from agent.admin.approvals import ApprovalAdmin
-from agent.admin.budgets import BudgetAdmin
-from agent.admin.chats.messages import MessageAdmin
-from agent.admin.chats.sessions import ChatSessionAdmin
-from agent.admin.endpoints.page import EndpointAdmin
-from agent.admin.installation import InstallationAdmin
-from agent.admin.manners.page import MannersAdmin
-from agent.admin.media.files import MediaFileAdmin
-from agent.admin.media.stickers import StickerAdmin
-from agent.admin.notes.page import NoteAdmin
-from agent.admin.notes.proposals import NoteProposalAdmin
-from agent.admin.personas.page import PersonaAdmin
-from agent.admin.personas.places import PlaceAdmin
-from agent.admin.records import (
-    DescriptionAdmin,
-    DigestAdmin,
-    KeptFileAdmin,
-    OperatorActAdmin,
-    SpendSumAdmin,
-    StepAdmin,
-    ToolCallAdmin,
-)
-from agent.admin.runs.run_page import RunAdmin
-from agent.admin.tools.page import ToolPageAdmin
+from agent.admin import approvals, budgets, installation, records
+from agent.admin.chats import messages, sessions
+from agent.admin.endpoints import page as endpoint_page
+from agent.admin.manners import page as manners_page
+from agent.admin.media import files, stickers
+from agent.admin.notes import page as note_page, proposals
+from agent.admin.personas import page as persona_page, places
+from agent.admin.runs import run_page
+from agent.admin.tools import page as tool_page
 
 __all__ = [
-    "ApprovalAdmin",
-    "BudgetAdmin",
-    "ChatSessionAdmin",
-    "DescriptionAdmin",
-    "DigestAdmin",
-    "EndpointAdmin",
-    "InstallationAdmin",
-    "KeptFileAdmin",
-    "MannersAdmin",
-    "MediaFileAdmin",
-    "MessageAdmin",
-    "NoteAdmin",
-    "NoteProposalAdmin",
-    "OperatorActAdmin",
-    "PersonaAdmin",
-    "PlaceAdmin",
-    "RunAdmin",
-    "SpendSumAdmin",
-    "StepAdmin",
-    "StickerAdmin",
-    "ToolCallAdmin",
-    "ToolPageAdmin",
+    "approvals",
+    "budgets",
+    "endpoint_page",
+    "files",
+    "installation",
+    "manners_page",
+    "messages",
+    "note_page",
+    "persona_page",
+    "places",
+    "proposals",
+    "records",
+    "run_page",
+    "sessions",
+    "stickers",
+    "tool_page",
 ]

@@ -6,12 +6,11 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
-from agent.domain.answer_triggers import OF_ROWS
-from agent.domain.states import MessageReason, PauseReason
+from agent.domain import answer_triggers, states
 from agent.models import Message
 
 #: Those that lists on the account's own page gave too, before manners had them.
-OF_ACCOUNTS = frozenset({MessageReason.BLOCKED, MessageReason.NOT_LISTED})
+OF_ACCOUNTS = frozenset({states.MessageReason.BLOCKED, states.MessageReason.NOT_LISTED})
 
 
 def label_of(choices: type[TextChoices], value: str) -> str:
@@ -25,14 +24,14 @@ def label_of(choices: type[TextChoices], value: str) -> str:
 
 def names_source(reason: str) -> bool:
     """Whether the detail of a message with ``reason`` is a name or a word, and no sentence."""
-    return reason in OF_ROWS or reason == MessageReason.PAUSED
+    return reason in answer_triggers.OF_ROWS or reason == states.MessageReason.PAUSED
 
 
 def reason_source(message: Message, detail: str) -> str:
     """Who or what keeps the bot silent, for the reasons of :func:`names_source`; "" for others."""
-    if message.reason == MessageReason.PAUSED:
-        return str(dict(PauseReason.choices).get(detail, detail))
-    if message.reason not in OF_ROWS:
+    if message.reason == states.MessageReason.PAUSED:
+        return str(dict(states.PauseReason.choices).get(detail, detail))
+    if message.reason not in answer_triggers.OF_ROWS:
         return ""
     if detail:
         query = urlencode({"q": detail})
@@ -40,7 +39,7 @@ def reason_source(message: Message, detail: str) -> str:
         return format_html('{}: <a href="{}?{}">{}</a>', gettext("manners"), address, query, detail)
     if message.reason in OF_ACCOUNTS:
         return gettext("by the lists on the bot’s page")
-    if message.reason == MessageReason.GROUPS_OFF:
+    if message.reason == states.MessageReason.GROUPS_OFF:
         return "GROUP_REPLY_ON_MENTION"
     return ""
 
@@ -51,5 +50,5 @@ def reason_words(message: Message, detail: str) -> str:
         return ""
     source = reason_source(message, detail)
     if not source:
-        return label_of(MessageReason, message.reason)
-    return format_html("{} ({})", label_of(MessageReason, message.reason), source)
+        return label_of(states.MessageReason, message.reason)
+    return format_html("{} ({})", label_of(states.MessageReason, message.reason), source)

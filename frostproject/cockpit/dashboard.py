@@ -13,8 +13,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agent.domain import states, types
-from agent.domain.budgets import NANO, SpendKind, cost_words
+from agent.domain import budgets, states, types
 from agent.models import UNSETTLED, Message, Run
 from agent.models.activity import ANSWER_SECONDS
 from agent.record.settings.chat_manners import find_everywhere
@@ -124,12 +123,12 @@ def _numbers(viewer: Viewer) -> dict[str, Any]:
         "tools": load_tools(viewer) if viewer.may("agent.view_toolcall") else [],
     }
     if viewer.may("agent.view_spendsum") or not viewer.access.is_everything:
-        kinds = [(_("By chat"), SpendKind.CHAT)]
+        kinds = [(_("By chat"), budgets.SpendKind.CHAT)]
         if viewer.access.is_everything:
             kinds = [
-                (_("By model"), SpendKind.ENDPOINT),
+                (_("By model"), budgets.SpendKind.ENDPOINT),
                 *kinds,
-                (_("By person"), SpendKind.PERSON),
+                (_("By person"), budgets.SpendKind.PERSON),
             ]
         numbers["spenders"] = [(title, load_spenders(viewer, kind)) for title, kind in kinds]
     return numbers
@@ -281,8 +280,8 @@ def _costs(days: Sequence[Period]) -> list[Chart]:
                     _short(day.name),
                     [
                         Cell(
-                            f"{day.costs.get(currency, 0) / NANO:g}",
-                            cost_words(day.costs.get(currency, 0), currency),
+                            f"{day.costs.get(currency, 0) / budgets.NANO:g}",
+                            budgets.cost_words(day.costs.get(currency, 0), currency),
                         )
                     ],
                 )

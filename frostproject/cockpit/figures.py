@@ -1,6 +1,6 @@
 """Numbers of the first page, from sums that are kept up to date: no message is read for them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -24,17 +24,6 @@ _PAGES = {
     SpendKind.ENDPOINT: "admin:agent_modelendpoint_change",
     SpendKind.CHAT: "admin:agent_chatsession_change",
 }
-
-
-def describe_subjects(kind: str, subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Name and page of each of ``subjects``; an unknown one is its own name, without a page."""
-    return {
-        subject: (
-            found.name,
-            "" if found.pk is None else reverse(_PAGES[SpendKind(kind)], args=(found.pk,)),
-        )
-        for subject, found in find_subjects(kind, subjects).items()
-    }
 
 
 #: Days that are shown, today among them.
@@ -174,10 +163,15 @@ def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
     subjects = [subject for subject, _tokens in some if not _is_tried(kind, subject)][:LISTED]
     chosen = rows.filter(subject__in=subjects)
     spent, of_day = _by_subject(chosen), _by_subject(chosen.filter(day=current_day()))
-    told = describe_subjects(kind, subjects)
+    told = find_subjects(kind, subjects)
     nothing = Period("", {})
     found = {
-        subject: Spender(*told[subject], of_day.get(subject, nothing), spent[subject])
+        subject: Spender(
+            told[subject].name,
+            reverse(_PAGES[kind], args=(pk,)) if (pk := told[subject].pk) is not None else "",
+            of_day.get(subject, nothing),
+            spent[subject],
+        )
         for subject in subjects
         if subject in spent
     }

@@ -238,17 +238,6 @@ def list_groups(
     ]
 
 
-def current_group(groups: Iterable[Entry]) -> str:
-    """What the group is called in which the request is; "" in none."""
-    names = (
-        str(group["name"])
-        for group in groups
-        for entry in group["models"]
-        if entry.get("is_current")
-    )
-    return next(names, "")
-
-
 def _entries(user: User, group: Group, models: dict[str, Any]) -> Iterator[Entry]:
     """The entries of a group that the user may see; the models among them are taken out of
     ``models``."""
@@ -326,7 +315,17 @@ class CockpitSite(FrostAdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
-        return {**context, "here": current_group(context["available_apps"])}
+        groups = context["available_apps"]
+        return context | {
+            "here": next(  # what the group is called in which the request is; "" in none
+                (
+                    str(group["name"])
+                    for group in groups
+                    if any(entry.get("is_current") for entry in group["models"])
+                ),
+                "",
+            )
+        }
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The navigation; with ``app_label`` the tables of that app, as in Django."""

@@ -26,16 +26,8 @@ from agent.models import EndpointStatus, Message, Persona
 from agent.pages.endpoints.state import has_failed
 from agent.pages.error_words import explain_error
 from agent.record.settings.endpoints import load_endpoint_table
+from frostproject.cockpit import start_clients, start_forms, start_model
 from frostproject.cockpit.check_desk import check_desk
-from frostproject.cockpit.start_clients import (
-    GUIDES,
-    HIDDEN,
-    SITES,
-    client_address,
-    find_guide,
-)
-from frostproject.cockpit.start_forms import describe_lively, owners_form, persona_form, save_step
-from frostproject.cockpit.start_model import ModelTry, describe_providers, try_model
 from frostproject.configuration.machine import own_hosts
 from frostproject.doctor import checks, diagnosis
 from frostproject.signin import plain_http
@@ -92,12 +84,10 @@ def may_set_up(user: Any) -> bool:
 
 def leads_to_start(user: Any) -> bool:
     """Whether ``user`` is shown the start page first."""
-    return may_set_up(user) and is_unfinished()
-
-
-def is_unfinished() -> bool:
-    """Whether nothing can be answered yet: no model, or no client that was ever here."""
-    return not load_endpoint_table().resolve(endpoint.ModelRole.CHAT) or not real_bots()
+    if not may_set_up(user):
+        return False
+    can_answer = load_endpoint_table().resolve(endpoint.ModelRole.CHAT) and real_bots()
+    return not can_answer  # for lack of a model, or of a client that was ever here
 
 
 def real_bots() -> list[Bot]:
@@ -213,7 +203,7 @@ REFUSED_SECONDS, MOST_REFUSED = 600.0, 5
 def start_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """The whole page; by POST what is entered in it, then the page again."""
     _require(request)
-    if request.method == "POST" and save_step(request, site):
+    if request.method == "POST" and start_forms.save_step(request, site):
         messages.success(request, _("Saved."))
         return redirect(f"{request.path}#step-{request.POST['step']}")
     return _page(request, site, _setup(request, {}))
@@ -223,7 +213,7 @@ def start_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Test a model with what is entered, and keep it if it works."""
     _require(request)
-    tried = try_model(request, site)
+    tried = start_model.try_model(request, site)
     if "HX-Request" not in request.headers:
         return _page(request, site, _setup(request, {}), tried)
     answer = render(request, "admin/start/model_result.html", {"tried": tried})
@@ -283,7 +273,10 @@ def _require(request: HttpRequest) -> None:
 
 
 def _page(
-    request: HttpRequest, site: AdminSite, setup: dict[str, Any], tried: ModelTry | None = None
+    request: HttpRequest,
+    site: AdminSite,
+    setup: dict[str, Any],
+    tried: start_model.ModelTry | None = None,
 ) -> HttpResponse:
     page = _live(request)
     _add_forms(request, page["steps"])
@@ -293,8 +286,8 @@ def _page(
         "title": _("First steps"),
         "setup": setup,
         "tried": tried,
-        "providers": describe_providers(),
-        "lively": describe_lively(request, site),
+        "providers": start_model.describe_providers(),
+        "lively": start_forms.describe_lively(request, site),
         "playground_url": _playground_url(request),
         "clock": present_clock(),
         "lot": check_desk.find(asks_others=True) or check_desk.find(asks_others=False),
@@ -305,10 +298,11 @@ def _page(
 def _add_forms(request: HttpRequest, steps: list[SetupStep]) -> None:
     for step in steps:
         if step.name == "persona" and (row := step.facts["persona"]):
-            step.facts["form"] = persona_form(row, request, step.facts["prompt"])
+            step.facts["form"] = start_forms.persona_form(row, request, step.facts["prompt"])
         if step.name == "owners":
             step.facts["forms"] = [
-                (bot, account_words(bot), owners_form(bot, request)) for bot in step.facts["bots"]
+                (bot, account_words(bot), start_forms.owners_form(bot, request))
+                for bot in step.facts["bots"]
             ]
 
 
@@ -343,17 +337,20 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
     """What the part about clients shows: ``chosen`` are ``client``, ``where`` and ``shown``."""
     may_see = request.user.has_perm("onebot.change_bot")
     is_shown = may_see and chosen.get("shown") == "1"
-    token = settings.ONEBOT_ACCESS_TOKEN if is_shown else HIDDEN
-    site = next((one for one in SITES if one["name"] == chosen.get("where")), SITES[0])
-    guide = find_guide(chosen.get("client", ""))
+    token = settings.ONEBOT_ACCESS_TOKEN if is_shown else start_clients.HIDDEN
+    site = next(
+        (one for one in start_clients.SITES if one["name"] == chosen.get("where")),
+        start_clients.SITES[0],
+    )
+    guide = start_clients.find_guide(chosen.get("client", ""))
     is_secure = request.is_secure() or plain_http.is_for_https_only()
     scheme = "wss" if is_secure else "ws"
-    url = client_address(scheme, request.get_host(), str(site["name"]), own_hosts())
+    url = start_clients.client_address(scheme, request.get_host(), str(site["name"]), own_hosts())
     return {
         "guide": guide,
-        "guides": GUIDES,
+        "guides": start_clients.GUIDES,
         "place": site,
-        "places": SITES,
+        "places": start_clients.SITES,
         "url": url,
         "steps": guide.steps(),
         "settings": guide.settings(url, token),

@@ -24,8 +24,7 @@ from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.errors import LLMError
 from agent.llm.client.model_list import fetch_models, find_alike
 from agent.llm.endpoints.endpoint_pool import EndpointTable, endpoint_key, environment_table
-from agent.llm.errors.error_words import CERTIFICATE, NO_CHAT, TOO_SLOW, WEB_PAGE
-from agent.llm.errors.refusals import RefusalKind
+from agent.llm.errors import error_words, refusals
 from agent.llm.probing.probe import ProbeReport, describe_probe, probe_endpoint
 from agent.record.settings.endpoints import load_endpoint_table
 from agent.runtime.database import DatabaseRefused, check_migrations
@@ -47,15 +46,15 @@ MODEL_SECONDS = 60.0
 """For one question."""
 EXCERPT = 200
 _VARIABLES = {
-    RefusalKind.WRONG_KEY: "API_KEY",
-    RefusalKind.UNKNOWN_MODEL: "MODEL_NAME",
-    RefusalKind.WRONG_ADDRESS: "ENDPOINT",
-    RefusalKind.DOWN: "ENDPOINT",
-    RefusalKind.OTHER: "MODEL_NAME",
-    CERTIFICATE: "ENDPOINT",
-    NO_CHAT: "ENDPOINT",
-    WEB_PAGE: "ENDPOINT",
-    TOO_SLOW: "ENDPOINT",
+    refusals.RefusalKind.WRONG_KEY: "API_KEY",
+    refusals.RefusalKind.UNKNOWN_MODEL: "MODEL_NAME",
+    refusals.RefusalKind.WRONG_ADDRESS: "ENDPOINT",
+    refusals.RefusalKind.DOWN: "ENDPOINT",
+    refusals.RefusalKind.OTHER: "MODEL_NAME",
+    error_words.CERTIFICATE: "ENDPOINT",
+    error_words.NO_CHAT: "ENDPOINT",
+    error_words.WEB_PAGE: "ENDPOINT",
+    error_words.TOO_SLOW: "ENDPOINT",
 }
 """Which variable is to be looked at, where the environment names the endpoint."""
 
@@ -146,7 +145,7 @@ def _advice(report: ProbeReport, advice: str) -> str:
         name = f"UPSTREAM_{variable}" if variable in shared else f"{prefix}_{variable}"
         name = "MODEL_NAME" if name == "UPSTREAM_MODEL_NAME" else name
         parts.append(gettext("In .env it is %s.") % name)
-    if report.fault == RefusalKind.UNKNOWN_MODEL and (alike := _alike(report.endpoint)):
+    if report.fault == refusals.RefusalKind.UNKNOWN_MODEL and (alike := _alike(report.endpoint)):
         parts.append(gettext("There are: %s") % ", ".join(alike))
     return " ".join(parts)
 

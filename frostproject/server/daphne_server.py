@@ -22,13 +22,7 @@ from django.utils.translation import gettext as _
 from twisted.internet import defer, reactor
 
 from frostproject.metrics.traces import TraceExport
-from frostproject.server.http_channel import (
-    BODY_KEY,
-    BoundedFactory,
-    HttpConnections,
-    with_streamed_body,
-)
-from frostproject.server.process_memory import hide_process_memory
+from frostproject.server import http_channel, process_memory
 from frostproject.web.logs import redact_secrets
 from frostproject.web.mcp import McpEndpoint
 from onebot.gateway.consumer import LARGE_FRAME_BYTES
@@ -132,9 +126,9 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
                 "any address by it"
             )
         super().__init__(*arguments, **options)
-        self.application: Any = with_streamed_body(self.application)
+        self.application: Any = http_channel.with_streamed_body(self.application)
         raise_file_limit()
-        self.callers = HttpConnections(http_connection_limit())
+        self.callers = http_channel.HttpConnections(http_connection_limit())
         self._ports: list[Any] = []
         self._refusal = ""
 
@@ -145,8 +139,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         self.traces.start()
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
-        daphne_server.HTTPFactory = BoundedFactory  # daphne has no setting for it
-        hide_process_memory()
+        daphne_server.HTTPFactory = http_channel.BoundedFactory  # daphne has no setting for it
+        process_memory.hide_process_memory()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         super().run()
         if self._refusal:
@@ -165,7 +159,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
 
     def create_application(self, protocol: object, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):
-            scope[BODY_KEY] = body
+            scope[http_channel.BODY_KEY] = body
         return super().create_application(protocol, scope)
 
     def _look_after_callers(self) -> None:

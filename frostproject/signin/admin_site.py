@@ -293,7 +293,8 @@ def _remove(request: HttpRequest, user: User) -> dict[str, Any]:
     if devices.delete()[0]:
         record.log_factor_change(user, "one was taken away")
         messages.success(request, _("It was taken away."))
-    factors.delete_unused_codes(user)
+    if not factors.has_second_factor(user):  # recovery codes are for getting past one
+        RecoveryCodes.objects.filter(user=user).delete()
     _stay(request, user)
     return {}
 

@@ -81,12 +81,6 @@ def find_accepting_device(user: User, code: str) -> Device | None:
     return device if device is not None and device.verify_token(plain) else None
 
 
-def delete_unused_codes(user: User) -> None:
-    """Recovery codes are for getting past a second factor: without one they go."""
-    if not has_second_factor(user):
-        RecoveryCodes.objects.filter(user=user).delete()
-
-
 def delete_second_factors(user: User) -> bool:
     """Take away every second factor of ``user``, whose password then does alone; whether there was
     any."""

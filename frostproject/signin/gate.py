@@ -35,8 +35,7 @@ from frostproject.signin.attempt import (
     find_known_browser,
     fold_account_name,
 )
-from frostproject.web.browser_policy import POLICY_HEADERS
-from frostproject.web.http import Receive, Send
+from frostproject.web import browser_policy, http
 from onebot.connections.handshake import Handshake, is_trusted_loopback
 from tools import error_boundary, token_bucket
 
@@ -57,14 +56,14 @@ class SignInRefusal(Exception):  # noqa: N818 - an answer, not a fault
         self.seconds = seconds
 
 
-async def send_refusal(refusal: SignInRefusal, scope: dict[str, Any], send: Send) -> None:
+async def send_refusal(refusal: SignInRefusal, scope: dict[str, Any], send: http.Send) -> None:
     page = _page(refusal.status, refusal.seconds, _language(scope))
     headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", str(len(page)).encode()),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
-        *POLICY_HEADERS,
+        *browser_policy.POLICY_HEADERS,
     ]
     if refusal.seconds:
         headers.append((b"retry-after", str(refusal.seconds).encode()))
@@ -129,7 +128,7 @@ class SignInGate:
         )
         self._running: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: dict[str, Any], receive: http.Receive, send: http.Send) -> None:
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
         endpoint = None if scope["method"] in SAFE_METHODS else self._endpoints.get(path)
         if endpoint is None:
@@ -157,8 +156,8 @@ class SignInGate:
         endpoint: SecretEndpoint,
         scope: dict[str, Any],
         body: bytes,
-        receive: Receive,
-        send: Send,
+        receive: http.Receive,
+        send: http.Send,
     ) -> None:
         attempt = self._count_attempt(endpoint, scope, body)
         if endpoint.hashes:
@@ -177,7 +176,7 @@ class SignInGate:
         attempt: SignInAttempt,
         scope: dict[str, Any],
         body: bytes,
-        send: Send,
+        send: http.Send,
     ) -> None:
         try:
             await self._application(scope, _handing(body), send)
@@ -229,7 +228,7 @@ class SignInGate:
         ]
         return attempt
 
-    async def _wait_for_turn(self, attempt: SignInAttempt, receive: Receive) -> None:
+    async def _wait_for_turn(self, attempt: SignInAttempt, receive: http.Receive) -> None:
         """Raises :class:`SignInRefusal` (503), which is not counted, and
         :class:`ClientDisconnected`, which is. A cancelled attempt holds no turn."""
         waiting = asyncio.ensure_future(self._turns.acquire(is_known=attempt.is_known))
@@ -258,7 +257,7 @@ class SignInGate:
             raise SignInRefusal(503, math.ceil(PASSWORD_WAIT_SECONDS)) from error
 
 
-async def _small_body(receive: Receive) -> bytes:
+async def _small_body(receive: http.Receive) -> bytes:
     """The whole body. Raises :class:`SignInRefusal` (413) and :class:`ClientDisconnected`."""
     body = b""
     while True:
@@ -272,7 +271,7 @@ async def _small_body(receive: Receive) -> bytes:
             return body
 
 
-def _handing(body: bytes) -> Receive:
+def _handing(body: bytes) -> http.Receive:
     """``receive`` for Django: the body, and then nothing.
 
     If Django saw that the client disconnected, it would abandon the work in its thread, and asgiref
@@ -289,7 +288,7 @@ def _handing(body: bytes) -> Receive:
     return receive
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_gone(receive: http.Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -40,20 +40,6 @@ def passkey_domain(request: HttpRequest) -> str:
     return split_domain_port(request.get_host())[0]
 
 
-def passkey_origins(request: HttpRequest) -> list[str]:
-    """Pages that may use passkeys here: the one asked for, and those of CSRF_TRUSTED_ORIGINS of the
-    same name.
-
-    Behind a proxy that ends TLS the server itself does not know that a page is https.
-    """
-    trusted = [
-        origin
-        for origin in settings.CSRF_TRUSTED_ORIGINS
-        if urlsplit(origin).hostname == passkey_domain(request)
-    ]
-    return [f"{request.scheme}://{request.get_host()}", *trusted]
-
-
 def can_offer_passkeys(request: HttpRequest) -> bool:
     """Whether browsers can offer passkeys at this address; the page also asks the browser
     itself."""
@@ -68,7 +54,17 @@ class PasskeyHelper(WebAuthnHelper):  # type: ignore[misc]  # no types
     """The class of the package, for a server that does not know its own host name."""
 
     def get_allowed_origins(self) -> list[str]:
-        return passkey_origins(self.request)
+        """Pages that may use passkeys here: the one asked for, and those of CSRF_TRUSTED_ORIGINS of
+        the same name.
+
+        Behind a proxy that ends TLS the server itself does not know that a page is https.
+        """
+        trusted = [
+            origin
+            for origin in settings.CSRF_TRUSTED_ORIGINS
+            if urlsplit(origin).hostname == passkey_domain(self.request)
+        ]
+        return [f"{self.request.scheme}://{self.request.get_host()}", *trusted]
 
 
 class _Json:

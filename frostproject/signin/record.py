@@ -132,10 +132,6 @@ def end_sessions_of_inactive(instance: User, **_more: object) -> None:
         end_sessions(SignInSession.objects.filter(user=instance))
 
 
-def delete_expired_rows() -> None:
-    SignInSession.objects.filter(expires_at__lt=timezone.now()).delete()
-
-
 def password_mark(user: User) -> str:
     """Differs for another password, and tells nothing of it."""
     return salted_hmac(MARK_SALT, user.password, algorithm="sha256").hexdigest()[:16]
@@ -274,7 +270,7 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
 def delete_expired_sessions() -> None:
     """Delete those that are over; Django leaves them."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
-    delete_expired_rows()
+    SignInSession.objects.filter(expires_at__lt=timezone.now()).delete()
 
 
 def log_session_end(user: User, by: str, count: int) -> None:

@@ -68,18 +68,12 @@ def _is_served_admin(host: str) -> bool:
 
 def token_hint() -> str:
     """The token of OneBot clients when a terminal is attached, else where to find it."""
-    path = find_token_file()
+    path = machine.token_sources.get("ONEBOT_ACCESS_TOKEN")
     if path is None:
         return _("the value of ONEBOT_ACCESS_TOKEN")
     if path in machine.made_files or sys.stdout.isatty():
         return str(settings.ONEBOT_ACCESS_TOKEN)
     return _("in the file %s") % path
-
-
-def find_token_file(name: str = "ONEBOT_ACCESS_TOKEN") -> Path | None:
-    """The file that the token of this variable was read from, None where the environment gave
-    it."""
-    return machine.token_sources.get(name)
 
 
 def _hosts(host: str) -> list[str]:

@@ -11,15 +11,14 @@ from typing import Any
 
 from django.conf import settings
 
-from frostproject.web.browser_policy import POLICY_HEADERS
-from frostproject.web.http import Receive, Send, send_http_response, send_json
+from frostproject.web import browser_policy, http
 from onebot.connections.handshake import Handshake
 from tools.error_boundary import LogLimit
 
 logger = logging.getLogger(__name__)
 limit = LogLimit(logger)
 
-Application = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+Application = Callable[[dict[str, Any], http.Receive, http.Send], Awaitable[None]]
 
 REFUSAL_TEXT = (
     (
@@ -48,7 +47,7 @@ def restrict_to_admin_networks(application: Application, *, is_page: bool = Fals
     """``application`` for those networks; others get a 403 that says how to open it, as a page or
     as JSON."""
 
-    async def served(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def served(scope: dict[str, Any], receive: http.Receive, send: http.Send) -> None:
         peer = Handshake.from_scope(scope).peer
         if peer in settings.ADMIN_NETWORKS:
             await application(scope, receive, send)
@@ -61,11 +60,11 @@ def restrict_to_admin_networks(application: Application, *, is_page: bool = Fals
         )
         if is_page:
             content = REFUSAL_PAGE.format(*REFUSAL_TEXT, peer=html.escape(peer)).encode()
-            await send_http_response(
-                send, 403, b"text/html; charset=utf-8", content, *POLICY_HEADERS
+            await http.send_http_response(
+                send, 403, b"text/html; charset=utf-8", content, *browser_policy.POLICY_HEADERS
             )
         else:
-            await send_json(send, 403, {"result": "", "error": _refusal(peer)})
+            await http.send_json(send, 403, {"result": "", "error": _refusal(peer)})
 
     return served
 

@@ -64,15 +64,7 @@ from agent.models import (
     Tally,
 )
 from agent.pages.reasons import reason_words
-from agent.pages.runs import held_back, run_rows
-from agent.pages.runs.step_facts import (
-    RunSums,
-    describe_calls,
-    describe_step,
-    format_run_duration,
-    load_sums,
-    shown_note,
-)
+from agent.pages.runs import held_back, run_rows, step_facts
 from agent.runtime import wiring
 from onebot.connections.handshake import Handshake
 from onebot.models import Bot, ClientEvent
@@ -327,7 +319,7 @@ class ShownRun:
 
     run: Run
     seconds: str
-    sums: RunSums
+    sums: step_facts.RunSums
     notes: list[str]
     steps: list[dict[str, Any]]
     sent: Sequence[Message]
@@ -389,9 +381,9 @@ def _shown_run(run: Run, user: Any) -> ShownRun:
         held_back.hold_back_endpoints(step, user)
     return ShownRun(
         run=run,
-        seconds=format_run_duration(run),
-        sums=load_sums(run),
-        notes=[shown_note(drop_surrogates(str(note))) for note in run.notes],
+        seconds=step_facts.format_run_duration(run),
+        sums=step_facts.load_sums(run),
+        notes=[step_facts.shown_note(drop_surrogates(str(note))) for note in run.notes],
         steps=[_shown_step(step, rows) for step in rows.steps[:STEP_LIMIT]],
         sent=rows.messages[:SENT_LIMIT],
     )
@@ -400,7 +392,12 @@ def _shown_run(run: Run, user: Any) -> ShownRun:
 def _shown_step(step: Step, rows: run_rows.RunRows) -> dict[str, Any]:
     answer = step.response.get("content") if isinstance(step.response, dict) else ""
     text = drop_surrogates(answer) if isinstance(answer, str) else ""
-    return {"step": step, "text": text, "calls": describe_calls(step, rows), **describe_step(step)}
+    return {
+        "step": step,
+        "text": text,
+        "calls": step_facts.describe_calls(step, rows),
+        **step_facts.describe_step(step),
+    }
 
 
 def _digest(message: Message, runs: Sequence[ShownRun]) -> str:

@@ -34,14 +34,14 @@ def test_the_whole_request_is_shown_and_nothing_is_kept(browser: Client, sage: P
     answered(said(session, "earlier words", in_history=True), "earlier answer", in_history=True)
     runs = Run.objects.count()
     shown = preview(browser, sage).context["preview"]
-    roles, texts = zip(*shown.messages, strict=True)
+    roles, texts = zip(*shown["messages"], strict=True)
     assert roles == ("system", "user", "assistant", "user")
     assert texts[0].startswith("You speak in 群聊. You like {food}.")
     assert "用户：hi\n你：ho" in texts[0]
     assert "earlier words" in texts[1]
     assert SAID in texts[3]
-    assert [name for name, _ in shown.tools] == ["get_weather"]
-    assert "{food}" in shown.notes[0]
+    assert [name for name, _ in shown["tools"]] == ["get_weather"]
+    assert "{food}" in shown["notes"][0]
     assert Run.objects.count() == runs
 
 
@@ -56,12 +56,12 @@ def test_the_endpoints_are_shown_in_order_with_what_each_is_sent(browser: Client
         EndpointChoice.objects.create(
             persona=sage, role="chat", endpoint=endpoint, position=position
         )
-    first, second = preview(browser, sage).context["preview"].endpoints
-    assert (first.endpoint.name, second.endpoint.name) == ("Large", "Small")
-    assert '"temperature": 0.5' in first.body
-    assert first.left_out == 0
-    assert second.left_out > 0
-    assert second.tokens < first.tokens
+    first, second = preview(browser, sage).context["preview"]["endpoints"]
+    assert (first["endpoint"].name, second["endpoint"].name) == ("Large", "Small")
+    assert '"temperature": 0.5' in first["body"]
+    assert first["left_out"] == 0
+    assert second["left_out"] > 0
+    assert second["tokens"] < first["tokens"]
 
 
 def test_notes_are_shown_and_not_counted_as_used(browser: Client, sage: Persona):

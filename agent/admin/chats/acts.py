@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -24,9 +24,8 @@ from django.utils.formats import date_format
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, ngettext
 
-from agent.domain import answer_parts, file_types, types
+from agent.domain import answer_parts, file_types, states, types
 from agent.domain.manners import MOST_PART_CHARS
-from agent.domain.states import ActKind, MessageReason
 from agent.media import file_store, media_store
 from agent.models import ChatSession, Message, PersonaChoice, Run
 from agent.models.message import BY_HAND
@@ -121,11 +120,6 @@ class Written(NamedTuple):
     quoted_id: str
     mention: str
     pictures: Sequence[bytes]
-
-
-def new_token() -> str:
-    """What tells one sending of the form from another: a double click sends once."""
-    return get_random_string(TOKEN_CHARS)
 
 
 def _answer(call: ActCall) -> ActDone:
@@ -321,20 +315,19 @@ HOURS = (12, 1, 4, 24, 72, 0)
 
 def _take_over(call: ActCall) -> ActDone:
     _only_onebot(call.session)
-    end = _chosen_end(call.posted("hours"))
+    hours = call.posted("hours")
+    if hours not in {str(one) for one in HOURS}:
+        raise ActRefused(gettext("Choose how long you take over."))
+    end = timezone.now() + timedelta(hours=int(hours)) if int(hours) else None
     stopped = take_overs.take_over(call.session.pk, call.author, end)
     chat = find_address(call.session)
     words = gettext("You have taken over: what is said to the bot here is yours to answer.")
     if end is not None:
         at = date_format(timezone.localtime(end), "DATETIME_FORMAT")
         words += " " + gettext("It ends by itself at %(time)s.") % {"time": at}
-    return ActDone(words, partial(_let_go, chat, stopped, MessageReason.TAKEN_OVER), "compose")
-
-
-def _chosen_end(hours: str) -> datetime | None:
-    if hours not in {str(one) for one in HOURS}:
-        raise ActRefused(gettext("Choose how long you take over."))
-    return timezone.now() + timedelta(hours=int(hours)) if int(hours) else None
+    return ActDone(
+        words, partial(_let_go, chat, stopped, states.MessageReason.TAKEN_OVER), "compose"
+    )
 
 
 def _hand_back(call: ActCall) -> ActDone:
@@ -346,7 +339,7 @@ def _hand_back(call: ActCall) -> ActDone:
 def _silence(call: ActCall) -> ActDone:
     _only_onebot(call.session)
     timed_silences.silence_chat(find_address(call.session), None, call.author)
-    operator_acts.record_act(ActKind.SILENCE, call.session.pk, call.author)
+    operator_acts.record_act(states.ActKind.SILENCE, call.session.pk, call.author)
     return ActDone(gettext("Silenced this chat."))
 
 
@@ -357,7 +350,7 @@ def _speak(call: ActCall) -> ActDone:
     own, words = chat_manners.find_chat_manners(chat), ""
     if own is not None and own.is_silencing:
         timed_silences.end_silence(chat, call.author)
-        operator_acts.record_act(ActKind.SPEAK, call.session.pk, call.author)
+        operator_acts.record_act(states.ActKind.SPEAK, call.session.pk, call.author)
         words = gettext("Let this chat speak.")
     if still := load_manners_table().find(chat).find_silence(timezone.now()):
         text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
@@ -368,7 +361,7 @@ def _speak(call: ActCall) -> ActDone:
 def _lift(call: ActCall) -> ActDone:
     if not pauses.lift_pauses(pauses.PauseLift(find_address(call.session))):
         raise ActRefused(gettext("The account can speak here already."))
-    operator_acts.record_act(ActKind.LIFT, call.session.pk, call.author)
+    operator_acts.record_act(states.ActKind.LIFT, call.session.pk, call.author)
     return ActDone(gettext("The account can speak here again, from the next message on."))
 
 
@@ -377,7 +370,7 @@ def _reset(call: ActCall) -> ActDone:
     if newest is None:
         raise ActRefused(gettext("Nothing was said here yet."))
     chat_resets.reset_context(call.session.pk, newest.pk)
-    operator_acts.record_act(ActKind.RESET, call.session.pk, call.author, message=newest)
+    operator_acts.record_act(states.ActKind.RESET, call.session.pk, call.author, message=newest)
     return ActDone(gettext("The context is fresh: the model sees nothing of what was said before."))
 
 
@@ -392,7 +385,7 @@ def _choose_persona(call: ActCall) -> ActDone:
     pk = int(chosen) if chosen else None
     chat_choices.choose_persona(find_address(call.session), pk, call.author)
     operator_acts.record_act(
-        ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, "")
+        states.ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, "")
     )
     if not chosen:
         return ActDone(gettext("From the next message on, nobody is chosen for this chat alone."))
@@ -402,18 +395,20 @@ def _choose_persona(call: ActCall) -> ActDone:
 
 def _cancel(call: ActCall) -> ActDone:
     message = call.message
-    if message is None or message.reason == MessageReason.COMMAND:
+    if message is None or message.reason == states.MessageReason.COMMAND:
         raise ActRefused(gettext("This cannot be cancelled."))
     pk = message.merged_into_id or message.pk
-    if not stops.stop_runs(stops.StopRequest(pk, MessageReason.STOPPED)).is_stopped:
+    if not stops.stop_runs(stops.StopRequest(pk, states.MessageReason.STOPPED)).is_stopped:
         raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
     run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
-    operator_acts.record_act(ActKind.CANCEL, call.session.pk, call.author, message=message, run=run)
-    then = partial(_let_go, find_address(call.session), [pk], MessageReason.STOPPED)
+    operator_acts.record_act(
+        states.ActKind.CANCEL, call.session.pk, call.author, message=message, run=run
+    )
+    then = partial(_let_go, find_address(call.session), [pk], states.MessageReason.STOPPED)
     return ActDone(gettext("The answer was cancelled."), then, f"m{message.pk}")
 
 
-def _let_go(chat: object, pks: list[int], reason: MessageReason) -> None:
+def _let_go(chat: object, pks: list[int], reason: states.MessageReason) -> None:
     """Have the server of this process stop at once; others stop at their next step."""
     if pks and (serving := get_serving()) is not None:
         serving.steer(lambda steering: steering.let_go(chat, pks, reason))  # type: ignore[arg-type]
@@ -515,26 +510,21 @@ def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     if "take_over" in may_act:
         context["hours"] = [(hours, hours_in_words(hours)) for hours in HOURS]
     if "persona" in may_act:
-        context |= _describe_personas(session)
+        place = {"account": session.account, "chat_kind": session.kind, "peer_id": session.peer_id}
+        chosen = PersonaChoice.objects.filter(**place, user_id="").order_by("pk")
+        context["personas"] = chat_choices.list_personas()
+        context["chosen_persona"] = chosen.values_list("persona_id", flat=True).first()
     if "answer" in may_act:
         context |= _describe_form(session, request)
     return context
-
-
-def _describe_personas(session: ChatSession) -> dict[str, Any]:
-    place = {"account": session.account, "chat_kind": session.kind, "peer_id": session.peer_id}
-    chosen = PersonaChoice.objects.filter(**place, user_id="").order_by("pk")
-    return {
-        "personas": chat_choices.list_personas(),
-        "chosen_persona": chosen.values_list("persona_id", flat=True).first(),
-    }
 
 
 def _describe_form(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     quote = parse_row_number(request.GET.get("quote", "")) or 0
     quoted = Message.objects.filter(session=session, pk=quote).first() if quote else None
     return {
-        "token": new_token(),
+        # what tells one sending of the form from another: a double click sends once
+        "token": get_random_string(TOKEN_CHARS),
         "members": _list_members(session),
         "quoted": quoted,
         "quoted_words": readable.escape_invisible_chars(quoted.text[:QUOTED_CHARS])

@@ -39,7 +39,9 @@ def load_chat_page(
     A page at the new end is always the newest page, so that it is full. At most three queries.
     """
     if around is not None:
-        after = _half_page_before(session, around)
+        rows = Message.objects.filter(session=session, pk__lt=around).order_by("-pk")
+        ids = list(rows.values_list("pk", flat=True)[: CHAT_PAGE_SIZE // 2])
+        after = ids[-1] - 1 if ids else 0
     if after is not None:
         found = list(bubble_rows(session).filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
         if len(found) > CHAT_PAGE_SIZE:
@@ -57,13 +59,6 @@ def first_message_since(session: ChatSession, moment: datetime) -> int | None:
     floor = first_id_since(Message, "created_at", moment)
     rows = Message.objects.filter(session=session, pk__gte=floor)
     return rows.order_by("pk").values_list("pk", flat=True).first()
-
-
-def _half_page_before(session: ChatSession, pk: int) -> int:
-    """The id after which a page begins that has ``pk`` in its middle."""
-    rows = Message.objects.filter(session=session, pk__lt=pk).order_by("-pk")
-    ids = list(rows.values_list("pk", flat=True)[: CHAT_PAGE_SIZE // 2])
-    return ids[-1] - 1 if ids else 0
 
 
 def _back(session: ChatSession, before: int | None) -> ChatPage:

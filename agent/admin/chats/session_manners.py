@@ -47,11 +47,6 @@ def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) 
     return f"{reverse('admin:agent_manners_add')}?{urlencode(given)}"
 
 
-def describe_pause(session: ChatSession) -> dict[str, Any]:
-    """Why the account cannot speak in the chat, as a page shows it."""
-    return {"is_paused": has_pause(session), "pause": session.get_pause_reason_display()}
-
-
 def has_pause(session: ChatSession) -> bool:
     until = session.paused_until
     return bool(session.pause_reason) and (until is None or until > timezone.now())

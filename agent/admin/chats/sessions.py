@@ -16,16 +16,9 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy as _
 
+from agent.admin.chats import session_list, session_manners
 from agent.admin.chats.acts import SessionActs, describe_acts
 from agent.admin.chats.export import EXPORT_FORMS, SessionExport
-from agent.admin.chats.session_list import (
-    AccountFilter,
-    RecentlyActive,
-    SessionChangeList,
-    SpeakingFilter,
-    find_sessions_by_words,
-)
-from agent.admin.chats.session_manners import describe_manners, describe_pause, session_address
 from agent.admin.chats.stream import SessionStream, load_stream
 from agent.domain.chat_state import (
     SIZE_LIMIT,
@@ -43,9 +36,8 @@ from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.sessions import save_changes
 from agent.record.settings import chat_manners, manners
 from agent.record.sums.tallies import find_silences
+from tools.admin import filters, json_field
 from tools.admin.changes import HistoryAdmin
-from tools.admin.filters import LISTED_WINDOW, Rows, listed_floor
-from tools.admin.json_field import IndentedJSONField
 from tools.admin.record_pages import (
     WORD_LIMIT,
     Column,
@@ -82,7 +74,7 @@ class StateForm(ModelForm):
     chat_per_minute = _own_limit("chat_per_minute", _("answers in this chat a minute"))
     chat_per_day = _own_limit("chat_per_day", _("answers in this chat a day"))
 
-    state = IndentedJSONField(
+    state = json_field.IndentedJSONField(
         label=_("state"),
         required=False,
         show_hidden_initial=True,
@@ -152,7 +144,11 @@ class StateForm(ModelForm):
 
 def own_limits(session: ChatSession) -> dict[str, int | None]:
     """The limits that the row of manners for this chat alone says."""
-    row = chat_manners.find_chat_manners(session_address(session)) if session.pk else None
+    row = (
+        chat_manners.find_chat_manners(session_manners.session_address(session))
+        if session.pk
+        else None
+    )
     return {name: getattr(row, name, None) for name in LIMITS}
 
 
@@ -207,7 +203,12 @@ class ChatSessionAdmin(
 ):
     chat_prefix = ""
     list_display = ("name", "last_said", "today", "cost", "who_answers", "account")
-    list_filter = (RecentlyActive, "kind", AccountFilter, SpeakingFilter)
+    list_filter = (
+        session_list.RecentlyActive,
+        "kind",
+        session_list.AccountFilter,
+        session_list.SpeakingFilter,
+    )
     ordering = ("-last_message_at", "-id")
     search_help_text: ClassVar = _(
         "The id of a group or a person, words of a title, and words and names in the newest "
@@ -239,12 +240,14 @@ class ChatSessionAdmin(
             if changes := form.changed_values("timing_gate"):
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
         if limits := form.changed_values(*LIMITS):
-            chat_manners.change_chat_manners(session_address(obj), author_of(request), **limits)
+            chat_manners.change_chat_manners(
+                session_manners.session_address(obj), author_of(request), **limits
+            )
 
     # --- The list -------------------------------------------------------------------
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return SessionChangeList
+        return session_list.SessionChangeList
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """There are far fewer chats than messages: a scan in order is fast for every condition."""
@@ -253,10 +256,10 @@ class ChatSessionAdmin(
     def beyond(self, row: ChatSession) -> dict[str, object]:
         return {"last_message_at__lte": row.last_message_at.isoformat()}
 
-    def hits(self, term: str, rows: Rows, floor: int, *, is_filtered: bool) -> set[int]:
+    def hits(self, term: str, rows: filters.Rows, floor: int, *, is_filtered: bool) -> set[int]:
         """Also chats in which it was said, or by whose people."""
         found = super().hits(term, rows, floor, is_filtered=is_filtered)
-        said = rows.filter(pk__in=find_sessions_by_words(term))
+        said = rows.filter(pk__in=session_list.find_sessions_by_words(term))
         return found | set(said.values_list("pk", flat=True))
 
     @admin.display(description=_("chat"))
@@ -317,9 +320,10 @@ class ChatSessionAdmin(
                     f"{obj.platform}:{obj.account}:{obj.key}", int(timezone.now().timestamp())
                 )
             ],
-            **describe_answering(session_address(obj), request),
-            **describe_manners(obj, request),
-            **describe_pause(obj),
+            **describe_answering(session_manners.session_address(obj), request),
+            **session_manners.describe_manners(obj, request),
+            "is_paused": session_manners.has_pause(obj),
+            "pause": obj.get_pause_reason_display(),
             **describe_acts(obj, request),
             "export_forms": EXPORT_FORMS,
         }
@@ -340,7 +344,7 @@ class ChatSessionAdmin(
 #: Messages that a search shows; characters before and after the first word that was found.
 MOST_HITS, AROUND = 50, 60
 #: The newest messages of the chat that are searched.
-SEARCHED = LISTED_WINDOW
+SEARCHED = filters.LISTED_WINDOW
 
 
 def search_chat(session: ChatSession, term: str) -> list[dict[str, Any]]:
@@ -352,7 +356,7 @@ def search_chat(session: ChatSession, term: str) -> list[dict[str, Any]]:
         return []
     rows = Message.objects.filter(session=session)
     said = Q(*(Q(text__icontains=word) | Q(sender_name__icontains=word) for word in words))
-    found: Any = rows.filter(said | Q(sender_id=term.strip()), pk__gte=listed_floor(rows))
+    found: Any = rows.filter(said | Q(sender_id=term.strip()), pk__gte=filters.listed_floor(rows))
     shown = found.only("direction", "sender_id", "sender_name", "created_at", "text", "session_id")
     return [
         {

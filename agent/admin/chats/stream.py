@@ -20,6 +20,7 @@ from django.utils.dateparse import parse_date
 from django.utils.functional import cached_property
 from django.utils.translation import gettext, gettext_lazy as _
 
+from agent.admin.chats import segments, thumbnails
 from agent.admin.chats.chat import (
     BUBBLE_CHARACTERS,
     CHAT_PAGE_SIZE,
@@ -29,13 +30,6 @@ from agent.admin.chats.chat import (
     first_message_since,
     load_chat_page,
     load_message_runs,
-)
-from agent.admin.chats.segments import Piece, plain_words, render_segments
-from agent.admin.chats.thumbnails import (
-    MediaPreviews,
-    load_media_previews,
-    picture_address,
-    render_picture,
 )
 from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
 from agent.pages.reasons import label_of, names_source, reason_words
@@ -98,9 +92,9 @@ class Bubble:
     """One message as the page of its chat shows it."""
 
     message: Any
-    pieces: list[Piece]
+    pieces: list[segments.Piece]
     runs: list[Run] = field(default_factory=list)
-    previews: MediaPreviews | None = None
+    previews: thumbnails.MediaPreviews | None = None
     quote: dict[str, Any] | None = None
     """A message that it quotes: ``pk`` (0 where it is not on record), ``name`` and ``words``."""
     is_doubtful: bool = False
@@ -168,7 +162,7 @@ class Bubble:
         own = [shown for shown in self.media if shown[1].origin == MessageMedia.Origin.MESSAGE]
         return [self._part(piece, own) for piece in self.pieces]
 
-    def _part(self, piece: Piece, own: list[Shown]) -> dict[str, Any]:
+    def _part(self, piece: segments.Piece, own: list[Shown]) -> dict[str, Any]:
         if piece.kind != "media":
             return {"piece": piece, "kind": segment_words(piece.label)}
         kind = str(dict(MessageMedia.MediaKind.choices).get(piece.label, piece.label))
@@ -177,8 +171,8 @@ class Bubble:
             own.remove(found)
             return {"piece": piece, "kind": kind, "picture": found[0], "medium": found[1]}
         if piece.label == "image" and self.message.direction == "out":
-            address = picture_address(self.message.pk, piece.detail, piece.index)
-            picture = render_picture(address, piece.text or kind)
+            address = thumbnails.picture_address(self.message.pk, piece.detail, piece.index)
+            picture = thumbnails.render_picture(address, piece.text or kind)
             return {"piece": piece, "kind": kind, "picture": picture}
         return {"piece": piece, "kind": kind}
 
@@ -206,7 +200,7 @@ def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
     """The bubbles of ``messages``, which are of one chat. At most three queries."""
     names = _names(session, messages)
     runs = load_message_runs([one for one in messages if one.direction == "in"])
-    previews = load_media_previews([one.pk for one in messages])
+    previews = thumbnails.load_media_previews([one.pk for one in messages])
     quotes = _load_quotes(session, messages, names)
     doubtful = {
         one.run_id for one in messages if one.direction == "out" and one.state == State.UNKNOWN
@@ -215,8 +209,8 @@ def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
         Bubble(
             message,
             # from the segments, or where those say nothing, or are too long, from the text
-            render_segments(read_segments(message.recorded), names)
-            or [Piece("text", escape_direction_chars(message.bubble or ""))],
+            segments.render_segments(read_segments(message.recorded), names)
+            or [segments.Piece("text", escape_direction_chars(message.bubble or ""))],
             runs.get(message.pk, []),
             previews.get(message.pk),
             quotes.get(message.quoted_id, UNKNOWN_QUOTE) if message.quoted_id else None,
@@ -271,7 +265,9 @@ def _load_quotes(
         quotes[message_id] = {
             "pk": pk,
             "name": escape_direction_chars(name),
-            "words": (plain_words(read_segments(recorded), names) or words)[:QUOTE_CHARACTERS],
+            "words": (segments.plain_words(read_segments(recorded), names) or words)[
+                :QUOTE_CHARACTERS
+            ],
         }
     return quotes
 

@@ -87,8 +87,10 @@ def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> 
     ``name`` or type in words where it is neither."""
     if kept is None:
         return "-"
-    if kept.mime in PLAYED:
-        return render_voice(kept)
+    if kept.mime in PLAYED:  # nothing is loaded before it is started
+        source = reverse("admin:agent_keptfile_voice", args=(kept.pk,))
+        player = '<audio controls preload="none" src="{}" aria-label="{}"></audio>'
+        return format_html(player, source, _("voice"))
     page = reverse("admin:agent_keptfile_change", args=(kept.pk,))
     if not kept.mime.startswith("image/"):
         return format_html('<a href="{}">{}</a>', page, name or kept.mime or _("unknown type"))
@@ -113,14 +115,6 @@ def voice_response(kept: KeptFile) -> HttpResponse:
     except OSError as error:
         raise Http404(_("This copy cannot be played.")) from error
     return HttpResponse(content, content_type=stored.mime, headers=HEADERS)
-
-
-def render_voice(kept: KeptFile) -> str:
-    """A player; nothing is loaded before it is started."""
-    source = reverse("admin:agent_keptfile_voice", args=(kept.pk,))
-    return format_html(
-        '<audio controls preload="none" src="{}" aria-label="{}"></audio>', source, _("voice")
-    )
 
 
 # Pictures that the bot sent, as its chats show them: small, and made from the file that the

@@ -27,8 +27,7 @@ from agent.pages.endpoints.checks import find_address_problem
 from tools.admin.json_field import IndentedJSONField
 from tools.admin.lines import LinesField, SecretLinesField
 from tools.admin.settings_page import SettingsForm
-from tools.secrets.hosts import parse_host
-from tools.secrets.masked import MASK
+from tools.secrets import hosts, masked
 
 FROM_ENVIRONMENT = ("base_url", "model", "keys")
 """What the environment says of the endpoints that it names."""
@@ -47,7 +46,7 @@ OLLAMA_PORT = 11434
 _ENDINGS = ("/chat/completions", "/completions", "/models", "/embeddings", "/audio/transcriptions")
 _QUOTES = "\"'`“”‘’„«»"
 _BEGIN = re.compile(r"[A-Za-z]{2,8}-")
-_STORED = re.compile(rf"{MASK}\s*(\d+)?")
+_STORED = re.compile(rf"{masked.MASK}\s*(\d+)?")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _OWN_HEADERS = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "expect"}
@@ -147,18 +146,18 @@ class KeysField(LinesField):
 
     def shown(self) -> str:
         if self.stored is None:
-            return MASK
-        return "\n".join(f"{MASK} {number}" for number in range(1, len(self.stored) + 1))
+            return masked.MASK
+        return "\n".join(f"{masked.MASK} {number}" for number in range(1, len(self.stored) + 1))
 
     def clean(self, value: Any) -> Any:
         lines = [line.strip() for line in super().clean(value)]
-        self.kept = tuple(line for line in lines if line.startswith(MASK))
-        if self.stored is None and lines == [MASK]:
+        self.kept = tuple(line for line in lines if line.startswith(masked.MASK))
+        if self.stored is None and lines == [masked.MASK]:
             return None
         if len(lines) > MOST_KEYS:
             raise ValidationError(gettext("At most %d keys.") % MOST_KEYS)
         keys = [key for line in lines if (key := self._read(line))]
-        new = [key for line, key in zip(lines, keys, strict=False) if MASK not in line]
+        new = [key for line, key in zip(lines, keys, strict=False) if masked.MASK not in line]
         begin = _BEGIN.match(new[0]) if new else None
         if begin and not all(key.startswith(begin[0]) for key in new):
             raise ValidationError(
@@ -170,7 +169,7 @@ class KeysField(LinesField):
         return list(dict.fromkeys(keys))
 
     def _read(self, line: str) -> str:
-        if MASK not in line:
+        if masked.MASK not in line:
             return clean_key(line)
         found = _STORED.fullmatch(line)
         index = int(found[1] or 1) - 1 if found else -1
@@ -222,7 +221,7 @@ def _check_header(name: str, value: str) -> None:
         )
     if name.lower() in _OWN_HEADERS:
         raise ValidationError(gettext("The header “%s” is set by the program itself.") % name)
-    if not (is_sendable(value) or value == MASK):
+    if not (is_sendable(value) or value == masked.MASK):
         raise ValidationError(
             gettext("The value of “%s” holds a line break or a sign that is no ASCII.") % name
         )
@@ -493,7 +492,7 @@ class EndpointForm(SettingsForm):
         before = self.instance.base_url
         if self.instance.pk is None or self.instance.environment or url == before:
             return
-        old, new = parse_host(before), parse_host(url)
+        old, new = hosts.parse_host(before), hosts.parse_host(url)
         if old == new and old is not None:
             return
         words = gettext(

@@ -103,9 +103,5 @@ class MannersForm(SettingsForm):
             )
             self.show_unsaid(name, value, words)
         if "endpoint" in self.fields:
-            self.fields["endpoint"].queryset = chat_endpoints(self.instance.endpoint_id)  # type: ignore[attr-defined]
-
-
-def chat_endpoints(chosen: int | None) -> Any:
-    """The endpoints that can answer, and the one that is ``chosen`` already."""
-    return ModelEndpoint.objects.filter(Q(can_chat=True, enabled=True) | Q(pk=chosen))
+            usable = Q(can_chat=True, enabled=True) | Q(pk=self.instance.endpoint_id)  # or chosen
+            self.fields["endpoint"].queryset = ModelEndpoint.objects.filter(usable)  # type: ignore[attr-defined]

@@ -24,8 +24,7 @@ from agent.record.settings.chat_manners import (
     silence_everything,
 )
 from agent.record.settings.manners import rank_row
-from tools.admin import changes, filters
-from tools.admin.record_pages import Column, author_of, record_link, render_badge
+from tools.admin import changes, filters, record_pages
 from tools.admin.settings_page import SettingsAdmin, choice_alone
 
 #: What a row says that a list shows, and contradictions that a row's page shows.
@@ -60,7 +59,7 @@ class MannersAdmin(SettingsAdmin):
     change_list_template = "admin/agent/manners/change_list.html"
     change_form_template = "admin/agent/manners/change_form.html"
     list_pages = ("everything",)
-    place = Column(_("where it counts"), place_words)
+    place = record_pages.Column(_("where it counts"), place_words)
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),
@@ -101,7 +100,7 @@ class MannersAdmin(SettingsAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        author = author_of(request)
+        author = record_pages.author_of(request)
         if "silence" in request.POST:
             row = silence_everything(gettext("everywhere"), author)
             self.log_change(request, row, gettext("Silenced everything."))
@@ -121,12 +120,12 @@ class MannersAdmin(SettingsAdmin):
     @admin.display(description=_("state"))
     def state(self, row: Manners) -> str:
         if not row.enabled:
-            return render_badge("off", _("off"))
+            return record_pages.render_badge("off", _("off"))
         if row.is_silencing and row.silenced_until is not None:
-            return render_badge("refused", silenced_words(row.silenced_until))
+            return record_pages.render_badge("refused", silenced_words(row.silenced_until))
         if row.is_silencing:
-            return render_badge("refused", _("silenced"))
-        return render_badge("succeeded", _("on"))
+            return record_pages.render_badge("refused", _("silenced"))
+        return record_pages.render_badge("succeeded", _("on"))
 
     @admin.display(description=_("what it says"))
     def says(self, row: Manners) -> str:
@@ -145,7 +144,7 @@ def contradiction_lines(row: Manners) -> Any:
     others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=rank_row)
     for found in list(find_contradictions(row, others))[:CONTRADICTIONS]:
         fields = ", ".join(f"“{changes.field_label(Manners, name)}”" for name in found.fields)
-        link = record_link("agent_manners", found.other.pk, found.other.name)
+        link = record_pages.record_link("agent_manners", found.other.pk, found.other.name)
         text = (
             gettext("Of %(fields)s, {row} says something else, and counts: it is more particular.")
             if found.other_counts

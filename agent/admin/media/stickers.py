@@ -17,8 +17,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.domain.errors import MediaError
-from agent.domain.file_types import HEAD, sniff_mime_type
+from agent.domain import errors, file_types
 from agent.media.media_folder import (
     NameTaken,
     media_folder_root,
@@ -92,7 +91,7 @@ class NewStickerForm(StickerForm):
             )
         content = file.read()
         file.seek(0)
-        if sniff_mime_type(content[:HEAD]) not in TYPES:
+        if file_types.sniff_mime_type(content[: file_types.HEAD]) not in TYPES:
             raise ValidationError(gettext("This is no picture that can be sent."))
         sha256 = hashlib.sha256(content).hexdigest()
         if known := Sticker.objects.filter(sha256=sha256).first():
@@ -108,7 +107,7 @@ class NewStickerForm(StickerForm):
         if not self.errors:
             try:
                 self.instance.path = _put(self.cleaned_data["picture"])
-            except (MediaError, OSError) as error:
+            except (errors.MediaError, OSError) as error:
                 self.add_error("picture", str(error))
         return cleaned
 
@@ -156,12 +155,12 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
         target = locate_sticker(sticker.path)
         try:
             if target is None:
-                raise MediaError(sticker.path)
+                raise errors.MediaError(sticker.path)
             with open_media_file(target) as file:
                 content = file.read(LARGEST)
-        except MediaError as error:
+        except errors.MediaError as error:
             raise Http404(str(error)) from error
-        mime = sniff_mime_type(content[:HEAD])
+        mime = file_types.sniff_mime_type(content[: file_types.HEAD])
         if mime not in TYPES:
             raise Http404
         return HttpResponse(content, content_type=mime, headers=HEADERS)
@@ -203,7 +202,7 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
                 continue
             try:
                 remove_media_file(f"{FOLDER}/{sticker.path}")
-            except MediaError as error:
+            except errors.MediaError as error:
                 messages.error(request, str(error))
 
     @admin.action(description=_("Enable"), permissions=["change"])
@@ -268,7 +267,7 @@ def _put(file: "UploadedFile[bytes]") -> str:
     there."""
     (media_folder_root() / FOLDER).mkdir(parents=True, exist_ok=True)
     ending = {"image/jpeg": ".jpg"}.get(
-        kind := sniff_mime_type(file.read(HEAD)), f".{kind.partition('/')[2]}"
+        kind := file_types.sniff_mime_type(file.read(file_types.HEAD)), f".{kind.partition('/')[2]}"
     )
     file.seek(0)
     stem = Path(safe_name(file.name or "")).stem

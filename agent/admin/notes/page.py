@@ -21,7 +21,7 @@ from django.utils.translation import gettext, gettext_lazy as _, ngettext
 from agent.access import NOTHING, find_access
 from agent.domain.notes import TEXT_LIMIT
 from agent.memory import note_visibility, notes_store
-from agent.models import ChatSession, Note
+from agent.models import Note
 from agent.pages.own_chats import OwnPlacesAdmin
 from tools.admin import filters, spreadsheet
 from tools.admin.changes import HistoryAdmin
@@ -87,18 +87,13 @@ class SuggestedInput(forms.TextInput):
         return format_html('{}<datalist id="{}">{}</datalist>', shown, known, options)
 
 
-def suggest_chats(user: Any) -> list[tuple[str, str]]:
-    """The chats with the newest messages that ``user`` may reach, each with its name."""
-    return [(chat.key, f"{chat.title or chat.key} ({chat.account})") for chat in _newest(user)]
-
-
-def suggest_accounts(user: Any) -> list[tuple[str, str]]:
-    """The accounts of these chats."""
-    return [(account, account) for account in sorted({chat.account for chat in _newest(user)})]
-
-
-def _newest(user: Any) -> list[ChatSession]:
-    return list(find_access(user).sessions().order_by("-last_message_at", "-pk")[:SUGGESTED])
+def suggest_places(user: Any, name: str) -> list[tuple[str, str]]:
+    """The chats with the newest messages that ``user`` may reach, each with its name, for the field
+    ``chat``; for ``account`` their accounts."""
+    newest = find_access(user).sessions().order_by("-last_message_at", "-pk")[:SUGGESTED]
+    if name == "account":
+        return [(account, account) for account in sorted({chat.account for chat in newest})]
+    return [(chat.key, f"{chat.title or chat.key} ({chat.account})") for chat in newest]
 
 
 class NoteForm(ModelForm):
@@ -211,9 +206,8 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """A chat and an account are chosen among known ones, or written."""
-        known = {"chat": suggest_chats, "account": suggest_accounts}.get(db_field.name)
-        if known is not None:
-            options["widget"] = SuggestedInput(known(request.user))
+        if db_field.name in ("chat", "account"):
+            options["widget"] = SuggestedInput(suggest_places(request.user, db_field.name))
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(

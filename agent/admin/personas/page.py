@@ -22,8 +22,7 @@ from agent.admin.personas.form import (
 )
 from agent.admin.personas.places import OfPersona
 from agent.admin.personas.prompt_preview import build_preview
-from agent.domain.chat_state import parse_prompt_placeholders, program_values
-from agent.domain.endpoint import PERSONA_ROLES, ModelRole
+from agent.domain import chat_state, endpoint
 from agent.domain.persona import PersonaKind
 from agent.models import EndpointChoice, Persona, PersonaChoice
 from tools.admin.filters import Rows
@@ -60,12 +59,12 @@ class EndpointChoices(OwnRows):
         return formset
 
 
-def chosen_roles(persona: Persona | None) -> tuple[ModelRole, ...]:
+def chosen_roles(persona: Persona | None) -> tuple[endpoint.ModelRole, ...]:
     """The roles that ``persona`` can choose endpoints for: the default one all of them, for it
     chooses where others do not; None: one that is still to be made."""
     if persona is None or not (persona.is_default or persona.kind == PersonaKind.AGENT):
-        return PERSONA_ROLES
-    return tuple(ModelRole) if persona.is_default else (ModelRole.CHAT,)
+        return endpoint.PERSONA_ROLES
+    return tuple(endpoint.ModelRole) if persona.is_default else (endpoint.ModelRole.CHAT,)
 
 
 class Places(OwnRows):
@@ -192,8 +191,8 @@ def persona_warnings(row: Persona) -> Iterator[str]:
 
 def prompt_warnings(row: Persona) -> Iterator[str]:
     """The placeholders of the prompt that the program knows nothing for."""
-    known = program_values(settings.BOT_NAME, "group", timezone.localtime())
-    wanted = parse_prompt_placeholders(row.prompt)
+    known = chat_state.program_values(settings.BOT_NAME, "group", timezone.localtime())
+    wanted = chat_state.parse_prompt_placeholders(row.prompt)
     values = [
         one.written for one in wanted if not (one.is_tool or one.is_optional or one.name in known)
     ]

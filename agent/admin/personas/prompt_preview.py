@@ -9,10 +9,9 @@ from django.utils import timezone
 
 from agent.admin.tools.trial import run_with_own_registry
 from agent.chat import history, message_run
-from agent.domain import chat_state, states
+from agent.domain import chat_state, states, types
 from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.persona import PersonaSettings
-from agent.domain.types import DEFAULT_ACCOUNT, ChatAddress, IncomingMessage
 from agent.llm.client.client import RequestFormer
 from agent.llm.endpoints.endpoint_book import EndpointBook
 from agent.llm.requests import base, tokens
@@ -32,7 +31,9 @@ from tools.registry.settings import SettingsCache
 from tools.text.readable import drop_surrogates, format_readable
 
 
-def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str) -> dict[str, Any]:
+def build_preview(
+    row: PersonaRow, chat: types.ChatAddress, session_pk: int, text: str
+) -> dict[str, Any]:
     """What ``row`` would send if the last speaker of the chat said ``text`` now: the first request
     of a run, before any endpoint is known, and what each would be sent. ``has_server``: whether the
     tools of MCP servers, plugins and HTTP tools are among its tools.
@@ -61,7 +62,7 @@ def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str
 async def _preview(
     registry: ToolRegistry,
     book: EndpointBook,
-    message: IncomingMessage,
+    message: types.IncomingMessage,
     active: ActiveRun,
     memory: relevance.MemoryContext,
     session_pk: int,
@@ -72,7 +73,7 @@ async def _preview(
     services = RunServices(
         chat_state=chat_state.ChatState(session_pk, active.state), persona=persona
     )
-    context = message_run.build_tool_context(message, DEFAULT_ACCOUNT, services)
+    context = message_run.build_tool_context(message, types.DEFAULT_ACCOUNT, services)
     messages, notes = await history.open_conversation(
         message, active, context, tools.registry, media=MediaText(), memory=memory
     )
@@ -109,13 +110,13 @@ def _form(endpoint: Endpoint, request: base.LLMRequest) -> dict[str, Any]:
     }
 
 
-def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMessage:
+def _build_message(chat: types.ChatAddress, session_pk: int, text: str) -> types.IncomingMessage:
     """``text`` as the last speaker of the chat would say it."""
     heard = Message.objects.filter(session=session_pk, direction=Message.Direction.IN)
     said_of = ("sender_id", "sender_name", "sender_role", "header")
     last: Any = heard.order_by("-pk").values(*said_of).first() or {}
     header = last.get("header")
-    return IncomingMessage(
+    return types.IncomingMessage(
         chat=chat,
         sender_id=last.get("sender_id") or chat.peer_id,
         sender_name=last.get("sender_name") or "",
@@ -128,7 +129,7 @@ def _build_message(chat: ChatAddress, session_pk: int, text: str) -> IncomingMes
     )
 
 
-def _build_run(persona: PersonaSettings, chat: ChatAddress, session_pk: int) -> ActiveRun:
+def _build_run(persona: PersonaSettings, chat: types.ChatAddress, session_pk: int) -> ActiveRun:
     kept = sessions.load_session_state(session_pk)
     return ActiveRun(
         states.Claim(0),
@@ -143,7 +144,7 @@ def _build_run(persona: PersonaSettings, chat: ChatAddress, session_pk: int) -> 
     )
 
 
-def _recall(message: IncomingMessage, session_pk: int) -> relevance.MemoryContext:
+def _recall(message: types.IncomingMessage, session_pk: int) -> relevance.MemoryContext:
     """What the memory would add, found by words alone: meanings are not asked for."""
     summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
     viewer = service.build_chat_viewer(message.chat, message.sender_id)

@@ -17,12 +17,7 @@ from agent.domain.persona import PersonaKind
 from agent.models import Message, ModelEndpoint, Persona, Run, ToolCall
 from agent.models.message import BY_HAND
 from agent.pages.page_reader import VIEW_ENDPOINT
-from agent.pages.runs import run_rows, step_facts
-from agent.pages.runs.held_back import (
-    VIEW_PERSONA,
-    find_answering_endpoints,
-    hold_back_model,
-)
+from agent.pages.runs import held_back, run_rows, step_facts
 from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
 from tools.admin.record_pages import parse_row_number
@@ -55,7 +50,7 @@ def again_page(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) ->
         return redirect("admin:agent_run_again", answer.pk)
     compared = [answer, *Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]]
     for one in compared:
-        hold_back_model(one, request.user)
+        held_back.hold_back_model(one, request.user)
     return TemplateResponse(
         request,
         "admin/agent/run/again.html",
@@ -99,7 +94,11 @@ def _endpoints(request: HttpRequest, asked: Message) -> list[ModelEndpoint]:
     """Those that answer chats; for users who may not see endpoints those that have answered this
     one."""
     may_see = request.user.has_perm(VIEW_ENDPOINT)
-    rows = ModelEndpoint.objects.all() if may_see else find_answering_endpoints(asked.session_id)
+    rows = (
+        ModelEndpoint.objects.all()
+        if may_see
+        else held_back.find_answering_endpoints(asked.session_id)
+    )
     return list(rows.filter(enabled=True, can_chat=True).order_by("position", "pk")[:ROW_LIMIT])
 
 
@@ -124,7 +123,7 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
         answer.pk,
         user.pk,
         user.get_username(),
-        _chosen(request, "persona", VIEW_PERSONA, _personas()),
+        _chosen(request, "persona", held_back.VIEW_PERSONA, _personas()),
         _chosen(request, "endpoint", VIEW_ENDPOINT, _endpoints(request, asked)),
     )
     serves = serving.get_serving()

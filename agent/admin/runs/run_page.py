@@ -18,16 +18,7 @@ from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from agent.models import Message, Run, Step, ToolCall, ToolOffer
 from agent.pages.error_words import format_error
 from agent.pages.own_chats import OwnRunsAdmin
-from agent.pages.runs.held_back import hold_back, hold_back_model, may_see_prompts, veil_whole
-from agent.pages.runs.run_rows import RunRows, find_parent_call, find_told_call, load_run_rows
-from agent.pages.runs.step_facts import (
-    describe_calls,
-    describe_step,
-    format_run_duration,
-    load_sums,
-    read_definitions,
-    shown_note,
-)
+from agent.pages.runs import held_back, run_rows, step_facts
 from agent.record.runs.requests import rebuild_request
 from agent.record.settings.manners import ONEBOT
 from tools.admin.filters import RecordedSince, Rows
@@ -212,7 +203,7 @@ class ContextReader:
         if body is None:
             return ()
         messages = json.loads(body)["messages"]
-        return parse_transcript(messages if self.shows_prompts else veil_whole(messages))
+        return parse_transcript(messages if self.shows_prompts else held_back.veil_whole(messages))
 
     def _tools(self, step: Step) -> Sequence[dict[str, Any]]:
         """Of each set of tools once, at the first step that was offered it."""
@@ -224,7 +215,11 @@ class ContextReader:
 
     def _definitions(self, step: Step) -> Sequence[dict[str, Any]]:
         offer = self.offers.get(step.offer_id or 0)
-        return [_offered(one) for one in read_definitions(offer.definitions)] if offer else ()
+        return (
+            [_offered(one) for one in step_facts.read_definitions(offer.definitions)]
+            if offer
+            else ()
+        )
 
 
 def _offered(definition: Any) -> dict[str, Any]:
@@ -267,7 +262,7 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             lambda run: format_html(
                 '{} <div class="quiet">{}</div>',
                 format_moment(run.started_at),
-                format_run_duration(run),
+                step_facts.format_run_duration(run),
             ),
         ),
         "chat": Column(
@@ -314,18 +309,20 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             for name in ("step", "toolcall", "message", "approval")
             if request.user.has_perm(f"agent.view_{name}")
         )
-        rows = load_run_rows(obj, sees)
-        hold_back_model(obj, request.user)
+        rows = run_rows.load_run_rows(obj, sees)
+        held_back.hold_back_model(obj, request.user)
         for step in rows.steps:
-            hold_back(step, request.user)
-        reader = _context_reader(rows, request)
+            held_back.hold_back(step, request.user)
+        limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
+        whole = parse_row_number(request.GET.get("whole", ""))
+        reader = ContextReader(rows.offers, whole, limit, held_back.may_see_prompts(request.user))
         steps: list[dict[str, Any]] = [
             {
                 "step": step,
                 "context": reader.read(step),
                 "answer": parse_transcript(step.response) if step.response is not None else [],
-                **describe_step(step),
-                "calls": describe_calls(step, rows),
+                **step_facts.describe_step(step),
+                "calls": step_facts.describe_calls(step, rows),
             }
             for step in rows.steps
         ]
@@ -334,26 +331,26 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
         return {
             "title": gettext("Run #%(number)s") % {"number": obj.pk},
             "subtitle": None,
-            "seconds": format_run_duration(obj),
-            "sums": load_sums(obj) if "step" in sees else None,
-            "notes": [shown_note(drop_surrogates(str(note))) for note in obj.notes],
+            "seconds": step_facts.format_run_duration(obj),
+            "sums": step_facts.load_sums(obj) if "step" in sees else None,
+            "notes": [step_facts.shown_note(drop_surrogates(str(note))) for note in obj.notes],
             "asked": rows.asked,
             "merged": rows.merged,
             "asked_badge": _asked_badge(rows),
-            "told": find_told_call(rows.asked) if "toolcall" in sees else None,
-            "made_for": find_parent_call(obj) if "toolcall" in sees else None,
+            "told": run_rows.find_told_call(rows.asked) if "toolcall" in sees else None,
+            "made_for": run_rows.find_parent_call(obj) if "toolcall" in sees else None,
             "steps": steps,
             "messages_sent": [m for m in rows.messages if m.pk not in shown],
             "was_sent": obj.final_text in {m.text for m in rows.messages},
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
-            "sees_prompts": may_see_prompts(request.user),
+            "sees_prompts": held_back.may_see_prompts(request.user),
             "can_ask_again": bool(rows.asked and rows.steps) and again.may_ask_again(request),
         }
 
 
-def _asked_badge(rows: RunRows) -> str:
+def _asked_badge(rows: run_rows.RunRows) -> str:
     """The state of what was asked, and "unknown" where nobody knows whether the answer arrived."""
     if rows.asked is None:
         return ""
@@ -377,10 +374,3 @@ def stamp_run(run: Run) -> str:
     sent = Message.objects.filter(run=run).order_by("pk").values_list("state")
     found = (run.state, run.model_calls, steps, list(calls), list(sent))
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
-
-
-def _context_reader(rows: RunRows, request: HttpRequest) -> ContextReader:
-    """What reads the requests of the steps; of the one that is asked for the whole."""
-    limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
-    whole = parse_row_number(request.GET.get("whole", ""))
-    return ContextReader(rows.offers, whole, limit, may_see_prompts(request.user))

@@ -264,7 +264,10 @@ def ask_row(user: Any, row: ModelEndpoint) -> ProbeReport:
     with throttle.testing(row.pk or NOT_STORED) as hindrance:
         if hindrance:
             raise ModelsUnknown({"": [hindrance]})
-        return run_probe(endpoint)
+        # on the loop that serves, where the calls are counted as any others, if one does
+        if serving_now := serving.get_serving():
+            return serving_now.run(lambda _registry: probe_endpoint(endpoint))
+        return async_to_sync(probe_endpoint)(endpoint)
 
 
 def describe_report(report: ProbeReport) -> list[findings.Finding]:
@@ -282,14 +285,6 @@ def describe_report(report: ProbeReport) -> list[findings.Finding]:
         else line
         for line in lines
     ]
-
-
-def run_probe(endpoint: Endpoint) -> ProbeReport:
-    """Ask ``endpoint`` on the loop that serves, where the calls are counted as any others; where
-    none does, on one made for it."""
-    if serving_now := serving.get_serving():
-        return serving_now.run(lambda _registry: probe_endpoint(endpoint))
-    return async_to_sync(probe_endpoint)(endpoint)
 
 
 def list_alike(user: Any, report: ProbeReport) -> list[str]:
