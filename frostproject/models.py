@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
+from django.utils import crypto, timezone
 from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
@@ -171,7 +170,7 @@ class RecoveryCode(models.Model):
 def digest_code(code: str) -> str:
     """``code``, however it is spaced and in whatever case, as it is stored."""
     plain = "".join(sign for sign in code.casefold() if sign.isalnum())
-    return salted_hmac(CODE_SALT, plain, algorithm="sha256").hexdigest()
+    return crypto.salted_hmac(CODE_SALT, plain, algorithm="sha256").hexdigest()
 
 
 class FailedSignIns(models.Model):

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils import formats, timezone
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.manners import ChatManners, QuietSpan
@@ -55,7 +54,7 @@ def place_words(row: MannersRow) -> str:
 
 def silenced_words(end: datetime) -> str:
     """That a row silences its chats, until ``end``."""
-    at = date_format(timezone.localtime(end), "Y-m-d H:i")
+    at = formats.date_format(timezone.localtime(end), "Y-m-d H:i")
     return gettext("silenced until %(time)s") % {"time": at}
 
 

@@ -75,36 +75,6 @@ def client_address(scheme: str, host: str, site: str, own: Sequence[str]) -> str
     return f"{scheme}://{host}{PATH}"
 
 
-def _napcat_file(url: str, token: str) -> str:
-    client = {
-        "enable": True,
-        "name": "frostagent",
-        "url": url,
-        "reportSelfMessage": False,
-        "messagePostFormat": "array",
-        "token": token,
-        "debug": False,
-        "heartInterval": 30000,
-        "reconnectInterval": 5000,
-    }
-    return _json({"network": {"websocketClients": [client]}})
-
-
-def _llbot_file(url: str, token: str) -> str:
-    connection = {
-        "type": "ws-reverse",
-        "enable": True,
-        "url": url,
-        "token": token,
-        "messageFormat": "array",
-        "heartInterval": 30000,
-        "reportSelfMessage": False,
-        "reportOfflineMessage": False,
-        "debug": False,
-    }
-    return _json({"ob11": {"enable": True, "connect": [connection]}})
-
-
 def _lagrange_file(url: str, token: str) -> str:
     parts = urlsplit(url)
     implementation = {
@@ -159,7 +129,25 @@ GUIDES = (
             ClientSetting("reconnectInterval", "5000"),
         ),
         "config/onebot11_QQ.json",
-        _napcat_file,
+        lambda url, token: _json(
+            {
+                "network": {
+                    "websocketClients": [
+                        {
+                            "enable": True,
+                            "name": "frostagent",
+                            "url": url,
+                            "reportSelfMessage": False,
+                            "messagePostFormat": "array",
+                            "token": token,
+                            "debug": False,
+                            "heartInterval": 30000,
+                            "reconnectInterval": 5000,
+                        }
+                    ]
+                }
+            }
+        ),
     ),
     ClientGuide(
         "llbot",
@@ -177,7 +165,26 @@ GUIDES = (
             ClientSetting("reportOfflineMessage", "false"),
         ),
         "config_QQ.json",
-        _llbot_file,
+        lambda url, token: _json(
+            {
+                "ob11": {
+                    "enable": True,
+                    "connect": [
+                        {
+                            "type": "ws-reverse",
+                            "enable": True,
+                            "url": url,
+                            "token": token,
+                            "messageFormat": "array",
+                            "heartInterval": 30000,
+                            "reportSelfMessage": False,
+                            "reportOfflineMessage": False,
+                            "debug": False,
+                        }
+                    ],
+                }
+            }
+        ),
     ),
     ClientGuide(
         "lagrange",

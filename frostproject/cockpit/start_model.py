@@ -68,7 +68,8 @@ def _try_stored(request: HttpRequest, admin: Any) -> ModelTry:
 
 def _try_new(request: HttpRequest, admin: Any) -> ModelTry:
     """What the page holds are some fields of the endpoint's own form. Without a model, those are
-    listed that the provider has."""
+    listed that the provider has; else the endpoint is asked, and kept if it answers, or is to be
+    kept anyway."""
     if not admin.has_add_permission(request):
         raise PermissionDenied
     entered = request.POST.copy()
@@ -82,11 +83,6 @@ def _try_new(request: HttpRequest, admin: Any) -> ModelTry:
     if not form.is_valid():
         lines = [fail_finding(str(line)) for lines in form.errors.values() for line in lines]
         return ModelTry(lines)
-    return _try_row(request, admin, form)
-
-
-def _try_row(request: HttpRequest, admin: Any, form: Any) -> ModelTry:
-    """Ask the endpoint in ``form``, and keep it if it answers, or is to be kept anyway."""
     row, started_at = form.save(commit=False), timezone.now()
     report = None if "anyway" in request.POST else ask_row(request.user, row)
     lines = describe_report(report) if report else []

@@ -19,14 +19,10 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
-from django.utils import timezone
-from django.utils.decorators import method_decorator
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils import decorators, http, timezone
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _, ngettext
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators import cache, csrf, debug
 from django_otp import login
 from django_otp.models import Device
 from django_otp_webauthn.models import WebAuthnCredential
@@ -137,8 +133,8 @@ def describe_browser(user_agent: str) -> str:
     return " · ".join(filter(None, found)) if found[0] else ""
 
 
-@never_cache
-@csrf_protect
+@cache.never_cache
+@csrf.csrf_protect
 def second_factor_check_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks for the second factor after the right password."""
     user = request.user
@@ -201,7 +197,7 @@ def _waiting(user: User) -> str:
 def next_url(request: HttpRequest) -> str:
     """The address where ``request`` continues, if it is on this server."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
-    is_safe = url_has_allowed_host_and_scheme(
+    is_safe = http.url_has_allowed_host_and_scheme(
         wanted, {request.get_host()}, require_https=request.is_secure()
     )
     return wanted if is_safe else reverse("admin:index")
@@ -351,13 +347,13 @@ def require_fresh_sign_in(view: AdminView) -> AdminView:
             return view(request, *arguments, **values)
         if request.method == "POST":
             messages.warning(request, _("Nothing was changed yet: please do it once more."))
-        further = urlencode({"next": request.get_full_path()})
+        further = http.urlencode({"next": request.get_full_path()})
         return HttpResponseRedirect(f"{reverse('admin:sign_in_again')}?{further}")
 
     return asked
 
 
-@sensitive_post_parameters("password")
+@debug.sensitive_post_parameters("password")
 def sign_in_again_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Asks a person who is signed in for the password, or a passkey."""
     user = cast("User", request.user)  # the site requires a signed-in user
@@ -424,8 +420,8 @@ class FrostAdminSite(AdminSite):
                 name="sign_in_sessions_of",
             ),
             path("second-factor/check/", check, name="second_factor_check"),
-            path("passkeys/begin/", csrf_protect(begin), name="passkey_begin"),
-            path("passkeys/complete/", csrf_protect(complete), name="passkey_complete"),
+            path("passkeys/begin/", csrf.csrf_protect(begin), name="passkey_begin"),
+            path("passkeys/complete/", csrf.csrf_protect(complete), name="passkey_complete"),
             path(
                 "passkeys/add/begin/",
                 self.admin_view(passkeys.BeginRegistration.as_view()),
@@ -442,7 +438,7 @@ class FrostAdminSite(AdminSite):
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         return super().admin_view(require_fresh_sign_in(view), cacheable)
 
-    @method_decorator(never_cache)
+    @decorators.method_decorator(cache.never_cache)
     def login(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponseBase:
@@ -454,7 +450,7 @@ class FrostAdminSite(AdminSite):
             further = request.GET.get(REDIRECT_FIELD_NAME, "")
             return HttpResponseRedirect(
                 reverse("admin:second_factor_check")
-                + (f"?{urlencode({'next': further})}" if further else "")
+                + (f"?{http.urlencode({'next': further})}" if further else "")
             )
         answer: HttpResponseBase = super().login(
             request, {**(extra_context or {}), "is_possible": passkeys.can_offer_passkeys(request)}

@@ -27,8 +27,7 @@ from django.db.models.signals import post_save
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
+from django.utils import crypto, timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _, ngettext
 
@@ -134,7 +133,7 @@ def end_sessions_of_inactive(instance: User, **_more: object) -> None:
 
 def password_mark(user: User) -> str:
     """Differs for another password, and tells nothing of it."""
-    return salted_hmac(MARK_SALT, user.password, algorithm="sha256").hexdigest()[:16]
+    return crypto.salted_hmac(MARK_SALT, user.password, algorithm="sha256").hexdigest()[:16]
 
 
 def sign_in_sessions(get_response: View) -> View:
@@ -145,24 +144,22 @@ def sign_in_sessions(get_response: View) -> View:
             not request.user.is_authenticated or has_ended(request)
         ):
             logout(request)
-        elif request.user.is_authenticated and not request.session.get(SIGN_IN_KEY):
-            _adopt(request)
+        elif (
+            isinstance(request.user, User)
+            and not request.session.get(SIGN_IN_KEY)
+            and admin.site.has_permission(request)
+        ):  # a session of before there was a record
+            try:
+                with transaction.atomic():
+                    open_session(request, request.user)
+            except DatabaseError as error:
+                logger.warning("A session could not be put on record: %s", error)
         response = get_response(request)
         if (row := getattr(request, "_sign_in_session", None)) is not None:
             _note(request, row)
         return response
 
     return answer
-
-
-def _adopt(request: HttpRequest) -> None:
-    """Put a session on record that is not yet: one of before there was a record."""
-    if isinstance(request.user, User) and admin.site.has_permission(request):
-        try:
-            with transaction.atomic():
-                open_session(request, request.user)
-        except DatabaseError as error:
-            logger.warning("A session could not be put on record: %s", error)
 
 
 def _note(request: HttpRequest, row: SignInSession) -> None:
@@ -233,7 +230,14 @@ def record_sign_in(request: HttpRequest, user: User) -> None:
     mark_fresh(request)
     try:
         with transaction.atomic():
-            before = _succeeded(user, attempt.address)
+            delete_expired_sessions()
+            before, _made = SignInRecord.objects.get_or_create(user=user)
+            SignInRecord.objects.filter(user=user).update(
+                signed_in_at=timezone.now(),
+                address=attempt.address[:64],
+                failed_before=before.failed,
+                failed=0,
+            )
             open_session(request, user)
     except DatabaseError as error:
         logger.warning("A sign-in could not be recorded: %s", error)
@@ -318,13 +322,3 @@ def _count(name: str, address: str) -> None:
         SignInRecord.objects.filter(user=user).update(
             failed=F("failed") + 1, failed_at=now, failed_address=address[:64]
         )
-
-
-def _succeeded(user: User, address: str) -> SignInRecord:
-    """The record as it was before."""
-    delete_expired_sessions()
-    before, _ = SignInRecord.objects.get_or_create(user=user)
-    SignInRecord.objects.filter(user=user).update(
-        signed_in_at=timezone.now(), address=address[:64], failed_before=before.failed, failed=0
-    )
-    return before

@@ -13,7 +13,7 @@ session's cookie too.
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
@@ -350,7 +350,11 @@ def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progre
     message = _asked(found.defer("segments", "raw").first())
     if message is None:
         return Progress(session)
-    runs = [_shown_run(run, user) for run in _runs(message)]
+    if message.direction == Message.Direction.OUT:
+        found_runs = Run.objects.filter(pk=message.run_id or 0)
+    else:
+        found_runs = Run.objects.filter(message=message).order_by("-pk")[:RUN_LIMIT]
+    runs = [_shown_run(run, user) for run in found_runs]
     is_active = message.state in _ACTIVE or any(
         shown.run.state == Run.State.RUNNING or any(one.state in _ACTIVE for one in shown.sent)
         for shown in runs
@@ -367,12 +371,6 @@ def _asked(message: Message | None) -> Message | None:
     if message.direction == Message.Direction.OUT and message.run and message.run.message_id:
         message = message.run.message
     return message.merged_into or message if message else None
-
-
-def _runs(message: Message) -> Iterable[Run]:
-    if message.direction == Message.Direction.OUT:
-        return Run.objects.filter(pk=message.run_id or 0)
-    return Run.objects.filter(message=message).order_by("-pk")[:RUN_LIMIT]
 
 
 def _shown_run(run: Run, user: Any) -> ShownRun:

@@ -171,30 +171,14 @@ class HistoryAdmin(PageAdmin):
             for line in problem_lines(error, self.model):
                 self.message_user(request, line, messages.ERROR)
         else:
-            self._tell(request, row, change, made)
+            text = gettext("There was nothing to take back: these values are in force.")
+            if made is not None:
+                told = gettext("Took back change #%(number)d.") % {"number": change.pk}
+                self.log_change(request, row, told)
+                fields = ", ".join(one.label for one in list_differences(made, self.model))
+                text = gettext("Taken back: %(fields)s.") % {"fields": fields}
+            self.message_user(request, text, messages.SUCCESS if made else messages.INFO)
         return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", row.pk)
-
-    def _tell(
-        self,
-        request: HttpRequest,
-        row: Model,
-        change: ToolConfigChange,
-        made: ToolConfigChange | None,
-    ) -> None:
-        if made is None:
-            self.message_user(
-                request,
-                gettext("There was nothing to take back: these values are in force."),
-                messages.INFO,
-            )
-            return
-        self.log_change(
-            request, row, gettext("Took back change #%(number)d.") % {"number": change.pk}
-        )
-        fields = ", ".join(difference.label for difference in list_differences(made, self.model))
-        self.message_user(
-            request, gettext("Taken back: %(fields)s.") % {"fields": fields}, messages.SUCCESS
-        )
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any

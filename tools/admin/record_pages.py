@@ -226,15 +226,12 @@ class PageAdmin(LoggedAdmin):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the list's filters offer: with ``?sealed__startswith=`` in the address, a
         secret could be guessed."""
-        return lookup in self._filter_lookups()
-
-    def _filter_lookups(self) -> set[str]:
         filters: Iterable[Any] = self.list_filter
         names = [
             (f, f"{f}__exact", f"{f}__isnull") if isinstance(f, str) else (f.parameter_name,)
             for f in filters
         ]
-        return {name for forms in names for name in forms}
+        return any(lookup in forms for forms in names)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """The context of one row's page in addition to the default one."""
@@ -327,7 +324,13 @@ class RecordAdmin(PageAdmin):
         """
         rows = rows.order_by("-pk")
         recent = rows.filter(pk__gte=floor)
-        exact, words = list(self.exact_matches(term)), list(self._word_matches(term))
+        exact, words = list(self.exact_matches(term)), []
+        if self.text_fields:
+            each = (
+                reduce(or_, (Q((f"{f}__icontains", word)) for f in self.text_fields))
+                for word in term.split()[:WORD_LIMIT]
+            )
+            words.append(Q(*each))
         if is_filtered:
             found = [
                 rows.filter(reduce(or_, exact + words), pk__gte=max(floor, listed_floor(recent)))
@@ -344,15 +347,6 @@ class RecordAdmin(PageAdmin):
         """Conditions under which a row is meant by ``term``, each with an index of its own."""
         for lookup, parse in self.exact_lookups.items():
             yield Q((lookup, parse(term)))
-
-    def _word_matches(self, term: str) -> Iterable[Q]:
-        if self.text_fields:
-            yield Q(
-                *(
-                    reduce(or_, (Q((f"{f}__icontains", word)) for f in self.text_fields))
-                    for word in term.split()[:WORD_LIMIT]
-                )
-            )
 
 
 class StateRecordAdmin(RecordAdmin):

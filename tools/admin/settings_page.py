@@ -15,13 +15,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern
-from django.utils.crypto import constant_time_compare, salted_hmac
-from django.utils.decorators import method_decorator
+from django.utils import crypto, decorators
 from django.utils.translation import gettext, gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from tools.admin.changes import HistoryAdmin, format_moment_and_author, list_differences
-from tools.admin.record_pages import Column, ModelForm, format_moment, parse_row_number
+from tools.admin.record_pages import (  # author_of for pages of settings too
+    Column,
+    ModelForm,
+    author_of as author_of,
+    format_moment,
+    parse_row_number,
+)
 from tools.models.row_history import find_changes, read_tracked_values
 from tools.secrets.encryption import DecryptionError
 
@@ -45,7 +50,7 @@ def row_version(row: Model, *, for_update: bool = False) -> str:
     other columns does not count."""
     values = read_tracked_values(row, for_update=for_update)
     text = json.dumps(values, sort_keys=True, ensure_ascii=False)
-    return salted_hmac("tools.admin.concurrent_edits", text).hexdigest() if values else ""
+    return crypto.salted_hmac("tools.admin.concurrent_edits", text).hexdigest() if values else ""
 
 
 def conflict_lines(row: Model) -> list[str]:
@@ -140,7 +145,7 @@ class SettingsForm(ModelForm):
         super()._clean_form()  # type: ignore[misc]
         seen = self.data.get(self.add_prefix(SEEN), "")
         now = row_version(self.instance, for_update=True) if seen and self.instance.pk else ""
-        if now and not constant_time_compare(seen, now):
+        if now and not crypto.constant_time_compare(seen, now):
             data: Any = self.data
             self.data = data = data.copy()
             data[self.add_prefix(SEEN)] = now  # who saves again has read what is said here
@@ -223,7 +228,7 @@ class SettingsAdmin(HistoryAdmin):
             own[SEEN] = SeenField(required=False, initial=seen)
         return type(form.__name__, (form,), own)
 
-    @method_decorator(sensitive_post_parameters())
+    @decorators.method_decorator(sensitive_post_parameters())
     def changeform_view(self, *arguments: Any, **options: Any) -> Any:
         """Its reports of errors do not hold what was sent, which may be a key."""
         return super().changeform_view(*arguments, **options)

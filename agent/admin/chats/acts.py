@@ -18,10 +18,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.crypto import get_random_string
-from django.utils.formats import date_format
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils import crypto, formats, http, timezone
 from django.utils.translation import gettext, ngettext
 
 from agent.domain import answer_parts, file_types, states, types
@@ -134,7 +131,12 @@ def _answer(call: ActCall) -> ActDone:
     rows = put_down(call.session, call.author, messages, token)
     if not rows:
         return ActDone(gettext("This was sent already, once."), anchor="compose")
-    _show_pictures(rows[-1].pk, pictures)
+    if pictures:  # as for what people send
+        shown = [
+            media_store.MediaRow(types.MediaRef("image"), one.sha256, one.mime, one.size)
+            for one in pictures
+        ]
+        media_store.record_media([(rows[-1].pk, shown)])
     return _on_its_way(call.session, steering)
 
 
@@ -284,16 +286,6 @@ def _build_messages(
     return messages
 
 
-def _show_pictures(message_pk: int, pictures: Sequence[file_store.StoredFile]) -> None:
-    """Put down which copies a message shows, as for what people send."""
-    rows = [
-        media_store.MediaRow(types.MediaRef("image"), one.sha256, one.mime, one.size)
-        for one in pictures
-    ]
-    if rows:
-        media_store.record_media([(message_pk, rows)])
-
-
 def _missing_file(segments: Sequence[Any]) -> str:
     """The name of a file that a message shows and that is not on this machine any more."""
     for segment in segments:
@@ -323,7 +315,7 @@ def _take_over(call: ActCall) -> ActDone:
     chat = find_address(call.session)
     words = gettext("You have taken over: what is said to the bot here is yours to answer.")
     if end is not None:
-        at = date_format(timezone.localtime(end), "DATETIME_FORMAT")
+        at = formats.date_format(timezone.localtime(end), "DATETIME_FORMAT")
         words += " " + gettext("It ends by itself at %(time)s.") % {"time": at}
     return ActDone(
         words, partial(_let_go, chat, stopped, states.MessageReason.TAKEN_OVER), "compose"
@@ -489,7 +481,7 @@ class SessionActs(ModelAdmin):
         if done.warning:
             self.message_user(call.request, done.warning, messages.WARNING)
         wanted = call.posted("next")
-        if wanted and url_has_allowed_host_and_scheme(wanted, {call.request.get_host()}):
+        if wanted and http.url_has_allowed_host_and_scheme(wanted, {call.request.get_host()}):
             return redirect(wanted)
         page = reverse("admin:agent_chatsession_change", args=(call.session.pk,))
         return redirect(f"{page}#{done.anchor}")
@@ -524,7 +516,7 @@ def _describe_form(session: ChatSession, request: HttpRequest) -> dict[str, Any]
     quoted = Message.objects.filter(session=session, pk=quote).first() if quote else None
     return {
         # what tells one sending of the form from another: a double click sends once
-        "token": get_random_string(TOKEN_CHARS),
+        "token": crypto.get_random_string(TOKEN_CHARS),
         "members": _list_members(session),
         "quoted": quoted,
         "quoted_words": readable.escape_invisible_chars(quoted.text[:QUOTED_CHARS])

@@ -59,7 +59,9 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
                 record_link(
                     "agent_chatsession", row.session_id, row.session.title or row.session.key
                 ),
-                _speaker(row),
+                format_html('<span class="from-bot">{}</span>', _("bot"))
+                if row.direction == Message.Direction.OUT
+                else row.sender_name or session_list.names_in(row.session_id, row.sender_id),
             ),
         ),
         # the chat, opened where the message was said
@@ -170,12 +172,6 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
             "pk", flat=True
         )[:CHAT_LIMIT]:
             yield Q(session=session)
-
-
-def _speaker(message: Message) -> object:
-    if message.direction == Message.Direction.OUT:
-        return format_html('<span class="from-bot">{}</span>', _("bot"))
-    return message.sender_name or session_list.names_in(message.session_id, message.sender_id)
 
 
 def _sender(message: Message) -> str:

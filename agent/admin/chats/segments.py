@@ -145,7 +145,9 @@ def _piece(
     if kind == "reply":
         return None
     if kind == "at":
-        return Piece("mention", _mention(data, names))
+        who = _line(data.get("qq"))
+        name = _line(data.get("name")).removeprefix("@") or names.get(who) or who
+        return Piece("mention", "@全体成员" if who == "all" else f"@{name}")
     if kind == "face":
         told = _line(_dict(data.get("raw")).get("faceText"))
         return Piece("face", face_words(_line(data.get("id")), told))
@@ -159,13 +161,6 @@ def _piece(
     if kind in ("json", "miniapp", "rich", "xml", "share"):
         return _card(kind, data)
     return Piece("note", _first(data, _LABELS.get(kind, ("title", "text", "name"))), kind)
-
-
-def _mention(data: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    who = _line(data.get("qq"))
-    if who == "all":
-        return "@全体成员"
-    return f"@{_line(data.get('name')).removeprefix('@') or names.get(who) or who}"
 
 
 def _medium(kind: str, data: Mapping[str, Any], index: int) -> Piece:
@@ -221,7 +216,7 @@ def _card(kind: str, data: Mapping[str, Any]) -> Piece:
         about = " ".join(filter(None, (_line(data.get("content")), _host(data.get("url")))))
         return Piece("card", _line(data.get("title")), kind, about)
     content = _parsed(data.get("data", data))
-    views = _views(content)
+    views = [view for view in _dict(content.get("meta")).values() if isinstance(view, dict)]
     title = _first_of(views, ("title",)) or _first(content, ("title", "prompt", "desc", "text"))
     hosts = (_host(view.get(key)) for view in views for key in ("jumpUrl", "qqdocurl", "url"))
     host = next(filter(None, hosts), "")
@@ -236,12 +231,6 @@ def _parsed(content: object) -> Mapping[str, Any]:
         except (ValueError, RecursionError):
             return {}
     return content if isinstance(content, dict) else {}
-
-
-def _views(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    meta = card.get("meta")
-    values = meta.values() if isinstance(meta, dict) else ()
-    return [value for value in values if isinstance(value, dict)]
 
 
 def _first_of(views: Sequence[Mapping[str, Any]], keys: tuple[str, ...]) -> str:

@@ -5,8 +5,7 @@ from typing import Any, cast
 from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.http import urlencode
+from django.utils import http, timezone
 
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
@@ -44,7 +43,7 @@ def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) 
         return ""
     given = {"account": chat.account, "chat_kind": chat.kind, "chats": chat.key}
     given["name"] = f"{chat.key} ({chat.account})"
-    return f"{reverse('admin:agent_manners_add')}?{urlencode(given)}"
+    return f"{reverse('admin:agent_manners_add')}?{http.urlencode(given)}"
 
 
 def has_pause(session: ChatSession) -> bool:

@@ -15,8 +15,7 @@ from django.db.models.functions import Cast, Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
-from django.utils import timezone
-from django.utils.dateparse import parse_date
+from django.utils import dateparse, timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext, gettext_lazy as _
 
@@ -349,7 +348,7 @@ def _id(request: HttpRequest, name: str) -> int | None:
 def _day(request: HttpRequest) -> datetime | None:
     """The beginning of the day in ``date``."""
     try:
-        day = parse_date(request.GET.get("date", ""))
+        day = dateparse.parse_date(request.GET.get("date", ""))
         return timezone.make_aware(datetime.combine(day, time.min)) if day else None
     except (ValueError, OverflowError):
         return None

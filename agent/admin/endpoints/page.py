@@ -24,7 +24,6 @@ from agent.admin.endpoints.form import (
     effort_warning,
     fill_in,
 )
-from agent.domain.endpoint import Endpoint
 from agent.llm.client.model_list import ListedModel
 from agent.llm.providers.presets import PRESETS
 from agent.models import EndpointStatus, ModelEndpoint
@@ -276,17 +275,15 @@ class EndpointAdmin(SettingsAdmin):
 
     def _as_json(self, request: HttpRequest, row: ModelEndpoint | None) -> JsonResponse:
         try:
-            found = load_models(request.user, self._entered(request, row))
+            if row is not None and row.environment:
+                asked = row_endpoint(row)
+            else:  # as the form has it now
+                made = self.get_form(request, row, change=row is not None)
+                asked = entered_endpoint(made(request.POST, instance=row))
+            found = load_models(request.user, asked)
         except ModelsUnknown as error:
             return JsonResponse({"problems": error.problems}, status=400)
         return JsonResponse({"models": [[one.name, one.window] for one in found]})
-
-    def _entered(self, request: HttpRequest, row: ModelEndpoint | None) -> Endpoint:
-        """The endpoint as the form has it now. Raises :class:`ModelsUnknown`."""
-        if row is not None and row.environment:
-            return row_endpoint(row)
-        made = self.get_form(request, row, change=row is not None)
-        return entered_endpoint(made(request.POST, instance=row))
 
     def _page(self, request: HttpRequest, row: ModelEndpoint) -> HttpResponse:
         words = request.POST.get("q", "")[:200].strip()

@@ -18,12 +18,7 @@ from agent.models import Manners
 from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
 from agent.pages.answering import EVERY_ACCOUNT
 from agent.pages.manners import list_said, place_words, silenced_words
-from agent.record.settings.chat_manners import (
-    end_silence_everywhere,
-    find_everywhere,
-    silence_everything,
-)
-from agent.record.settings.manners import rank_row
+from agent.record.settings import chat_manners, manners
 from tools.admin import changes, filters, record_pages
 from tools.admin.settings_page import SettingsAdmin, choice_alone
 
@@ -91,7 +86,7 @@ class MannersAdmin(SettingsAdmin):
     # --- Everything at once -----------------------------------------------------------
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        shown = {"is_all_silenced": any(row.is_silencing for row in find_everywhere())}
+        shown = {"is_all_silenced": any(row.is_silencing for row in chat_manners.find_everywhere())}
         return super().changelist_view(request, {**(extra_context or {}), **shown})
 
     def everything_view(self, request: HttpRequest) -> HttpResponse:
@@ -102,12 +97,12 @@ class MannersAdmin(SettingsAdmin):
             return HttpResponseNotAllowed(["POST"])
         author = record_pages.author_of(request)
         if "silence" in request.POST:
-            row = silence_everything(gettext("everywhere"), author)
+            row = chat_manners.silence_everything(gettext("everywhere"), author)
             self.log_change(request, row, gettext("Silenced everything."))
             words = gettext("Every chat is silenced, from the next message on.")
             self.message_user(request, words, messages.WARNING)
         else:
-            for row in end_silence_everywhere(author):
+            for row in chat_manners.end_silence_everywhere(author):
                 self.log_change(request, row, gettext("Ended the silence of everything."))
             words = gettext("The bot speaks again; chats that rows of their own silence stay so.")
             self.message_user(request, words, messages.SUCCESS)
@@ -141,7 +136,7 @@ class MannersAdmin(SettingsAdmin):
 def contradiction_lines(row: Manners) -> Any:
     """For the page of ``row``: the rows that say something else of some of its chats, and which
     counts there."""
-    others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=rank_row)
+    others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=manners.rank_row)
     for found in list(find_contradictions(row, others))[:CONTRADICTIONS]:
         fields = ", ".join(f"“{changes.field_label(Manners, name)}”" for name in found.fields)
         link = record_pages.record_link("agent_manners", found.other.pk, found.other.name)

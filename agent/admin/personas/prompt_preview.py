@@ -44,7 +44,15 @@ def build_preview(
     with transaction.atomic():
         message = _build_message(chat, session_pk, text)
         active = _build_run(persona, chat, session_pk)
-        memory = _recall(message, session_pk)
+        summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
+        wanted = recall.RecallRequest(
+            service.build_chat_viewer(message.chat, message.sender_id),
+            message.text,
+            settings.MEMORY_CHARS,
+            summarised,
+            is_reset=True,
+        )
+        memory = recall.recall_notes(wanted)  # by words alone: meanings are not asked for
         book = wiring.build_endpoint_book()
         book.reload()
         transaction.set_rollback(True)
@@ -142,13 +150,3 @@ def _build_run(persona: PersonaSettings, chat: types.ChatAddress, session_pk: in
         context_after=kept.context_after,
         persona=persona,
     )
-
-
-def _recall(message: types.IncomingMessage, session_pk: int) -> relevance.MemoryContext:
-    """What the memory would add, found by words alone: meanings are not asked for."""
-    summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
-    viewer = service.build_chat_viewer(message.chat, message.sender_id)
-    request = recall.RecallRequest(
-        viewer, message.text, settings.MEMORY_CHARS, summarised, is_reset=True
-    )
-    return recall.recall_notes(request)

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext
 
@@ -36,10 +36,9 @@ def may_ask_again(request: HttpRequest) -> bool:
 
 def again_page(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) -> HttpResponse:
     """For ``pages``: the message of the run ``pk``, its answer and its trials; by POST one more."""
-    run = pages.get_queryset(request).filter(pk=pk).first()
-    asked = _find_asked(run)
-    if run is None or asked is None:
-        raise Http404
+    run = get_object_or_404(pages.get_queryset(request), pk=pk)
+    messages_asked = Message.objects.select_related("session").defer("segments", "raw")
+    asked = get_object_or_404(messages_asked, pk=run.trial_of_id or run.message_id or 0)
     if not (pages.has_view_permission(request) and request.user.has_perm("agent.view_message")):
         raise PermissionDenied
     answer = _find_answer(run, asked)
@@ -67,13 +66,6 @@ def again_page(pages: "admin.ModelAdmin[Run]", request: HttpRequest, pk: int) ->
             "is_serving": serving.get_serving() is not None,
         },
     )
-
-
-def _find_asked(run: Run | None) -> Message | None:
-    if run is None:
-        return None
-    found = Message.objects.select_related("session").defer("segments", "raw")
-    return found.filter(pk=run.trial_of_id or run.message_id or 0).first()
 
 
 def _find_answer(run: Run, asked: Message) -> Run:

@@ -54,7 +54,9 @@ class Waterfall:
 
 def build_waterfall(rows: run_rows.RunRows, now: datetime) -> Waterfall:
     """What is on record of ``rows``, in the order in which it happened."""
-    spans = list(chain(_before(rows), _inside(rows), _sent(rows)))
+    inside = {call.pk for call in rows.calls}
+    sent = (_sending(one, 0) for one in rows.messages if one.tool_call_id not in inside)
+    spans = list(chain(_before(rows), _inside(rows), sent))
     run = rows.run
     ends = [one.end for one in spans if one.end and one.is_bounding]
     begin = min([run.started_at, *(one.begin for one in spans)])
@@ -162,12 +164,6 @@ def _of_call(call: ToolCall, rows: run_rows.RunRows) -> Iterator[Span]:
         note, is_bad = run.persona or "", run.state in BAD
         yield Span("inner", label, run.started_at, run.finished_at, href, 2, note, is_bad)
     yield from (_sending(one, 2) for one in rows.messages if one.tool_call_id == call.pk)
-
-
-def _sent(rows: run_rows.RunRows) -> Iterator[Span]:
-    """The messages of the answer itself."""
-    inside = {call.pk for call in rows.calls}
-    yield from (_sending(one, 0) for one in rows.messages if one.tool_call_id not in inside)
 
 
 def _sending(message: Message, level: int) -> Span:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
@@ -85,13 +84,7 @@ def run_trial(config: ToolConfig, arguments: Any, by: str) -> ToolTrial:
     begin = time.monotonic()
     result = _with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
     trial = ToolTrial(arguments, result, round((time.monotonic() - begin) * 1000))
-    _record(trial, config.name, by, started_at)
-    return trial
-
-
-def _record(trial: ToolTrial, name: str, by: str, started_at: datetime) -> None:
-    result = trial.result
-    call = steps.NewCall(CALL_ID, name, make_storable(trial.arguments), "")
+    call = steps.NewCall(CALL_ID, config.name, make_storable(trial.arguments), "")
     text = result_text(CALL_ID, result, can_see=False)
     decided = replace(result, metadata={**result.metadata, "decided_by": by})
     test_runs.record_test_run(
@@ -100,6 +93,7 @@ def _record(trial: ToolTrial, name: str, by: str, started_at: datetime) -> None:
         by=by,
         started_at=started_at,
     )
+    return trial
 
 
 async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:

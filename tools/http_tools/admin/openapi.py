@@ -21,8 +21,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.record_pages import author_of
-from tools.admin.settings_page import SettingsAdmin
+from tools.admin.settings_page import SettingsAdmin, author_of
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
 from tools.fetch.request import FetchError, FetchRequest, check_url

@@ -16,7 +16,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tools.admin.argument_form import ArgumentForm
-from tools.admin.record_pages import Column, author_of, clamp_text, render_badge
+from tools.admin.record_pages import (
+    Column,
+    clamp_text,
+    render_badge,
+)
+from tools.admin.settings_page import author_of
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
 from tools.http_tools.admin.form import HttpToolForm

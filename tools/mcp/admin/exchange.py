@@ -12,8 +12,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from tools.admin.record_pages import author_of
-from tools.admin.settings_page import SettingsAdmin
+from tools.admin.settings_page import SettingsAdmin, author_of
 from tools.mcp.admin.form import is_other_origin, is_other_program
 from tools.mcp.admin.importing import ImportRights, PlannedServer, plan_import
 from tools.mcp.config_json import (

@@ -19,14 +19,13 @@ from tools.admin.filters import Rows
 from tools.admin.record_pages import (
     Column,
     RecordAdmin,
-    author_of,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
     render_badge,
 )
-from tools.admin.settings_page import SettingsAdmin, SettingsForm
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, author_of
 from tools.models import Plugin, PluginValue
 from tools.models.row_history import record_changes
 from tools.plugins.admin.config import PluginConfigForm
