@@ -18,9 +18,9 @@ LEAST_ROWS = 50
 #: Newest runs whose steps and calls a list reads.
 RUN_WINDOW = 3_000
 
+#: Rows of a list, and the id below which there may be more of them, 0 for nowhere; None where all
+#: rows are listed.
 Bounded: TypeAlias = tuple[Rows, int | None]
-"""Rows of a list, and the id below which there may be more of them, 0 for nowhere; None where all
-rows are listed."""
 
 
 class OwnChatsAdmin(ModelAdmin):

@@ -25,8 +25,8 @@ class Alert:
     advice: str = ""
     url: str = ""
     level: str = NOTABLE
+    #: A text and its address.
     others: tuple[str, str] = ("", "")
-    """A text and its address."""
 
 
 @dataclass(frozen=True, slots=True)

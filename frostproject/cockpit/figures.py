@@ -49,8 +49,8 @@ class Period:
     name: str
     counts: Mapping[str, int]
     tokens: int = 0
+    #: Billionths by currency.
     costs: Mapping[str, int] = field(default_factory=dict)
-    """Billionths by currency."""
 
     @property
     def p50(self) -> float | None:

@@ -41,8 +41,8 @@ class FoundPerson:
     person_id: str
     names: list[str] = field(default_factory=list)
     last_seen: datetime | None = None
+    #: Among the newest; :data:`MOST_MESSAGES` may stand for more.
     messages: int = 0
-    """Among the newest; :data:`MOST_MESSAGES` may stand for more."""
 
 
 def find_people(term: str, access: ChatAccess) -> list[FoundPerson]:

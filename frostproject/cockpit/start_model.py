@@ -33,13 +33,13 @@ class ModelTry:
     """What came of it, for the template."""
 
     lines: list[Finding] = field(default_factory=list)
+    #: To choose one of.
     models: list[str] = field(default_factory=list)
-    """To choose one of."""
     alike: list[str] = field(default_factory=list)
     said: str = ""
     saved: ModelEndpoint | None = None
+    #: Whether it can be kept although it did not work.
     may_keep: bool = False
-    """Whether it can be kept although it did not work."""
 
     @property
     def is_doubtful(self) -> bool:

@@ -22,8 +22,8 @@ from django.utils.translation import to_locale
 from frostproject.configuration.env import Env
 
 PROJECT = Path(__file__).resolve().parents[2]
+#: Where nothing else is set, as in the settings.
 LISTEN_ADDR, LANGUAGE = "0.0.0.0:1234", "zh-hans"
-"""Where nothing else is set, as in the settings."""
 _VALUED = (
     *(
         "--settings",
@@ -36,8 +36,8 @@ _VALUED = (
     *("--websocket-max-message-size", "--websocket-max-frame-size"),
 )
 
+#: A host, which may be a name or an IPv6 address without brackets, and a port.
 ListenAddress = tuple[str, int]
-"""A host, which may be a name or an IPv6 address without brackets, and a port."""
 
 
 def is_served_by_daphne() -> bool:

@@ -42,9 +42,10 @@ from tools.findings import (
 from tools.mcp.settings import check_server_row
 from tools.models import McpServer
 
+#: For one question.
 MODEL_SECONDS = 60.0
-"""For one question."""
 EXCERPT = 200
+#: Which variable is to be looked at, where the environment names the endpoint.
 _VARIABLES = {
     refusals.RefusalKind.WRONG_KEY: "API_KEY",
     refusals.RefusalKind.UNKNOWN_MODEL: "MODEL_NAME",
@@ -56,7 +57,6 @@ _VARIABLES = {
     error_words.WEB_PAGE: "ENDPOINT",
     error_words.TOO_SLOW: "ENDPOINT",
 }
-"""Which variable is to be looked at, where the environment names the endpoint."""
 
 
 def check_models(seconds: float = MODEL_SECONDS) -> Iterator[Finding]:
@@ -350,8 +350,8 @@ async def _wrong_token(session: aiohttp.ClientSession, address: str) -> Finding:
 # What ``doctor`` finds out about MCP servers: those that are switched on and cannot work. None is
 # started or connected to.
 
+#: The most servers that are checked.
 MAX_SERVER_FINDINGS = 200
-"""The most servers that are checked."""
 
 
 def check_mcp_servers() -> Iterator[Finding]:

@@ -65,13 +65,13 @@ ATTEMPT_KEY = "frostproject.attempt"
 class SignInAttempt:
     """Who tries, and what was taken for it, which a success gives back."""
 
+    #: The address of the client: the peer, or the address that the proxy on this machine names; ""
+    #: for a local socket.
     address: str
-    """The address of the client: the peer, or the address that the proxy on this machine names; ""
-    for a local socket."""
+    #: The account's name as it was typed.
     name: str = ""
-    """The account's name as it was typed."""
+    #: Whether this browser has signed in to this account before.
     is_known: bool = False
-    """Whether this browser has signed in to this account before."""
     succeeded: bool = False
     taken_tokens: list[TokenBucket] = field(default_factory=list)
 

@@ -111,10 +111,10 @@ class ClientDisconnected(Exception):  # noqa: N818 - it says what happened
 class SecretEndpoint:
     """An address where something secret is checked."""
 
+    #: Where its form names the account; "" where the session does.
     field: str = ""
-    """Where its form names the account; "" where the session does."""
+    #: Whether it computes the hash of a password.
     hashes: bool = False
-    """Whether it computes the hash of a password."""
 
 
 class SignInGate:

@@ -22,8 +22,8 @@ unready = LogLimit(logger)
 
 READY_SECONDS = 3.0
 
+#: Returns what is wrong, "" for nothing.
 ReadinessCheck = Callable[[], Awaitable[str]]
-"""Returns what is wrong, "" for nothing."""
 
 
 class ReadinessEndpoint:

@@ -17,8 +17,8 @@ from tools.admin.declared import (
 from tools.admin.json_field import IndentedJSONField
 from tools.text.readable import drop_surrogates, escape_invisible_chars
 
+#: The one field of a tool that does not say what it takes: all arguments as one JSON object.
 WHOLE_VALUE = ""
-"""The one field of a tool that does not say what it takes: all arguments as one JSON object."""
 
 
 class ArgumentForm(forms.Form):

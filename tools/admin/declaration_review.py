@@ -16,12 +16,12 @@ from tools.models import ToolConfig
 from tools.registry.catalogue import covers_fingerprint, judged_parts
 from tools.text.readable import escape_invisible_chars, escape_invisible_json
 
+#: The most tools on one page; nobody reviews more.
 MOST_AT_ONCE = 50
-"""The most tools on one page; nobody reviews more."""
+#: Lines of a declaration that are compared; what is longer is shown as it was and as it is.
 MOST_COMPARED = 500
-"""Lines of a declaration that are compared; what is longer is shown as it was and as it is."""
+#: Tools that need a review.
 LOOK_NEEDED = ~Q(fingerprint="") & ~Q(looked_at=F("fingerprint"))
-"""Tools that need a review."""
 NEVER_LOOKED_AT = LOOK_NEEDED & Q(looked_at="")
 
 

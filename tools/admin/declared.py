@@ -6,9 +6,9 @@ from typing import Any
 from tools.text.readable import drop_surrogates, escape_invisible_chars, format_readable
 
 ICON_SOURCES = ("https://", "data:image/")
+#: Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured
+#: one.
 UNESCAPED_CHARS = "\n\t\u3000\ufe0f"
-"""Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured
-one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ class SecretLinesField(LinesField):
     """
 
     stored: Mapping[str, str] | None = {}
+    #: Once it is cleaned: the names whose stored values stay, as dots stand behind them.
     kept: tuple[str, ...] = ()
-    """Once it is cleaned: the names whose stored values stay, as dots stand behind them."""
 
     def __init__(self, sign: str, **options: Any) -> None:
         self.sign = sign

@@ -83,8 +83,8 @@ class RecordChangeList(ChangeList):
     model_admin: "RecordAdmin"
     paginator: Any
     is_windowed = False
+    #: Where a list that was bounded continues: below this id, 0 for nowhere; None for others.
     further: int | None = None
-    """Where a list that was bounded continues: below this id, 0 for nowhere; None for others."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Rows:
         rows: Rows = super().get_queryset(request, exclude_parameters)

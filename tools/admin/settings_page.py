@@ -90,12 +90,12 @@ class SettingsForm(ModelForm):
     """
 
     user: Any = None
+    #: Attributes of the row that are stored encrypted. Their fields know what is ``stored``, and
+    #: show dots instead.
     sealed: ClassVar[tuple[str, ...]] = ()
-    """Attributes of the row that are stored encrypted. Their fields know what is ``stored``, and
-    show dots instead."""
+    #: Whether what was sent holds some of the fields alone, so that a box which it does not tick
+    #: stays as it is too.
     is_partial = False
-    """Whether what was sent holds some of the fields alone, so that a box which it does not tick
-    stays as it is too."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -173,25 +173,25 @@ class SettingsAdmin(HistoryAdmin):
     """Pages whose rows are not overwritten unseen. The model says in ``tracked`` what counts."""
 
     form = SettingsForm
+    #: Of a line of the list, which edits a switch or two: the checks of ``form`` are of more.
     list_form: type[Any] = forms.ModelForm
-    """Of a line of the list, which edits a switch or two: the checks of ``form`` are of more."""
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
 
+    #: Read-only fields that a row has once it is stored.
     facts: ClassVar[tuple[str, ...]] = ()
-    """Read-only fields that a row has once it is stored."""
+    #: Fields that do not change once a row is stored.
     fixed: ClassVar[tuple[str, ...]] = ()
-    """Fields that do not change once a row is stored."""
+    #: Fields that only those see who may change the row, and what others see instead, "" for
+    #: nothing.
     unseen: ClassVar[Mapping[str, str]] = {}
-    """Fields that only those see who may change the row, and what others see instead, "" for
-    nothing."""
+    #: Buttons of a row's page, for those who may change it: each is the method ``<name>_view`` of a
+    #: request and a row, called by POST at ``<row>/<name>/``.
     buttons: ClassVar[tuple[str, ...]] = ()
-    """Buttons of a row's page, for those who may change it: each is the method ``<name>_view`` of a
-    request and a row, called by POST at ``<row>/<name>/``."""
+    #: The same for pages, which are opened as well.
     row_pages: ClassVar[tuple[str, ...]] = ()
-    """The same for pages, which are opened as well."""
+    #: Pages beside the list: each is the method ``<name>_view`` of a request, at ``<name>/``.
     list_pages: ClassVar[tuple[str, ...]] = ()
-    """Pages beside the list: each is the method ``<name>_view`` of a request, at ``<name>/``."""
 
     changed = Column(
         _("changed"), lambda row: format_moment(row.updated_at), admin_order_field="updated_at"

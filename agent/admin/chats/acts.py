@@ -59,8 +59,8 @@ class ActDone:
 
     words: str
     then: Callable[[], None] | None = None
+    #: Where on the page the reader goes on.
     anchor: str = "acts"
-    """Where on the page the reader goes on."""
     warning: str = ""
 
 

@@ -111,8 +111,8 @@ class Piece:
     text: str = ""
     label: str = ""
     detail: str = ""
+    #: Of a medium: its position among the segments.
     index: int = 0
-    """Of a medium: its position among the segments."""
     lines: tuple[ForwardLine, ...] = ()
 
 

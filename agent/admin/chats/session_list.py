@@ -48,12 +48,12 @@ class SessionFacts:
     is_paused: bool = False
     is_playground: bool = False
     last_words: str = ""
+    #: Who said that; "" for the bot.
     last_name: str = ""
-    """Who said that; "" for the bot."""
     last_at: datetime | None = None
     is_from_bot: bool = False
+    #: Messages today; None where nothing is summed up.
     received: int | None = None
-    """Messages today; None where nothing is summed up."""
     costs: list[str] = field(default_factory=list)
 
 

@@ -82,8 +82,8 @@ _TONES = {
 _SIGNS = {"none": "○", "quiet": "◌", "good": "✓", "doubt": "?", "bad": "!", "busy": "…"}
 
 UNKNOWN_QUOTE = {"pk": 0, "name": "", "words": ""}
+#: A medium, and its small picture where there is one.
 Shown = tuple[str, MessageMedia]
-"""A medium, and its small picture where there is one."""
 
 
 @dataclass
@@ -94,12 +94,12 @@ class Bubble:
     pieces: list[segments.Piece]
     runs: list[Run] = field(default_factory=list)
     previews: thumbnails.MediaPreviews | None = None
+    #: A message that it quotes: ``pk`` (0 where it is not on record), ``name`` and ``words``.
     quote: dict[str, Any] | None = None
-    """A message that it quotes: ``pk`` (0 where it is not on record), ``name`` and ``words``."""
+    #: Whether nobody knows if what it was answered with arrived.
     is_doubtful: bool = False
-    """Whether nobody knows if what it was answered with arrived."""
+    #: What the sender is called otherwise.
     known_name: str = ""
-    """What the sender is called otherwise."""
 
     @property
     def side(self) -> str:
@@ -283,8 +283,8 @@ class Stream:
     """One part of a chat from old to new; ``older`` and ``newer`` are the ids to continue from,
     None at the ends."""
 
+    #: Each a ``bubble`` or an ``act``, ``at`` its time.
     items: list[dict[str, Any]]
-    """Each a ``bubble`` or an ``act``, ``at`` its time."""
     older: int | None = None
     newer: int | None = None
 

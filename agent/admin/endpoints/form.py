@@ -29,8 +29,8 @@ from tools.admin.lines import LinesField, SecretLinesField
 from tools.admin.settings_page import SettingsForm
 from tools.secrets import hosts, masked
 
+#: What the environment says of the endpoints that it names.
 FROM_ENVIRONMENT = ("base_url", "model", "keys")
-"""What the environment says of the endpoints that it names."""
 _OWN_FIELDS = {
     "messages": _("the messages"),
     "tools": _("the tools"),
@@ -141,8 +141,8 @@ class KeysField(LinesField):
     """
 
     stored: Sequence[str] | None = ()
+    #: Once it is cleaned: what stands for stored keys that stay.
     kept: tuple[str, ...] = ()
-    """Once it is cleaned: what stands for stored keys that stay."""
 
     def shown(self) -> str:
         if self.stored is None:
@@ -361,8 +361,8 @@ class EndpointForm(SettingsForm):
         required=False,
         help_text=_("Further keys of the request, as a JSON object. They come last and win."),
     )
+    #: The page's script has filled in what the preset knows, and the person has seen it.
     filled = forms.BooleanField(required=False, widget=forms.HiddenInput)
-    """The page's script has filled in what the preset knows, and the person has seen it."""
 
     class Meta:
         model = ModelEndpoint

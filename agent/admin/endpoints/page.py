@@ -50,10 +50,10 @@ from tools.secrets.masked import MASK, mask_url
 
 _ABILITIES = ("can_chat", "can_tools", "can_see", "can_think", "can_transcribe", "can_embed")
 _COLLAPSED = ("collapse",)
+#: Models on the page that works without a script.
 SHOWN = 100
-"""Models on the page that works without a script."""
+#: Endpoints that the action of the list tests.
 MOST_TESTED = 5
-"""Endpoints that the action of the list tests."""
 
 
 class EndpointChangeList(ChangeList):

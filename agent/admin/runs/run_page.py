@@ -51,10 +51,10 @@ class TranscriptMessage:
     role: str
     text: str
     calls: list[tuple[str, str]] = field(default_factory=list)
+    #: Of its words and the arguments of its calls, before anything is cut for the page.
     characters: int = 0
-    """Of its words and the arguments of its calls, before anything is cut for the page."""
+    #: Of the same, estimated.
     tokens: int = 0
-    """Of the same, estimated."""
 
     @property
     def role_name(self) -> str:
@@ -135,18 +135,18 @@ class SentContext:
     count: int = 0
     characters: int = 0
     tokens: int = 0
+    #: Each with its ``name``; where more than that is on record, its ``definition`` and the number
+    #: of its ``characters``.
     tools: Sequence[dict[str, Any]] = ()
-    """Each with its ``name``; where more than that is on record, its ``definition`` and the number
-    of its ``characters``."""
+    #: The number of the earlier step that was offered the same, which shows them.
     tools_as_in: int | None = None
-    """The number of the earlier step that was offered the same, which shows them."""
     tool_count: int = 0
+    #: Messages of the run so far that were not sent, for lack of room.
     left_out: int = 0
-    """Messages of the run so far that were not sent, for lack of room."""
     tools_left_out: Sequence[str] = ()
+    #: The messages that were really sent, where some were shortened, or put into the form that the
+    #: endpoint takes.
     reshaped: int | None = None
-    """The messages that were really sent, where some were shortened, or put into the form that the
-    endpoint takes."""
 
 
 @dataclass(slots=True)

@@ -29,8 +29,8 @@ class Span:
     level: int = 0
     note: str = ""
     is_bad: bool = False
+    #: Whether the picture has to reach to its end.
     is_bounding: bool = True
-    """Whether the picture has to reach to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Bar:
     x: int
     width: int
     took: str
+    #: The time from the beginning of all to its own, in words.
     after: str
-    """The time from the beginning of all to its own, in words."""
     is_mark: bool = False
 
 

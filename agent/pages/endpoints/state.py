@@ -17,8 +17,8 @@ from agent.record.settings.endpoints import ABILITY_COLUMNS, load_endpoint_table
 from tools.admin.record_pages import clamp_text, format_moment, render_badge
 from tools.text.readable import escape_invisible_chars
 
+#: A token_factor that is nearer to 1 is not worth a word.
 FACTOR_NOTED = 0.1
-"""A token_factor that is nearer to 1 is not worth a word."""
 _LEARNT = {
     "no_tools": gettext_lazy("It takes no tools: none are offered to it."),
     "no_tools_while_thinking": gettext_lazy("It takes no tools while it thinks."),

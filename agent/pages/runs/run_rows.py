@@ -30,13 +30,13 @@ class RunRows:
 
     run: Run
     asked: Message | None = None
+    #: Earlier messages that were answered together with ``asked``, oldest first.
     merged: Sequence[Message] = ()
-    """Earlier messages that were answered together with ``asked``, oldest first."""
     steps: Sequence[Step] = ()
     offers: Mapping[int, ToolOffer] = field(default_factory=dict)
     calls: Sequence[ToolCall] = ()
+    #: What went out, oldest first.
     messages: Sequence[Message] = ()
-    """What went out, oldest first."""
     beside: RelatedRows = field(default_factory=RelatedRows)
 
 
