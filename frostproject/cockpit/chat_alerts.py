@@ -28,12 +28,8 @@ UNTOLD = 5
 
 
 def chat_alerts(viewer: Viewer) -> Iterator[Alert]:
-    yield from _accounts(viewer)
-    yield from _sends(viewer)
-    yield from _approvals(viewer)
-    yield from _untold(viewer)
-    yield from _silence(viewer)
-    yield from _chats(viewer)
+    for part in (_accounts, _sends, _approvals, _untold, _silence, _chats):
+        yield from part(viewer)
 
 
 def find_bots(viewer: Viewer) -> list[Bot]:

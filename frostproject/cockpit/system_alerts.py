@@ -120,15 +120,9 @@ LEAST_FREE = 200 * 2**20
 
 
 def system_alerts(viewer: Viewer) -> Iterator[Alert]:
-    yield from _outage(viewer)
-    yield from _clock(viewer)
-    yield from _models(viewer)
-    yield from budget_alerts(viewer)
-    yield from _mcp(viewer)
-    yield from _plugins(viewer)
-    yield from _tools(viewer)
-    yield from _sign_ins(viewer)
-    yield from _disk(viewer)
+    first = (_outage, _clock, _models, budget_alerts)
+    for part in (*first, _mcp, _plugins, _tools, _sign_ins, _disk):
+        yield from part(viewer)
 
 
 def _outage(viewer: Viewer) -> Iterator[Alert]:
