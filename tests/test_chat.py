@@ -18,8 +18,16 @@ import pytest
 
 from tests import zygote
 from tests.environment import PROJECT, clean_environment
-from tests.scripted_model import Call as ToolCall
-from tests.scripted_model import ScriptedModel, call, calls, fails, hangs, held, says
+from tests.scripted_model import (
+    Call as ToolCall,
+    ScriptedModel,
+    call,
+    calls,
+    fails,
+    hangs,
+    held,
+    says,
+)
 
 SECONDS = 30
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils import timezone
-from django.utils.translation import get_language, gettext
-from django.utils.translation import gettext_noop as _
+from django.utils.translation import get_language, gettext, gettext_noop as _
 
 from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.manners import ChatManners

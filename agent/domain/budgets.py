@@ -5,8 +5,7 @@ import re
 from typing import NamedTuple
 
 from django.db.models import TextChoices
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.endpoint import TokenPrices
 

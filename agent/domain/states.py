@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import TextChoices
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_noop, pgettext_lazy
+from django.utils.translation import gettext_lazy as _, gettext_noop, pgettext_lazy
 
 
 class MessageState(TextChoices):

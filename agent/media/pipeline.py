@@ -11,8 +11,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.domain.types import IncomingMessage, MediaKind, MediaRef, MediaSource, MediaUnavailable
-from agent.media import heard_words
-from agent.media import media_store as store
+from agent.media import heard_words, media_store as store
 from agent.media.downloads import DailyQuotas, DownloadAllowance
 from agent.media.file_store import FileStore, StoredFile
 from agent.media.heard_words import HeardWords

@@ -5,8 +5,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tools.live_rows import ConfigVersion, LiveKind, LiveModel, Tracked
 from tools.local_time import Clock, known_zones

@@ -7,8 +7,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.formats import date_format
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.states import ActKind
 from agent.models.message import Message

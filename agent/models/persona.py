@@ -4,8 +4,7 @@ from typing import ClassVar
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.persona import FixedLanguage, PersonaKind, ToolChoice
 from agent.domain.states import SessionKind

@@ -20,8 +20,7 @@ from agent.domain.states import NOT_WRITTEN, MessageState, Pause, PauseReason
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
 from agent.record.waiting.pauses import load_pauses
 from onebot.connections.client import OneBotClient
-from onebot.gateway import bots
-from onebot.gateway import media as media
+from onebot.gateway import bots, media as media
 from onebot.gateway.media import (
     INLINE_ROOM_BYTES,
     MAX_FRAME_BYTES,

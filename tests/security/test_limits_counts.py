@@ -23,8 +23,7 @@ from agent.domain.answer_limits import (
 )
 from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress
-from agent.models import Manners as Row
-from agent.models import SpendSum, Tally
+from agent.models import Manners as Row, SpendSum, Tally
 from agent.record.record import Record
 from agent.record.settings.accounts import AccountRows
 from agent.record.settings.manners import load_manners_table

@@ -17,8 +17,7 @@ from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
-from tests.e2e.mcp_host import TOKEN as MCP_TOKEN
-from tests.e2e.mcp_host import mcp_client
+from tests.e2e.mcp_host import TOKEN as MCP_TOKEN, mcp_client
 from tests.e2e.mcp_rows import McpRows, stdio
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer

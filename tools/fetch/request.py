@@ -31,8 +31,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 from yarl import URL
 
 from tools.fetch.allow_list import (

@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from tools.error_boundary import LogLimit
 from tools.mcp.rate_limits import retry_delay, server_breaker

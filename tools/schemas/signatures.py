@@ -22,8 +22,7 @@ from typing import (
 )
 
 import typing_extensions
-from docstring_parser import ParseError
-from docstring_parser import parse as parse_docstring
+from docstring_parser import ParseError, parse as parse_docstring
 from pydantic import (
     ConfigDict,
     Field,

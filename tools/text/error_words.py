@@ -11,8 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from django.conf import settings
-from django.utils.translation import gettext, trans_real
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext as _, trans_real
 
 _VALUE = re.compile(r"%(?:\((\w+)\))?[sd]")
 #: Characters that a template has in one piece besides its values: less could be anybody's words.

@@ -7,8 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from agent.media.media_store import prune_copies_by_age
 from agent.record.record import Record

@@ -8,8 +8,7 @@ from django.db.models import Max, Q
 from agent.domain.endpoint import ModelRole
 from agent.domain.persona import Example, PersonaKind, PersonaSettings, environment_persona
 from agent.domain.types import ChatAddress
-from agent.models import EndpointChoice, PersonaChoice
-from agent.models import Persona as PersonaRow
+from agent.models import EndpointChoice, Persona as PersonaRow, PersonaChoice
 
 #: What a row says where it is not empty, and the environment otherwise.
 OVERRIDES = (

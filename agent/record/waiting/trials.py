@@ -12,8 +12,7 @@ from agent.domain.persona import PersonaKind, PersonaSettings
 from agent.domain.states import FIRST_CLAIM, ActKind, Claim
 from agent.domain.types import AccountSettings, IncomingMessage
 from agent.llm.requests.messages import ChatMessage
-from agent.models import Message, Run
-from agent.models import Persona as PersonaRow
+from agent.models import Message, Persona as PersonaRow, Run
 from agent.record.chats.sessions import SessionState, load_session_state
 from agent.record.ground.versions import read_versions
 from agent.record.runs.requests import load_opening

@@ -34,8 +34,7 @@ from tools.contract import (
 )
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.functions.function_tool import FunctionProvider
-from tools.functions.function_tool import tool as as_tool
+from tools.functions.function_tool import FunctionProvider, tool as as_tool
 from tools.registry.registry import ToolRegistry
 
 State = Message.State

@@ -1,8 +1,7 @@
 """Fitting the past into a request: both limits, from the newest back."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.chat.history import fit_history
 from agent.llm.requests.messages import ChatMessage, assistant_message, system_message

@@ -3,8 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.answer_parts import MOST_MENTIONS, split_mentions
 from agent.domain.types import MessagePart

@@ -5,8 +5,7 @@ import json
 from datetime import datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.chat_state import (
     MissingToolError,

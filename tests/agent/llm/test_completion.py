@@ -5,8 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.errors import LLMError
 from agent.llm.answers.completion import (

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import httpx2
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.answers import reading

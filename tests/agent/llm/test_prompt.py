@@ -6,8 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.llm.requests.messages import (
     SpokenMessage,

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.llm.answers.bounds import ANSWER_LIMIT
 from agent.llm.answers.text_calls import MOST_CALLS, TextCall, looks_like_calls, parse_text_calls

@@ -3,8 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.llm.answers.bounds import ANSWER_LIMIT
 from agent.llm.answers.thoughts import SplitText, split_thoughts

@@ -39,8 +39,7 @@ from agent.record.chats.quoted_words import RECALLED
 from agent.record.record import Record
 from agent.record.waiting.recovery import PendingMessage
 from tests.agent.media.perceiving import Client, perceive
-from tests.agent.opening import ScriptedSource
-from tests.agent.opening import text as words
+from tests.agent.opening import ScriptedSource, text as words
 from tests.agent.talk import GROUP, arrival, message
 from tools.text.fences import FenceKind
 

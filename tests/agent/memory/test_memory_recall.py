@@ -8,8 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.notes import NoteViewer
 from agent.memory.recall import NoteService, RecallRequest, build_memory_block, recall_notes

@@ -1,7 +1,6 @@
 """How words are cut for the search, in both directions."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tools.text.search_terms import (
     INDEX_LIMIT,

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError

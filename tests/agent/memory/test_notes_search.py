@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import search_notes

@@ -3,8 +3,7 @@
 import pytest
 
 from agent.domain.persona import PersonaSettings, environment_persona
-from agent.models import Persona as PersonaRow
-from agent.models import PersonaChoice
+from agent.models import Persona as PersonaRow, PersonaChoice
 from agent.record.settings.personas import PersonaRows, load_longest_contexts, load_persona_table
 from tests.agent.talk import GROUP, PRIVATE
 

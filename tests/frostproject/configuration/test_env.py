@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from frostproject.configuration.env import Env, InvalidSetting, parse_database_url, parse_dotenv
 

@@ -18,8 +18,7 @@ from agent.domain.types import ChatAddress, Delivery, MessagePart
 from agent.models import Message
 from onebot.connections import client as calls_module
 from onebot.connections.client import Connections, OneBotClient, PendingActions, Relay, Socket
-from onebot.gateway import delivery, media
-from onebot.gateway import delivery as delivery_module
+from onebot.gateway import delivery, delivery as delivery_module, media
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.protocol.actions import parse_response
 

@@ -3,8 +3,7 @@
 from time import perf_counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from onebot.protocol.segments import MAX_SEGMENTS, parse_cq, parse_message
 

@@ -5,8 +5,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from onebot.protocol.segments import LONGEST_TITLE, SHOWN_CARD, parse_message, render_text
 from tools.text.storable import make_storable

@@ -3,8 +3,7 @@
 import ipaddress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from frostproject.configuration.env import Env, InvalidSetting
 from tools.fetch.allow_list import AllowList, is_public, unwrap_address

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from django.utils import translation
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from yarl import URL
 
 from tools.fetch.allow_list import AllowList

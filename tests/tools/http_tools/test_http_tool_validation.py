@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.utils import translation
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.tools.http_tools.rows import enter_secrets, settings
 from tools.contract import InvalidArguments, ToolSpec

@@ -6,8 +6,7 @@ from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.tools.http_tools.rows import request
 from tools.contract import InvalidArguments

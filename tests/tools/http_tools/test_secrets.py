@@ -7,8 +7,7 @@ import re
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tools.contract import ToolFailed
 from tools.secrets.masked import MASK, SecretMask, SecretValues

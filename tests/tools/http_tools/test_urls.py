@@ -4,8 +4,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.tools.http_tools.rows import request
 from tools.contract import InvalidArguments, ToolFailed

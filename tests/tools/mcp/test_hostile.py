@@ -14,8 +14,7 @@ from tests.tools.mcp.serving import (
     said,
     until,
 )
-from tools.mcp import connection, rate_limits
-from tools.mcp import link as link_module
+from tools.mcp import connection, link as link_module, rate_limits
 from tools.mcp.link import State
 from tools.mcp.specs import (
     AnswerTimeoutError,

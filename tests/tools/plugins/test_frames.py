@@ -5,8 +5,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tools.plugin_sdk.calls import RpcError
 from tools.plugins.peer import (

@@ -9,8 +9,12 @@ from django.utils import timezone
 
 from tests.tools.plugins.hosting import PLUGINS, Desk
 from tools.models import PluginCrash, PluginLogLine, PluginStatus
-from tools.plugins.folder import CRASHES_KEPT, PluginReport, write_crashes
-from tools.plugins.folder import CrashEntry as CrashRecord
+from tools.plugins.folder import (
+    CRASHES_KEPT,
+    CrashEntry as CrashRecord,
+    PluginReport,
+    write_crashes,
+)
 from tools.plugins.host import BURST, LINES_PER_SECOND, PluginRecorder
 from tools.plugins.process import LINE_CHARS, ProcessExit, describe_exit
 

@@ -1,8 +1,7 @@
 """Mock values: names filled in, nothing evaluated, nothing raised."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tools.text.placeholders import check_mock_template, render_mock
 

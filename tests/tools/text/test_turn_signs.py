@@ -5,8 +5,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tools.text.fences import json_line, neutralize_content, neutralize_marks
 from tools.text.turn_signs import FAMILIES, neutralize_signs

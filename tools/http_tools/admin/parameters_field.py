@@ -11,8 +11,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tools.admin.json_field import JSON_INPUT
 from tools.http_tools.admin.table_field import TableColumn, TableRow, TableWidget, check_row_count

@@ -15,8 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError
-from django.utils.translation import gettext
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext as _
 
 from tools.contract import ToolSpec
 from tools.plugin_sdk.calls import RpcError, RpcErrorCode

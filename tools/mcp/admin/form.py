@@ -7,8 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.utils.text import capfirst
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tools.admin.lines import LinesField, SecretLinesField
 from tools.admin.settings_page import SettingsForm

@@ -11,8 +11,7 @@ from django.db.models import F, Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from tools.admin.filters import Rows
 from tools.admin.record_pages import Column, clamp_text, format_moment

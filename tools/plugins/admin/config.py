@@ -6,8 +6,7 @@ from typing import Any
 
 from django import forms
 from django.forms import BoundField
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tools.admin.argument_form import build_argument_field
 from tools.admin.declared import DeclaredParameter, argument_schemas, list_parameters, strip_null
