@@ -12,7 +12,6 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress
 from agent.models import EndpointStatus, Manners, ModelEndpoint, Persona
 from agent.record.settings.manners import load_manners_table
-from frostproject.cockpit import start
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.doctor.checks import Check
 from onebot.connections.handshake import refused_clients
@@ -291,7 +290,7 @@ def test_checks_are_begun_by_post_and_shown_with_what_to_do(
 
     local = Check("a", "Local", local_findings)
     outside = Check("b", "Outside", outside_findings, True)
-    monkeypatch.setattr(start, "CHECKS", (local, outside))
+    monkeypatch.setattr("frostproject.doctor.checks.CHECKS", (local, outside))
     assert "Local" not in page(browser, START)
     browser.post(f"{START}checks/", headers=HTMX)
     lot = check_desk.find(asks_others=False)
