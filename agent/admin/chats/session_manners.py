@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Manners
-from agent.pages.manners import Statement, list_counting
+from agent.pages.manners import ShownField, list_counting
 from agent.record.settings.chat_manners import is_row_of_chat
 from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
 
@@ -36,7 +36,7 @@ def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, An
     }
 
 
-def _is_from_program(statement: Statement) -> bool:
+def _is_from_program(statement: ShownField) -> bool:
     return statement.row is None
 
 
