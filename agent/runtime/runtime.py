@@ -116,14 +116,7 @@ class Runtime:
         )
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
-        self.trials = Trials(
-            self.record,
-            self.engines,
-            self.book,
-            outbox,
-            self.memory.notebook,
-            lambda: cache.current,
-        )
+        self.trials = self._build_trials(cache)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(outbox, self.inbox, hand_messages)
         self._clock_watch = ClockWatch()
@@ -261,6 +254,16 @@ class Runtime:
         secrets = load_secrets()
         for provider in self._live:
             provider.reload_secrets(secrets)
+
+    def _build_trials(self, cache: SettingsCache) -> Trials:
+        return Trials(
+            self.record,
+            self.engines,
+            self.book,
+            self._outbox,
+            self.memory.notebook,
+            lambda: cache.current,
+        )
 
     def _wake(self, account: str) -> None:
         """Something of this process's making waits in a chat of ``account``."""
