@@ -14,7 +14,6 @@ from agent.domain.states import NoteSource, NoteVisibility
 from agent.memory.notes_store import (
     OWNER_LIMIT,
     PEOPLE_WINDOW,
-    DeleteNote,
     NewNote,
     NoteResult,
     NoteSearch,
@@ -141,8 +140,8 @@ async def forget_note(
 ) -> ToolExecutionResult:
     """Remove one note by its number. A note that cannot be seen here is treated as one that does
     not exist."""
-    wish = DeleteNote(get_viewer(context), note_id, is_manager=is_chat_manager(context))
-    match await get_notes(context).forget(wish):
+    viewer, is_manager = get_viewer(context), is_chat_manager(context)
+    match await get_notes(context).forget(viewer, note_id, is_manager):
         case NoteResult.DONE:
             return memory_result("forget", f"已忘记编号 {note_id} 的内容。")
         case NoteResult.NOT_ALLOWED:

@@ -98,9 +98,13 @@ class ConversationHandler:
 
     def build_run_plan(self, message: IncomingMessage) -> RunPlan:
         """The run that would answer ``message``."""
-        engines = self.engines
-        model = engines.default.model.name
-        return RunPlan(self.origin, model, message.chat, message.sender_id, engines.name_model)
+        return RunPlan(
+            self.origin,
+            self.engines.default.model.name,
+            message.chat,
+            message.sender_id,
+            self.engines.name_model,
+        )
 
     def prefetch_media(self, pending: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a new message holds; None where that is nothing."""

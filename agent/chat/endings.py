@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils.translation import gettext_noop
@@ -40,23 +39,16 @@ SILENCE = {
 }
 
 
-class AnswerOutcome(NamedTuple):
-    """How an answered message ends on record."""
-
-    state: MessageState
-    detail: str
-    in_history: bool
-
-
 def answer_outcome(
     sent: SendResult | None, sender: MessageSender, result: RunResult
-) -> AnswerOutcome:
-    """How the message answered ends, from what came of the answer."""
+) -> tuple[MessageState, str, bool]:
+    """How the message answered ends on record, from what came of the answer: its state, the detail,
+    and whether it is history."""
     if sent is not None and sent.delivery.state == State.FAILED:
-        return AnswerOutcome(State.FAILED, sent.delivery.error, sender.has_spoken)
+        return State.FAILED, sent.delivery.error, sender.has_spoken
     state = State.ANSWERED if sent is not None or sender.has_spoken else State.SILENT
     detail = SILENCE.get(result.ended_by, "") if state == State.SILENT else ""
-    return AnswerOutcome(state, detail, state == State.ANSWERED)
+    return state, detail, state == State.ANSWERED
 
 
 logger = logging.getLogger(__name__)
@@ -88,7 +80,7 @@ class RunEndings:
             run.notes.append(REPEATED)
         elif text and not sender.has_replied:
             text, sent = await self.speaker.say(run, text, result.last_step)
-        outcome = answer_outcome(sent, sender, result)
+        state, detail, is_heard = answer_outcome(sent, sender, result)
         if sent is not None and is_refused(sent.delivery, NOT_CONNECTED.error):
             await self._make_up_for(run, sent)
         continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
@@ -107,9 +99,9 @@ class RunEndings:
                 output_tokens=result.output_tokens,
                 step=None if sent else result.last_step,
                 outcome=sent,
-                message_state=outcome.state,
-                detail=outcome.detail,
-                in_history=outcome.in_history and not pending.is_later_result,  # never sent
+                message_state=state,
+                detail=detail,
+                in_history=is_heard and not pending.is_later_result,  # never sent
             )
         )
         if self.memory is not None:

@@ -20,6 +20,7 @@ from agent.record.waiting.hand_messages import (
 )
 from agent.run.message_sender import ChatFloors, MessageSender
 from tools.error_boundary import capture_error
+from tools.tasks import end_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -64,12 +65,7 @@ class HandMessages:
         """Begin nothing more; what is not sent within ``seconds`` stays on record for the next
         start."""
         self._is_open = False
-        workers = list(self._workers.values())
-        if workers:
-            await asyncio.wait(workers, timeout=seconds)
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        await end_tasks(self._workers.values(), seconds)
 
     def _on_claimed(self, future: "asyncio.Future[list[HandBatch]]") -> None:
         if future.cancelled():

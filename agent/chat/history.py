@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from agent.chat.message_run import MessageRun, QueuedMessage
-from agent.domain.manners import ChatManners
 from agent.domain.types import IncomingMessage
 from agent.llm.requests.messages import (
     ChatMessage,
@@ -179,7 +178,8 @@ async def hear_group(record: Record, pending: PendingMessage, active: ActiveRun)
     if wish is None:
         return ""
     said = await record.submit(find_ambient, wish)
-    return fence_ambient(said, _chars(active.manners, is_bare=pending.is_bare_mention))
+    chars = active.manners.ambient_chars
+    return fence_ambient(said, max(chars, LEAST_CHARS) if pending.is_bare_mention else chars)
 
 
 def wish_ambient(pending: PendingMessage, active: ActiveRun) -> AmbientRequest | None:
@@ -211,7 +211,3 @@ def fence_ambient(said: Sequence[RecordedMessage], chars: int) -> str:
             line["message_id"] = one.message_id
         shown.append(line | {"text": text})
     return fence_values(FenceKind.AMBIENT, reversed(shown)) if shown else ""
-
-
-def _chars(manners: ChatManners, *, is_bare: bool) -> int:
-    return max(manners.ambient_chars, LEAST_CHARS) if is_bare else manners.ambient_chars

@@ -38,6 +38,7 @@ from agent.record.waiting.stops import StopChat, StopRequest, stop_chats, stop_r
 from tools import metrics
 from tools.error_boundary import CapturedError, LogLimit, capture_error
 from tools.processes import crash_points
+from tools.tasks import end_tasks
 from tools.time_limits import TIME_LIMITS
 
 
@@ -217,9 +218,7 @@ class Inbox:
         workers, self._workers, self._under_way = list(self._workers.values()), {}, {}
         workers += self._commands
         self.queues.clear()
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        await end_tasks(workers)
 
     async def stop(
         self,
@@ -267,12 +266,8 @@ class Inbox:
         for chat, work in self._under_way.items():
             if work.is_gathering:
                 self._conversations.pauses.wake(chat)
-        workers = [*self._workers.values(), *self._commands]
-        if workers:
-            await asyncio.wait(workers, timeout=seconds)
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, *self._side_tasks, return_exceptions=True)
+        await end_tasks([*self._workers.values(), *self._commands], seconds)
+        await asyncio.gather(*self._side_tasks, return_exceptions=True)
 
     def _on_accepted(
         self, message: IncomingMessage, future: "asyncio.Future[AcceptedMessage]"
@@ -332,7 +327,9 @@ class Inbox:
             logger.warning(
                 "Message %s in %s is refused: too many are waiting", job.pending.pk, chat.address
             )
-            self._keep(self.record.submit_batched(refuse_messages, job.pending.pk))
+            refused = self.record.submit_batched(refuse_messages, job.pending.pk)
+            self._side_tasks.add(refused)
+            refused.add_done_callback(self._side_tasks.discard)
             return
         if not job.resumed:
             job = job._replace(
@@ -509,7 +506,3 @@ class Inbox:
             for task, job in self._commands.items()
             if job.pending.message.chat == chat and job.pk < before
         ]
-
-    def _keep(self, written: "asyncio.Future[None]") -> None:
-        self._side_tasks.add(written)
-        written.add_done_callback(self._side_tasks.discard)

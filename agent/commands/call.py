@@ -66,18 +66,9 @@ class CommandCall:
                 return True
 
     @property
-    def quoted_id(self) -> str:
-        """The client's id of the message that it quotes, "" for none."""
-        return self.message.quoted_id
-
-    @property
     def author(self) -> str:
         """Who made a change, as its history says it."""
         return f"owner {self.message.sender_id} in {self.chat.key}"
-
-    @property
-    def arguments(self) -> str:
-        return self.command.arguments
 
     def load_manners(self) -> ChatManners:
         """What counts in the chat now, with what this transaction has changed."""

@@ -47,7 +47,7 @@ def speak_again(call: CommandCall) -> str:
 
 
 def be_silent(call: CommandCall) -> str:
-    minutes = _minutes(call.arguments)
+    minutes = _minutes(call.command.arguments)
     if minutes is None:
         return tell_usage(call.command.name, call.manners.command_prefix)
     end = timezone.now() + timedelta(minutes=minutes) if minutes else None
@@ -130,9 +130,9 @@ def deny_people(call: CommandCall) -> str:
 
 def _people(call: CommandCall) -> list[str]:
     """The people that are meant: by their ids, by mentions, or by the message that is quoted."""
-    words = _MENTION.sub(r" \1 ", call.arguments)
+    words = _MENTION.sub(r" \1 ", call.command.arguments)
     if not words.strip():
-        sender = find_sender(call.session_pk, call.quoted_id)
+        sender = find_sender(call.session_pk, call.message.quoted_id)
         return [sender] if sender else []
     known = parse_ids(words)
     is_fine = not check_ids(words) and all(one.isdecimal() for one in known)
@@ -141,7 +141,7 @@ def _people(call: CommandCall) -> list[str]:
 
 def _group(call: CommandCall) -> ChatAddress | None:
     """The group that is meant; owners can say that in their private chats alone."""
-    found = _GROUP.fullmatch(call.arguments)
+    found = _GROUP.fullmatch(call.command.arguments)
     if found is None or call.chat.kind != "private":
         return None
     return ChatAddress(call.chat.account, "group", found[1], call.chat.platform)
@@ -181,7 +181,16 @@ class CommandDesk:
         What is changed is committed with the words for it: a crash before they are sent repeats
         no change, but for ``stop``, which is then nothing new.
         """
-        call = self._build_call(run, command)
+        call = CommandCall(
+            command,
+            run.message,
+            run.pending.pk,
+            run.pending.session_pk,
+            run.active.persona,
+            run.active.manners,
+            run.active.account,
+            self.services,
+        )
         if command.name is CommandName.STOP:
             asker = None if call.is_manager else run.message.sender_id
             call = replace(call, has_stopped=await stop(call.chat, asker))
@@ -199,18 +208,6 @@ class CommandDesk:
                 final_text=text,
                 outcome=outcome,
             )
-        )
-
-    def _build_call(self, run: MessageRun, command: Command) -> CommandCall:
-        return CommandCall(
-            command,
-            run.message,
-            run.pending.pk,
-            run.pending.session_pk,
-            run.active.persona,
-            run.active.manners,
-            run.active.account,
-            self.services,
         )
 
 

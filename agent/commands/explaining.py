@@ -26,11 +26,11 @@ ERROR_CHARS, LISTED = 200, 20
 
 def explain(call: CommandCall) -> str:
     """The message that is quoted, or else the newest answer."""
-    facts = load_why(call.session_pk, call.quoted_id, call.message_pk)
+    facts = load_why(call.session_pk, call.message.quoted_id, call.message_pk)
     if facts is None:
         return (
             gettext("That message is not known here.")
-            if call.quoted_id
+            if call.message.quoted_id
             else gettext("I have not said anything here yet.")
         )
     lines = (*tell_facts(facts, is_owner=call.is_owner), _tell_end(call, facts.heard))

@@ -32,7 +32,7 @@ LISTED = 50
 
 
 def choose_chat_persona(call: CommandCall) -> str:
-    wanted, personas = call.arguments, list_personas()
+    wanted, personas = call.command.arguments, list_personas()
     if not wanted:
         return gettext("%(name)s answers you here. There are: %(names)s.") % {
             "name": call.persona.name,
@@ -48,7 +48,7 @@ def choose_chat_persona(call: CommandCall) -> str:
 
 
 def choose_chat_model(call: CommandCall) -> str:
-    wanted, endpoints = call.arguments, list_chat_endpoints()
+    wanted, endpoints = call.command.arguments, list_chat_endpoints()
     if not wanted:
         return gettext("%(name)s is asked first here. There are: %(names)s.") % {
             "name": call.services.name_model(call.persona),
@@ -65,7 +65,7 @@ def choose_chat_model(call: CommandCall) -> str:
 
 
 def set_budget(call: CommandCall) -> str:
-    wanted = call.arguments.replace(",", "").replace("，", "").replace("_", "")
+    wanted = call.command.arguments.replace(",", "").replace("，", "").replace("_", "")
     if not wanted:
         return _tell_budgets(call.chat)
     amount = _AMOUNT.fullmatch(wanted)

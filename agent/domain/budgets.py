@@ -123,10 +123,6 @@ class BudgetTerms(NamedTuple):
     def label(self) -> str:
         return name_budget(self.name)
 
-    def period_start(self, day: str) -> str:
-        """The first day of the period that ``day`` (``2026-01-31``) is in."""
-        return period_start(self.period, day)
-
     def amount(self, prices: TokenPrices, input_tokens: int, output_tokens: int) -> int:
         """What a call of so many tokens counts against this budget at most, and at least 1; 0
         where it surely costs nothing of it, for it is free or in another currency."""

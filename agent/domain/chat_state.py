@@ -35,23 +35,6 @@ KIND_WORDS: dict[ChatKind, str] = {"group": "群聊", "private": "私聊"}
 WEEKDAYS = "一二三四五六日"
 
 
-class PromptTemplateError(ValueError):
-    """A template asks for something that is not there; ``written`` is the placeholder as it stands
-    in it."""
-
-    def __init__(self, written: str, reason: str) -> None:
-        super().__init__(f"{written}: {reason}")
-        self.written = written
-
-
-class MissingValueError(PromptTemplateError):
-    """No value has the name that the placeholder gives."""
-
-
-class MissingToolError(PromptTemplateError):
-    """No tool of the name is enabled here."""
-
-
 @dataclass(frozen=True, slots=True)
 class PromptPlaceholder:
     """One place of a template that a value goes to."""
@@ -84,31 +67,24 @@ def parse_prompt_placeholders(template: str) -> tuple[PromptPlaceholder, ...]:
     return tuple(piece for piece in _pieces(template) if isinstance(piece, PromptPlaceholder))
 
 
-def render_prompt(template: str, values: Mapping[str, object], tools: Collection[str]) -> str:
-    """``template`` with its values and the names of the enabled ``tools``.
-
-    Strings stand bare, None is "", and everything else is JSON. Raises
-    :class:`MissingValueError` or :class:`MissingToolError` for the first placeholder
-    that has nothing to stand for and is not optional.
-    """
-    return "".join(
-        piece if isinstance(piece, str) else _value(piece, values, tools)
-        for piece in _pieces(template)
-    )
-
-
 def render_known_values(
     template: str, values: Mapping[str, object], tools: Collection[str]
 ) -> RenderedPrompt:
-    """As :func:`render_prompt`, but what has nothing to stand for stays as it is written."""
+    """``template`` with its values and the names of the enabled ``tools``.
+
+    Strings stand bare, None is "", and everything else is JSON. What has nothing to stand for and
+    is not optional stays as it is written.
+    """
     text: list[str] = []
     missing: list[str] = []
     for piece in _pieces(template):
-        try:
-            text.append(piece if isinstance(piece, str) else _value(piece, values, tools))
-        except PromptTemplateError as error:
-            text.append(error.written)
-            missing.append(error.written)
+        if isinstance(piece, str):
+            text.append(piece)
+        elif (known := _value(piece, values, tools)) is not None:
+            text.append(known)
+        else:
+            text.append(piece.written)
+            missing.append(piece.written)
     return RenderedPrompt("".join(text), tuple(dict.fromkeys(missing)))
 
 
@@ -152,16 +128,13 @@ def _placeholder(found: Placeholder) -> PromptPlaceholder | None:
 
 def _value(
     placeholder: PromptPlaceholder, values: Mapping[str, object], tools: Collection[str]
-) -> str:
+) -> str | None:
+    """What stands in the place of ``placeholder``; None where there is nothing."""
     name = placeholder.name
     if name in (tools if placeholder.is_tool else values):
         value = name if placeholder.is_tool else values[name]
         return "" if value is None else neutralize_marks(format_value(value))
-    if placeholder.is_optional:
-        return ""
-    if placeholder.is_tool:
-        raise MissingToolError(placeholder.written, "no such tool is enabled here")
-    raise MissingValueError(placeholder.written, "there is no value of this name")
+    return "" if placeholder.is_optional else None
 
 
 # The state of a chat: named values that its tools keep and the persona's prompt shows. Pure.

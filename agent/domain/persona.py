@@ -61,7 +61,6 @@ class PersonaSettings:
     vision_mode: str
     pk: int | None = None
     name: str = DEFAULT_NAME
-    is_agent: bool = False
     description: str = ""
     as_tool: bool = False
     """Of an agent: whether it is a tool under its own name too."""

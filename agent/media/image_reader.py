@@ -75,14 +75,15 @@ class ImageJob:
     """Whether a picture within the limits is converted too."""
 
     def line(self) -> bytes:
-        fields = {"source": str(self.source), "target": str(self.target)}
-        limits = {
+        fields = {
+            "source": str(self.source),
+            "target": str(self.target),
             "side": self.side,
             "bytes": self.size,
             "pixels": self.pixels,
             "always": self.always,
         }
-        return json.dumps({**fields, **limits}).encode() + b"\n"
+        return json.dumps(fields).encode() + b"\n"
 
 
 class ImageWorker:

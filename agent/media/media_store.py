@@ -4,7 +4,7 @@ delete."""
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,13 +14,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agent.domain.types import ChatAddress, MediaRef
-from agent.media.file_store import FileStore
+from agent.media.file_store import FileStore, StoredFile
 from agent.models import Description, KeptFile, Message, MessageMedia
 from agent.record.chats import early_recalls
 from agent.record.chats.chat_record import has_quoted_media
 from agent.record.chats.quoted_words import blank_quoted, find_quoted_ids
 from agent.record.record import Record
 from tools.error_boundary import LogLimit, log_errors
+from tools.tasks import end_tasks
 
 #: Copies that are forgotten in one transaction.
 PRUNE_BATCH = 500
@@ -66,7 +67,7 @@ def record_media(items: Sequence[tuple[int, Sequence[MediaRow]]]) -> list[None]:
     """Record, for messages by key, the outcome of their media; earlier rows are replaced."""
     now = timezone.now()
     MessageMedia.objects.filter(message_id__in=[pk for pk, _ in items]).delete()
-    kept = _keep([row for _, rows in items for row in rows if row.sha256], now)
+    kept = keep_copies([row for _, rows in items for row in rows if row.sha256], now)
     MessageMedia.objects.bulk_create(
         MessageMedia(
             message_id=pk,
@@ -84,14 +85,14 @@ def record_media(items: Sequence[tuple[int, Sequence[MediaRow]]]) -> list[None]:
     return [None] * len(items)
 
 
-def _keep(rows: Sequence[MediaRow], now: datetime) -> dict[str, int]:
-    """The keys of the rows of copies by hash; those that are new are added, the others were used
-    just now."""
+def keep_copies(copies: Iterable[MediaRow | StoredFile], now: datetime) -> dict[str, int]:
+    """The keys of the rows of ``copies`` by hash; those that are new are added, the others were
+    used just now."""
     new = {
-        row.sha256: KeptFile(
-            sha256=row.sha256, mime=row.mime, size=row.size, created_at=now, last_used_at=now
+        one.sha256: KeptFile(
+            sha256=one.sha256, mime=one.mime, size=one.size, created_at=now, last_used_at=now
         )
-        for row in rows
+        for one in copies
     }
     if not new:
         return {}
@@ -277,10 +278,7 @@ class DescriptionCache:
 
     async def close(self) -> None:
         """Stop what is being asked."""
-        asking = list(self._asking.values())
-        for task in asking:
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
+        await end_tasks(self._asking.values())
 
     def _forget(self, question: DescriptionKey, asked: asyncio.Task[str]) -> None:
         del self._asking[question]

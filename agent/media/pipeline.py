@@ -19,6 +19,7 @@ from agent.record.record import Record
 from agent.record.waiting.recovery import PendingMessage
 from tools.error_boundary import LogLimit, log_errors
 from tools.processes.disk import run_on_disk_thread
+from tools.tasks import end_tasks
 from tools.text.fences import clean_name
 
 #: Time for a client to give all names of a message, in seconds, and how many are asked for.
@@ -212,10 +213,7 @@ class MediaPipeline:
 
     async def close(self) -> None:
         """Stop what is being fetched, and end what the readers work with."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         for part in self._owned:
             await part.close()
 

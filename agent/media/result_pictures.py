@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from django.utils import timezone
 
@@ -11,6 +10,7 @@ from agent.domain.file_types import PICTURES
 from agent.domain.types import ChatAddress, MediaUnavailable
 from agent.media.downloads import decode_base64
 from agent.media.file_store import FileStore, StoredFile
+from agent.media.media_store import keep_copies
 from agent.models import KeptFile, ResultPicture, ToolCall
 from agent.record.chats.chat_record import find_session
 from agent.record.record import Record
@@ -26,22 +26,25 @@ from tools.error_boundary import log_errors
 from tools.fetch.request import TooLarge
 
 
-@dataclass(frozen=True, slots=True)
-class NewPictures:
-    """Copies of the pictures of one call's result, each with its place among the result's items,
-    from 1."""
-
-    call_pk: int
-    call_id: str
-    pictures: tuple[tuple[int, StoredFile], ...]
-
-
-def add_pictures(item: NewPictures) -> None:
-    """Put pictures on record. Those of a call without a chat cannot be asked for, and are left
-    out."""
-    call = ToolCall.objects.filter(pk=item.call_pk)
-    if (session_pk := call.values_list("run__session", flat=True).first()) is not None:
-        _add(item, session_pk)
+def add_pictures(call_pk: int, call_id: str, pictures: Sequence[tuple[int, StoredFile]]) -> None:
+    """Put on record the copies of the pictures of one call's result, each with its place among the
+    result's items, from 1. Those of a call without a chat cannot be asked for, and are left out."""
+    call = ToolCall.objects.filter(pk=call_pk)
+    if (session_pk := call.values_list("run__session", flat=True).first()) is None:
+        return
+    now = timezone.now()
+    pks = keep_copies([kept for _, kept in pictures], now)
+    ResultPicture.objects.bulk_create(
+        ResultPicture(
+            session_id=session_pk,
+            call_id=call_pk,
+            name=call_id[:128],
+            position=position,
+            kept_id=pks[kept.sha256],
+            created_at=now,
+        )
+        for position, kept in pictures
+    )
 
 
 def find_pictures(chat: ChatAddress, call_id: str, number: int) -> str | None:
@@ -56,34 +59,6 @@ def find_pictures(chat: ChatAddress, call_id: str, number: int) -> str | None:
 def touch_copies(sha256: str) -> None:
     """Note that a copy was used just now: what is not used is forgotten in time."""
     KeptFile.objects.filter(sha256=sha256).update(last_used_at=timezone.now())
-
-
-def _add(item: NewPictures, session_pk: int) -> None:
-    now = timezone.now()
-    copies = {kept.sha256: kept for _, kept in item.pictures}
-    KeptFile.objects.bulk_create(
-        (
-            KeptFile(
-                sha256=one.sha256, mime=one.mime, size=one.size, created_at=now, last_used_at=now
-            )
-            for one in copies.values()
-        ),
-        update_conflicts=True,
-        unique_fields=["sha256"],
-        update_fields=["last_used_at"],
-    )
-    pks = dict(KeptFile.objects.filter(sha256__in=copies).values_list("sha256", "pk"))
-    ResultPicture.objects.bulk_create(
-        ResultPicture(
-            session_id=session_pk,
-            call_id=item.call_pk,
-            name=item.call_id[:128],
-            position=position,
-            kept_id=pks[kept.sha256],
-            created_at=now,
-        )
-        for position, kept in item.pictures
-    )
 
 
 logger = logging.getLogger(__name__)
@@ -119,7 +94,7 @@ class ResultPictureHook:
             ):
                 kept = await asyncio.to_thread(lambda: tuple(self._put(pictures)))
                 await self._record.submit(
-                    add_pictures, NewPictures(invocation.call_pk, invocation.call_id, kept)
+                    add_pictures, invocation.call_pk, invocation.call_id, kept
                 )
         return None
 

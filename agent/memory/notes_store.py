@@ -86,15 +86,6 @@ class NoteSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteNote:
-    """A request to remove a note. ``is_manager``: an owner of the bot, or an admin of the group."""
-
-    viewer: NoteViewer
-    note_pk: int
-    is_manager: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class PersonProfile:
     """What one chat knows of a person; ``message_count`` goes no further back than the window."""
 
@@ -160,15 +151,15 @@ def chat_owner(viewer: NoteViewer) -> tuple[Note.Owner, str]:
     return Note.Owner.GROUP, viewer.peer
 
 
-def delete_notes(wish: DeleteNote) -> NoteResult:
-    """Remove a note. A person removes what is about them or was said by them, a manager what
-    belongs to the chat."""
-    note = visible_notes(wish.viewer, timezone.now()).filter(pk=wish.note_pk).first()
+def delete_notes(viewer: NoteViewer, note_pk: int, is_manager: bool = False) -> NoteResult:
+    """Remove a note. A person removes what is about them or was said by them, a manager (an owner
+    of the bot, or an admin of the group) what belongs to the chat."""
+    note = visible_notes(viewer, timezone.now()).filter(pk=note_pk).first()
     if note is None:
         return NoteResult.UNKNOWN
-    is_about = note.owner_kind == Note.Owner.PERSON and note.owner_id == wish.viewer.person
-    own = is_about or note.said_by == wish.viewer.person
-    if note.source == Note.Source.OPERATOR or not (own or wish.is_manager):
+    is_about = note.owner_kind == Note.Owner.PERSON and note.owner_id == viewer.person
+    own = is_about or note.said_by == viewer.person
+    if note.source == Note.Source.OPERATOR or not (own or is_manager):
         return NoteResult.NOT_ALLOWED
     delete_note_rows(Note.objects.filter(pk=note.pk))
     return NoteResult.DONE

@@ -127,8 +127,10 @@ class NoteService:
     async def remember(self, wish: notes_store.NewNote) -> notes_store.WrittenNote:
         return await self._record.submit(notes_store.write_notes, wish)
 
-    async def forget(self, wish: notes_store.DeleteNote) -> notes_store.NoteResult:
-        return await self._record.submit(notes_store.delete_notes, wish)
+    async def forget(
+        self, viewer: NoteViewer, note_pk: int, is_manager: bool
+    ) -> notes_store.NoteResult:
+        return await self._record.submit(notes_store.delete_notes, viewer, note_pk, is_manager)
 
     async def find(self, search: notes_store.NoteSearch) -> list[RecalledNote]:
         meaning = await self._meaning(search.viewer, search.words)

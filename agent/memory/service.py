@@ -27,6 +27,7 @@ from agent.memory.vector_store import FindEmbedder, run_note_embedding
 from agent.models import Note
 from agent.record.record import Record
 from tools.error_boundary import capture_error
+from tools.tasks import end_tasks
 from tools.text.fences import json_line
 from tools.text.search_terms import index_terms, search_terms
 
@@ -217,12 +218,7 @@ class MemoryJobs:
 
     async def drain(self, seconds: float) -> None:
         """Give running jobs ``seconds``, then cancel them: they are due again at the next start."""
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks.values(), seconds)
 
     async def _see_to(self, session_pk: int, chat: NoteViewer) -> None:
         model = self._find_model()
@@ -358,9 +354,7 @@ class MemoryService:
     async def close(self) -> None:
         """End everything that was begun, before the record is closed."""
         await self.drain(0)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
 
 
 def build_chat_viewer(chat: ChatAddress, sender_id: str) -> NoteViewer:

@@ -29,7 +29,7 @@ ZERO = {
 }
 
 
-class Statement(NamedTuple):
+class ShownField(NamedTuple):
     """One field as a page shows it. ``row`` is the row that says it, None for the program."""
 
     field: str
@@ -58,19 +58,19 @@ def silenced_words(end: datetime) -> str:
     return gettext("silenced until %(time)s") % {"time": at}
 
 
-def list_said(row: MannersRow) -> Iterator[Statement]:
+def list_said(row: MannersRow) -> Iterator[ShownField]:
     """What ``row`` says, field by field."""
     for name, value in said_values(row):
         words = str(row.endpoint) if name == "endpoint" else value_words(name, value)
-        yield Statement(name, field_label(MannersRow, name), words, row)
+        yield ShownField(name, field_label(MannersRow, name), words, row)
 
 
-def list_counting(manners: ChatManners, rows: list[MannersRow]) -> Iterator[Statement]:
+def list_counting(manners: ChatManners, rows: list[MannersRow]) -> Iterator[ShownField]:
     """Everything that counts in a chat, each with the row of ``rows`` that says it."""
     by_name = {row.name: row for row in rows}
     for name in SAID:
         words = value_words(name, getattr(manners, name))
-        yield Statement(
+        yield ShownField(
             name, field_label(MannersRow, name), words, by_name.get(manners.said_by.get(name, ""))
         )
 

@@ -72,29 +72,19 @@ async def end_with_answer(
     journal: StepJournal,
     progress: RunProgress,
     response: LLMResponse,
-    step: NewStep,
+    step: NewStep | None,
 ) -> RunResult | None:
     """The end of a run by an answer without tool calls; None where it is faulty, and the model is
-    asked once more.
+    asked once more. ``step`` is None where an earlier process has put it on record.
 
     Raises :class:`agent.domain.errors.LLMError` where it was before, and there is nothing to say.
     """
     fault = find_fault(response)
     if fault is None or _is_taken(task, progress, fault, response):
         return _ended(progress, response, step)
-    await journal.record_step(replace(step, error=describe_fault(fault, response)))
-    progress.unrecorded = []
-    _ask_again(progress, fault, response)
-    return None
-
-
-def end_with_recorded(
-    task: RunRequest, progress: RunProgress, response: LLMResponse
-) -> RunResult | None:
-    """The same for an answer that an earlier process has put on record."""
-    fault = find_fault(response)
-    if fault is None or _is_taken(task, progress, fault, response):
-        return _ended(progress, response, None)
+    if step is not None:
+        await journal.record_step(replace(step, error=describe_fault(fault, response)))
+        progress.unrecorded = []
     _ask_again(progress, fault, response)
     return None
 
@@ -389,7 +379,7 @@ class Engine:
         response = answers.pop()
         progress.faults = [find_fault(answer) for answer in answers]
         if not response.tool_calls:
-            return end_with_recorded(task, progress, response)
+            return await end_with_answer(task, journal, progress, response, None)
         asked = requested_calls(steps[-1])
         if ended_by := await self._ended_by(task, asked):
             return progress.end("", None, ended_by=ended_by)

@@ -5,8 +5,10 @@ import asyncio
 import logging
 import math
 import time
+from bisect import insort
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from agent.domain.budgets import (
@@ -20,12 +22,11 @@ from agent.domain.budgets import (
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import BudgetSpent
 from agent.domain.notices import ALL
-from agent.llm.spending import Spend, SpendHold, SpendScope, scope
+from agent.llm.spending import CallCost, Spend, SpendHold, SpendScope, scope
 from agent.record.record import Record
 from agent.record.sums.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
 from agent.record.sums.spend_book import Posting, SpentAnswer
 from agent.record.sums.spendings import SumRange, spend_subjects
-from agent.runtime.running_sums import Hold, RunningSum, Turn
 from tools.local_time import current_day, first_of_day
 
 K = TypeVar("K")
@@ -44,6 +45,78 @@ TOLD_PERCENTS = (80, ALL)
 REMEMBERED_ALARMS = 10_000
 #: Which budget stops a call where several do: the strictest.
 STRICTEST = (BudgetAction.SENTENCE, BudgetAction.OWNERS, BudgetAction.CHEAPER)
+
+
+@dataclass(slots=True, eq=False)
+class RunningSum:
+    """What one subject spent from a day on, and what calls under way may cost it: by unit, which is
+    a currency or tokens."""
+
+    spent: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    read_at: float | None = None
+    reading: "asyncio.Future[SpentAnswer | None] | None" = None
+    turns: "list[Turn]" = field(default_factory=list)
+    """Of calls that wait until others give back what they hold, the first to come first."""
+
+    def add(self, cost: CallCost) -> None:
+        self.spent[TOKENS] += cost.tokens
+        if cost.cost_nano:
+            self.spent[cost.currency] += cost.cost_nano
+
+    def wake(self) -> None:
+        """Have the first of those that wait look again; when it leaves, the next one does."""
+        if self.turns:
+            self.turns[0].wake()
+
+
+class Turn:
+    """The place of one call among those that wait. It waits for one sum at a time."""
+
+    def __init__(self, arrival: int) -> None:
+        self.arrival = arrival
+        self._total: RunningSum | None = None
+        self._woken: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """Let it look again, where it waits."""
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def is_before(self, total: RunningSum) -> bool:
+        """Whether nobody who came earlier waits for ``total``."""
+        return not total.turns or self.arrival <= total.turns[0].arrival
+
+    async def wait(self, total: RunningSum, until: float) -> None:
+        """Wait until it may be worth while to look again. Raises :class:`TimeoutError` after
+        ``until``, a time of the loop."""
+        if total is not self._total:
+            self.leave()
+            self._total = total
+            insort(total.turns, self, key=lambda turn: turn.arrival)
+        self._woken = asyncio.get_running_loop().create_future()
+        async with asyncio.timeout_at(until):
+            await self._woken
+
+    def leave(self) -> None:
+        """Wait no more; the next one looks."""
+        if self._total is not None:
+            self._total.turns.remove(self)
+            self._total.wake()
+            self._total = None
+
+
+class Hold:
+    """What one call may cost, in the sums of all budgets that it counts against."""
+
+    def __init__(self, held: "list[tuple[RunningSum, str, int]]") -> None:
+        self._held = held
+
+    def release(self) -> None:
+        held, self._held = self._held, []
+        for total, unit, amount in held:
+            total.held[unit] -= amount
+            total.wake()
 
 
 class _Checked(NamedTuple):
@@ -173,7 +246,7 @@ class BudgetLedger:
         for terms in self._budgets:
             subject = subjects.get(terms.kind)
             if subject is not None and terms.subject in ("", subject):
-                yield terms, SumRange(terms.kind, subject, terms.period_start(first))
+                yield terms, SumRange(terms.kind, subject, period_start(terms.period, first))
 
     def _is_over(self, one: _Checked, endpoint: Endpoint, who: SpendScope) -> bool:
         """Whether a call may not be made because of what is spent of one budget."""

@@ -23,7 +23,7 @@ from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
 from agent.domain.endpoint import ModelRole
 from agent.domain.states import MessageReason
-from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
+from agent.domain.types import ChatAddress, MediaSource, Outbox
 from agent.llm.spending import meter
 from agent.media.media_store import run_copy_expiry, run_copy_size_limit
 from agent.record.chats.chat_record import MessageRecall, record_recalls
@@ -114,10 +114,11 @@ class Runtime:
             memory=self.memory,
             commands=CommandDesk(self.record, services),
         )
-        self._inbox = Inbox(self.record, conversations)
+        self.inbox = Inbox(self.record, conversations)
+        """What waits and what is answered in this process."""
         self.trials = self._build_trials(cache)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
-        self._steering = Steering(outbox, self._inbox, hand_messages)
+        self._steering = Steering(outbox, self.inbox, hand_messages)
         self._clock_watch = ClockWatch()
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
@@ -136,7 +137,7 @@ class Runtime:
             return
         loop = asyncio.get_running_loop()
         alone = self._is_alone()
-        self.shares_database = self._inbox.shares_database = not alone
+        self.shares_database = self.inbox.shares_database = not alone
         self._budgets.shares_database = not alone
         self.book.start()
         for mirror in (mirror_environment, budgets.mirror_environment):
@@ -163,11 +164,6 @@ class Runtime:
             )
         )
 
-    @property
-    def inbox(self) -> Inbox:
-        """What waits and what is answered in this process."""
-        return self._inbox
-
     async def put_down_tools(self) -> None:
         """Make a row for every listed tool that has none; the first call lists all tools. No I/O if
         none is new."""
@@ -176,34 +172,26 @@ class Runtime:
             self._has_listed = True
         await self.registry.newcomers.put_down(self.record, self._live)
 
-    async def room(self) -> None:
-        """Wait while the record is so far behind that sockets should not be read."""
-        await self.record.wait_for_room()
-
-    def receive_message(self, message: IncomingMessage) -> None:
-        """Take a message in; see :meth:`agent.chat.inbox.Inbox.receive_message`."""
-        self._inbox.receive_message(message)
-
     def message_recalled(self, recall: MessageRecall) -> Coroutine[Any, Any, None]:
         """A client reports that a message was taken back: it is marked on record, before anything
         that arrives later, and not answered."""
         recorded = self.record.submit(record_recalls, recall, is_in_order=True)
 
         async def drop() -> None:
-            await self._inbox.drop_recalled(await recorded)
+            await self.inbox.drop_recalled(await recorded)
 
         return drop()
 
     async def chat_paused(self, chat: ChatAddress) -> None:
         """The account cannot speak in ``chat``: the answer under way there is stopped, which costs
         no further model call."""
-        await self._inbox.stop(chat, reason=MessageReason.PAUSED)
+        await self.inbox.stop(chat, reason=MessageReason.PAUSED)
 
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""
         self.ensure_started()
         self._accounts.add(account)
-        self._inbox.resume(account)
+        self.inbox.resume(account)
 
     def account_disconnected(self, account: str) -> None:
         self._accounts.discard(account)
@@ -213,7 +201,7 @@ class Runtime:
         self.record.fail_pending_after(seconds + LAST_SECONDS)
         self._ends_at = asyncio.get_running_loop().time() + seconds + CLOSE_SECONDS
         await asyncio.gather(
-            self._inbox.drain(seconds),
+            self.inbox.drain(seconds),
             self._steering.hand_messages.drain(seconds),
             self.jobs.drain(seconds),
             self.memory.drain(seconds),
@@ -280,7 +268,7 @@ class Runtime:
     def _wake(self, account: str) -> None:
         """Something of this process's making waits in a chat of ``account``."""
         if account in self._accounts:
-            self._inbox.resume(account)
+            self.inbox.resume(account)
 
     async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
         """Renew the lease. Who was there at the start is dead or not; who comes later is judged by
@@ -291,7 +279,7 @@ class Runtime:
                     await self._start_over()
                 self._steering.hand_messages.look()
                 await asyncio.gather(
-                    self._inbox.audit(),
+                    self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),
                     self.record.submit_batched(end_take_overs, None),
                     self.record.submit_batched(self._clock_watch.look, None),
@@ -299,7 +287,7 @@ class Runtime:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
             for account in self._accounts:
-                self._inbox.resume(account)
+                self.inbox.resume(account)
 
     async def _start_over(self) -> None:
         """Other processes took this one for dead and its work with it. It continues like one that
@@ -308,11 +296,11 @@ class Runtime:
             "This process was away for longer than its lease; "
             "what it had in hand was taken over by others"
         )
-        await self._inbox.abandon()
+        await self.inbox.abandon()
         await self.jobs.drain(0)
         await self.trials.stop()
         for account in self._accounts:
-            self._inbox.resume(account)
+            self.inbox.resume(account)
 
     async def _watch_settings(self) -> None:
         """A server or plugin that is switched on is to be there before the next message asks for

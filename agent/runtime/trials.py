@@ -39,6 +39,7 @@ from tools.contract import (
 )
 from tools.error_boundary import capture_error
 from tools.registry.settings import ToolSettings
+from tools.tasks import end_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -140,11 +141,7 @@ class Trials:
 
     async def stop(self) -> None:
         """End all that is under way; the record says that it was broken off."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end_tasks(self._tasks)
 
     async def _work(self, begun: BegunTrial) -> None:
         """Bring a trial to its recorded end."""

@@ -203,17 +203,17 @@ class Gateway:
         """Handle one event. Waits only while the record is far behind."""
         match event:
             case MessageEvent():
-                await self.runtime.room()
+                await self.runtime.record.wait_for_room()
                 is_bot = self._is_other_bot(event, self_id)
                 message = to_incoming(event, self_id, from_other_bot=is_bot)
-                self.runtime.receive_message(self._with_title(message))
+                self.runtime.inbox.receive_message(self._with_title(message))
             case HeartbeatEvent():
-                await self.runtime.room()
+                await self.runtime.record.wait_for_room()
                 self._save_bot(bots.heartbeat_change(self_id, account_online=event.online))
             case OtherEvent() if (
                 event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES
             ):
-                await self.runtime.room()
+                await self.runtime.record.wait_for_room()
                 event = replace(event, self_id=event.self_id or self_id)
                 self._keep(
                     self.runtime.record.submit_batched(
@@ -231,7 +231,7 @@ class Gateway:
             early_ids.remember(self_id, response.message_id, response.echo)
         if self._pending.resolve(self_id, response) or response.echo is None:
             return
-        await self.runtime.room()
+        await self.runtime.record.wait_for_room()
         late = LateSendResult(self_id, response.echo, to_delivery(response))
         self._keep(self.runtime.record.submit_batched(correct_send_results, late))
 

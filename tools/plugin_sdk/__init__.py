@@ -7,12 +7,12 @@ and reaches the server through ``ctx`` alone; nothing here needs Django or setti
 from tools.contract import ToolFailed
 from tools.plugin_sdk.calls import Call
 from tools.plugin_sdk.context import CapabilityError, Context, ctx
-from tools.plugin_sdk.declarations import Action, Plugin, Tool
+from tools.plugin_sdk.declarations import Action, MaiBotPlugin, Tool
 from tools.plugin_sdk.types import ActivationType, ChatMode, ToolParameterInfo, ToolParamType
 
 SDK_VERSION = "2.0.0"
 """Compared with ``sdk`` in manifests. The names are those of MaiBot's SDK 2."""
-MaiBotPlugin = Plugin
+Plugin = MaiBotPlugin
 CONFIG_RELOAD_SCOPE_SELF = "self"
 
 __all__ = [

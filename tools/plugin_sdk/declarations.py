@@ -119,7 +119,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__plugin_tool__"
 
 
-class Plugin:
+class MaiBotPlugin:
     """A plugin. Its methods that carry :func:`tools.plugin_sdk.Tool` are its tools.
 
     ``plugin.py`` has one subclass of this, or a function ``create_plugin()`` that returns

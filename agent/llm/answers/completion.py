@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.domain.endpoint import TextCallMode
 from agent.domain.errors import LLMError
-from agent.llm.answers.text_calls import TextCall, parse_text_calls
+from agent.llm.answers.text_calls import parse_text_calls
 from agent.llm.answers.thoughts import split_thoughts
 from agent.llm.errors.failures import name_protocol
 from agent.llm.requests.base import CallExtras, LLMResponse, ToolCallRequest
@@ -67,7 +67,13 @@ def parse_completion(
         output_tokens=usage.output,
         cached_tokens=usage.cached,
         reasoning_tokens=usage.reasoning,
-        rest={**body, "choices": [_without_message(choice), *choices[1:]]},
+        rest={
+            **body,
+            "choices": [
+                {key: value for key, value in choice.items() if key != "message"},
+                *choices[1:],
+            ],
+        },
     )
 
 
@@ -103,7 +109,10 @@ class _AnyName(frozenset[str]):
 def _response(
     message: dict[str, Any], speaker: str, offered: Collection[str], mode: str
 ) -> LLMResponse:
-    text, thoughts = _split(_text(message.get("content")))
+    text, thoughts = _text(message.get("content")), ""
+    # Most texts hold no such mark, and a huge one is not to hold the loop up.
+    if text.startswith("analysis") or any(mark in text for mark in _MARKS):
+        text, thoughts = split_thoughts(text)
     told = reasoning_of(message)
     reasoning = "\n\n".join(filter(None, (told, thoughts)))
     listed = message.get("tool_calls")
@@ -126,14 +135,6 @@ def _response(
             **private,
         }
     return LLMResponse(text, calls, echoed, recorded_message=message, reasoning=reasoning)
-
-
-def _split(text: str) -> tuple[str, str]:
-    """``text`` without its thoughts, and these. Most texts hold no such mark, and a huge one is not
-    to hold the loop up."""
-    if text.startswith("analysis") or any(mark in text for mark in _MARKS):
-        return split_thoughts(text)
-    return text, ""
 
 
 def reasoning_of(message: dict[str, Any]) -> str | None:
@@ -164,10 +165,6 @@ _THOUGHTS = ("text", "summary", "thinking", "content")
 
 def _is_thought(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") in ("thinking", "reasoning")
-
-
-def _without_message(choice: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in choice.items() if key != "message"}
 
 
 def _quoted_error(body: dict[str, Any]) -> str:
@@ -201,12 +198,10 @@ def _text_calls(text: str, offered: Collection[str], mode: str) -> tuple[str, li
             continue
         tried += 1
         if calls := parse_text_calls(text[start:], offered):
-            return text[:start].strip(), [_wire_call(call) for call in calls]
+            return text[:start].strip(), [
+                {"function": {"name": call.name, "arguments": call.arguments}} for call in calls
+            ]
     return text, []
-
-
-def _wire_call(call: TextCall) -> dict[str, Any]:
-    return {"function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _tool_calls(

@@ -340,7 +340,8 @@ class _Fields:
         elif key == "name":
             self.held[key] = _joined_name(held, text)
         elif text or not held:
-            self.held[key] = _begun(text)
+            begun = self.held[key] = StringIO()
+            begun.write(text)
 
     def _container(self, key: str, kind: type[_Container]) -> _Container:
         held = self.held.get(key)
@@ -455,12 +456,6 @@ def _plain(value: object) -> Any:
     if isinstance(value, StringIO):
         return value.getvalue()
     return value.plain() if isinstance(value, (_Fields, _Blocks, _Calls)) else value
-
-
-def _begun(text: str) -> StringIO:
-    begun = StringIO()
-    begun.write(text)
-    return begun
 
 
 def _text_block(text: str) -> dict[str, Any]:

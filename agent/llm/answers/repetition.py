@@ -3,7 +3,6 @@ time."""
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from agent.llm.answers.sentences import CUT, QUOTES
 
@@ -20,13 +19,6 @@ _SHORTEST_KEPT = 12
 _COUNTER = re.compile(r"\A[ \t]*(?:\(?\d{1,6}[.)、:：）]|[-*+•])[ \t]*")
 _SENTENCE_END = re.compile(r"[。！？!?…\n]|\.(?=\s)")
 _ENDS_WHOLE = re.compile(rf"(?:[。！？!?….]{QUOTES}[ \t]*|\n\s*)\Z")
-
-
-class _Loop(NamedTuple):
-    """What is repeated to the end: ``text[start:end]`` is its first occurrence."""
-
-    start: int
-    end: int
 
 
 def is_repeating(text: str) -> bool:
@@ -47,8 +39,9 @@ def cut_repetition(text: str) -> str:
     stripped = text.rstrip()
     if not (loop := _find_loop(stripped)):
         return text
-    length = loop.end - loop.start
-    end = loop.start + length * max(1, _SHORTEST_KEPT // length)
+    start, end = loop
+    length = end - start
+    end = start + length * max(1, _SHORTEST_KEPT // length)
     if not _ENDS_WHOLE.search(stripped[:end]):
         found = _SENTENCE_END.search(stripped, end, end + length)
         end = found.end() if found else end
@@ -56,18 +49,19 @@ def cut_repetition(text: str) -> str:
     return said.rstrip() if _ENDS_WHOLE.search(said) else said.rstrip() + CUT
 
 
-def _find_loop(text: str) -> _Loop | None:
+def _find_loop(text: str) -> tuple[int, int] | None:
+    """Start and end of the first occurrence of what is repeated to the end."""
     length, period = _longest_period(text[-WINDOW:])
     if not length:
         return _find_line_loop(text)
     start = len(text) - length
     while start and text[start - 1] == text[start - 1 + period]:
         start -= 1
-    return _Loop(start, start + period)
+    return start, start + period
 
 
-def _find_line_loop(text: str) -> _Loop | None:
-    """Lines that differ only in the number in front of them."""
+def _find_line_loop(text: str) -> tuple[int, int] | None:
+    """The same of lines that differ only in the number in front of them."""
     lines = text[-LINES_WINDOW:].split("\n")
     said = [_COUNTER.sub("", line) for line in lines]
     length, period = _longest_period(said[-WINDOW:])
@@ -81,7 +75,7 @@ def _find_line_loop(text: str) -> _Loop | None:
     while first and said[first - 1] == said[first - 1 + period]:
         first -= 1
     start = len(text) - len("\n".join(lines[first:]))
-    return _Loop(start, start + len("\n".join(lines[first : first + period])))
+    return start, start + len("\n".join(lines[first : first + period]))
 
 
 def _longest_period(items: Sequence[str]) -> tuple[int, int]:

@@ -35,9 +35,10 @@ def split_channels(text: str) -> tuple[str, list[str]]:
     if "<|channel|>" not in text:
         return text, []
     headers = list(_HEADER.finditer(text))
-    if not headers or not _is_prose(text, headers[0].start()):
+    first = headers[0].start() if headers else -1
+    if not any(start <= first < end for start, end in prose_parts(text)):
         return text, []
-    lead = text[: headers[0].start()]
+    lead = text[:first]
     ended = _END.search(lead)
     said = [] if ended else [lead]
     thoughts = [lead[: ended.start()]] if ended else []
@@ -45,20 +46,12 @@ def split_channels(text: str) -> tuple[str, list[str]]:
     for header, limit in zip(headers, starts, strict=True):
         end = _END.search(text, header.end(), limit)
         body = text[header.end() : end.start() if end else limit]
-        if _calls(header):
+        if "to=" in f"{header['role']}{header['rest']}":  # a call
             said.append(text[header.start() : end.end() if end else limit])
         else:
             (said if header["channel"] in _SHOWN else thoughts).append(body)
         said.append(text[end.end() : limit] if end else "")
     return "".join(said), thoughts
-
-
-def _calls(header: re.Match[str]) -> bool:
-    return "to=" in f"{header['role']}{header['rest']}"
-
-
-def _is_prose(text: str, position: int) -> bool:
-    return any(start <= position < end for start, end in prose_parts(text))
 
 
 #: ``<think>`` and its relatives; ``seed:`` and ``mm:`` stand before it in Seed-OSS and MiniMax-M3.
@@ -174,7 +167,9 @@ def _split_next(
                 thoughts.append(text[tag.end : end])
                 return position
             mentioned = True
-        elif tag.begins_line or (not mentioned and _ends_thoughts(text, tag)):
+        elif tag.begins_line or (
+            not mentioned and (tag.after_sentence or _LINE_END.match(text, tag.end))
+        ):
             said.append(text[start : tag.start])
             if not thoughts or not _NOTHING_LEFT.match(text, tag.end):
                 thoughts.append("".join(said))
@@ -225,7 +220,3 @@ def _block_end(text: str, tag: _Tag) -> tuple[int, int]:
     call = _CALL.search(text, tag.end)
     end = call.start() if call else len(text)
     return end, end
-
-
-def _ends_thoughts(text: str, tag: _Tag) -> bool:
-    return tag.after_sentence or _LINE_END.match(text, tag.end) is not None

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
@@ -70,9 +70,6 @@ class FormedRequest:
         """The body with ``messages`` instead of its own."""
         return self.encoder.encode(messages, self.sent.tools)
 
-    def is_same(self, other: "FormedRequest") -> bool:
-        return self.body == other.body
-
     def estimate_usage(self, text: str) -> Usage:
         """What it took, if the answer was ``text`` and the endpoint reports nothing."""
         sent = estimate_tokens(LLMRequest(self.messages, self.sent.tools), "")
@@ -107,7 +104,12 @@ class RequestFormer:
             estimated = tools_tokens + sum(map(estimate_message_tokens, messages))
             room = self._room(parameters) - self._scale.tokens(tools_tokens)
             if self._scale.tokens(estimated - tools_tokens) > room:
-                own = self._fit(own, request.begin, room)
+                own = fit_window(
+                    own,
+                    room=room,
+                    count=lambda one: estimate_message_tokens(one) * self._scale.factor,
+                    begin=request.begin,
+                )
                 begin = request.begin - len(plain) + len(own)
                 request = replace(request, messages=own, begin=begin)
                 messages, tools = adapt(own, offered, refuses)
@@ -186,14 +188,6 @@ class RequestFormer:
         is_small = size * MOST_PER_BYTE * self._scale.factor < self._room(parameters) / 2
         return is_small and not has_kept_pictures(messages)
 
-    def _fit(self, messages: list[ChatMessage], begin: int, room: int) -> list[ChatMessage]:
-        scale = self._scale.factor
-
-        def count(message: ChatMessage) -> float:
-            return estimate_message_tokens(message) * scale
-
-        return fit_window(messages, room=room, count=count, begin=begin)
-
 
 CHAT_PATH = "/chat/completions"
 MOST_CUTS = 6
@@ -218,7 +212,6 @@ class OpenAIClient:
         self.endpoint = endpoint
         self.name = endpoint.model
         self._album = album
-        self._notices = notices
         self._former = RequestFormer(endpoint, notices)
         self._transport = EndpointTransport(endpoint, notices)
 
@@ -269,7 +262,7 @@ class OpenAIClient:
         if not error.is_repeated:
             call.learnt[error.kind] = str(error)
         following = self._former.form(call.request, call.refuses)
-        return None if following.is_same(formed) else following
+        return None if following.body == formed.body else following
 
     def _shorten(self, call: "_Call", formed: FormedRequest, words: str) -> FormedRequest | None:
         """``call`` in fewer tokens: fitted to the window that the endpoint names in ``words``, else
@@ -280,14 +273,14 @@ class OpenAIClient:
             return None
         if self._former.learn_window(words, formed.messages):
             following = self._former.form(call.request, call.refuses)
-            if not following.is_same(formed):
+            if following.body != formed.body:
                 return following
         shorter = self._former.shorten(formed.fitted, 2 ** (call.cuts - 1))
         if shorter is formed.fitted or call.cuts == MOST_CUTS // 2:
             call.refuses |= {ANY_LENGTH}
         call.request = shorter
         following = self._former.form(shorter, call.refuses)
-        return None if following.is_same(formed) else following
+        return None if following.body == formed.body else following
 
     async def _ask(self, formed: FormedRequest, patience: Patience) -> object:
         content: dict[str, Any] = {}
@@ -319,8 +312,8 @@ class OpenAIClient:
             made = (call.name + call.arguments for call in response.tool_calls)
             text = "".join([response.text, response.reasoning, *made])
         except LLMError as error:
-            error.sent = sent
-            self._hide(error)
+            error.sent, error.args = sent, (self._transport.hide(str(error)),)
+            raise
         finally:
             if usage is None:
                 usage = formed.estimate_usage(text)
@@ -336,10 +329,6 @@ class OpenAIClient:
             cost_nano=cost,
             sent=sent,
         )
-
-    def _hide(self, error: LLMError) -> NoReturn:
-        error.args = (self._transport.hide(str(error)),)
-        raise error
 
     async def post(self, path: str, **content: Any) -> object:
         """The JSON that the endpoint answers at ``path`` to ``content``, the arguments of

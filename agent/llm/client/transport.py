@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -61,7 +61,9 @@ class RequestPacer:
     """
 
     def __init__(self, at_once: int, per_minute: int) -> None:
-        self._slots = asyncio.Semaphore(at_once) if at_once > 0 else None
+        self._slots: AbstractAsyncContextManager[None] = (
+            asyncio.Semaphore(at_once) if at_once > 0 else nullcontext()
+        )
         rate = RefillRate(per_minute, 60 / per_minute) if per_minute > 0 else None
         self._bucket = TokenBucket(rate) if rate else None
         self._next = asyncio.Lock()
@@ -69,10 +71,6 @@ class RequestPacer:
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until one more request may be made, and hold its place while it is."""
-        if self._slots is None:
-            await self._take()
-            yield
-            return
         async with self._slots:
             await self._take()
             yield
@@ -279,7 +277,8 @@ class EndpointTransport:
         self.notices = notices
         self.base, self._query = split_endpoint(endpoint.url)
         self.keys = KeyRing(endpoint.keys)
-        self._mask = EndpointMask(endpoint)
+        self.hide = EndpointMask(endpoint).hide
+        """Words without keys."""
         self.pacer = RequestPacer(endpoint.max_concurrent, endpoint.calls_per_minute)
         self.http = DefaultAioHttpClient(
             limits=CONNECTIONS,
@@ -312,10 +311,6 @@ class EndpointTransport:
         except LLMError as error:
             error.args = (self.hide(str(error)),)
             raise
-
-    def hide(self, words: str) -> str:
-        """``words`` without keys."""
-        return self._mask.hide(words)
 
     async def close(self) -> None:
         await self.http.aclose()

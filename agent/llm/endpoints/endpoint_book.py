@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from agent.domain.endpoint import Ability, Endpoint, ModelRole
 from agent.domain.errors import HAN, PLACEHOLDER, BudgetSpent, LLMError
@@ -35,22 +35,6 @@ R = TypeVar("R")
 USUAL_OUTPUT = 2_000
 
 
-class Route(Protocol):
-    """The endpoints that are asked at this moment, and what is needed to ask them."""
-
-    @property
-    def pool(self) -> EndpointPool: ...
-
-    @property
-    def gate(self) -> SpendGate | None: ...
-
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The first to ask first."""
-        ...
-
-    def find_row(self, pk: int) -> Endpoint | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class EndpointCall(Generic[R]):
     """What is asked of an endpoint. ``ask`` gets its client, and whether no other one follows;
@@ -63,7 +47,7 @@ class EndpointCall(Generic[R]):
 
 
 async def ask_in_order(
-    route: Route, endpoints: Sequence[Endpoint], call: EndpointCall[R]
+    route: "RoleRoute", endpoints: Sequence[Endpoint], call: EndpointCall[R]
 ) -> tuple[R, tuple[Attempt, ...]]:
     """The first answer, and who was asked in vain before.
 
@@ -87,7 +71,10 @@ async def ask_in_order(
 
 
 async def _ask_each(
-    route: Route, slots: Sequence[EndpointSlot], call: EndpointCall[R], attempts: list[Attempt]
+    route: "RoleRoute",
+    slots: Sequence[EndpointSlot],
+    call: EndpointCall[R],
+    attempts: list[Attempt],
 ) -> tuple[R, tuple[Attempt, ...]]:
     pool = route.pool
     for number, slot in enumerate(slots, 1):
@@ -99,7 +86,9 @@ async def _ask_each(
         try:
             answer = await _ask_one(route, slot, call, is_last=is_last)
         except LLMError as error:
-            attempts.append(_attempt(slot.endpoint, str(error), started))
+            took_ms = round((time.monotonic() - started) * 1000)
+            endpoint = slot.endpoint
+            attempts.append(Attempt(endpoint.label, endpoint.model, str(error), took_ms))
             error.attempts = tuple(attempts)
             if is_last or isinstance(error, BudgetSpent):
                 raise
@@ -108,7 +97,9 @@ async def _ask_each(
     raise AssertionError("the last one answers or raises")
 
 
-async def _ask_one(route: Route, slot: EndpointSlot, call: EndpointCall[R], *, is_last: bool) -> R:
+async def _ask_one(
+    route: "RoleRoute", slot: EndpointSlot, call: EndpointCall[R], *, is_last: bool
+) -> R:
     gate = route.gate
     with contextlib.ExitStack() as held:
         if gate is not None and not gate.is_idle:
@@ -134,7 +125,7 @@ def _order(
     return ready
 
 
-def _name_first(route: Route, endpoints: Sequence[Endpoint]) -> str:
+def _name_first(route: "RoleRoute", endpoints: Sequence[Endpoint]) -> str:
     """The model that would be asked first."""
     if len(endpoints) == 1:
         return endpoints[0].model
@@ -147,17 +138,12 @@ def _note_rest(pool: EndpointPool, slot: EndpointSlot) -> Attempt:
     return Attempt(slot.endpoint.label, slot.endpoint.model, reason, 0)
 
 
-def _attempt(endpoint: Endpoint, reason: str, started: float) -> Attempt:
-    milliseconds = round((time.monotonic() - started) * 1000)
-    return Attempt(endpoint.label, endpoint.model, reason, milliseconds)
-
-
 class RoutedModel:
     """The :class:`agent.llm.requests.base.LLMClient` of a role. It finds out at each call whom to
     ask, and owns nothing: closing it does nothing. Where nobody is to be asked, ``stand_in``
     answers."""
 
-    def __init__(self, route: Route, stand_in: LLMClient) -> None:
+    def __init__(self, route: "RoleRoute", stand_in: LLMClient) -> None:
         self._route = route
         self._stand_in = stand_in
 
@@ -165,9 +151,7 @@ class RoutedModel:
     def name(self) -> str:
         """The model that would be asked first."""
         endpoints = self._route.endpoints()
-        if not endpoints:
-            return self._stand_in.name
-        return _name_first(self._route, endpoints)
+        return _name_first(self._route, endpoints) if endpoints else self._stand_in.name
 
     @property
     def is_demo(self) -> bool:
@@ -230,7 +214,7 @@ def _is_filtered(response: LLMResponse) -> bool:
 class RoutedTranscriber:
     """Speech to text by the endpoints of a route."""
 
-    def __init__(self, route: Route, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, route: "RoleRoute", endpoints: Sequence[Endpoint]) -> None:
         self._route = route
         self._endpoints = endpoints
 
@@ -254,7 +238,7 @@ class RoutedEmbedder:
     """Vectors of one model, by the endpoints of a route that have it: vectors of different models
     cannot be compared."""
 
-    def __init__(self, route: Route, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, route: "RoleRoute", endpoints: Sequence[Endpoint]) -> None:
         self._route = route
         self.name = endpoints[0].model
         """Vectors can be compared with those of the same name."""
@@ -406,13 +390,9 @@ class EndpointBook:
         self._tell = tell
         self._demo = DemoModel()
         self._lists: dict[tuple[ModelRole, tuple[int, ...]], tuple[Endpoint, ...]] = {}
-        self._table = table
+        self.table = table
         self._seen = table
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def table(self) -> EndpointTable:
-        return self._table
 
     def start(self) -> None:
         """Have clients that nobody needs any more closed on the running loop, as soon as that is
@@ -426,17 +406,17 @@ class EndpointBook:
 
     def replace_defaults(self, defaults: Mapping[ModelRole, tuple[int, ...]]) -> None:
         """Have the default persona ask ``defaults`` from now on. Runs in the database thread."""
-        self._replace(replace(self._table, defaults=defaults))
+        self._replace(replace(self.table, defaults=defaults))
 
     def _replace(self, table: EndpointTable) -> None:
-        self._table = table
+        self.table = table
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._obey)
 
     def endpoints(self, role: ModelRole, choice: Sequence[int] = ()) -> tuple[Endpoint, ...]:
         """The endpoints that are asked for ``role``, the first to ask first."""
-        if self._table is not self._seen:
+        if self.table is not self._seen:
             self._obey()
         key = (role, tuple(choice))
         found = self._lists.get(key)
@@ -460,7 +440,7 @@ class EndpointBook:
 
     def name_model(self, role: ModelRole, choice: Sequence[int] = ()) -> str:
         """The model that is asked first for ``role``. May be called in any thread."""
-        found = self._table.resolve(role, choice)
+        found = self.table.resolve(role, choice)
         return found[0].model if found else self._demo.name
 
     def find_model(self, role: ModelRole, choice: Sequence[int] = ()) -> LLMClient | None:
@@ -485,7 +465,7 @@ class EndpointBook:
 
     def _obey(self) -> None:
         """On the loop: the table was replaced."""
-        table = self._table
+        table = self.table
         if table is self._seen:
             return
         self._lists.clear()
@@ -497,7 +477,7 @@ class EndpointBook:
 
 @dataclass(frozen=True, slots=True)
 class RoleRoute:
-    """The :class:`agent.llm.endpoints.endpoint_book.Route` of one role."""
+    """The endpoints that are asked for one role at this moment, and what is needed to ask them."""
 
     book: EndpointBook
     role: ModelRole

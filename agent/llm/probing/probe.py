@@ -299,7 +299,7 @@ def _fault(report: ProbeReport) -> Iterator[Finding]:
     told = explain_fault(report.fault)
     if report.fault_at == "result":
         yield fail_finding(
-            _("It called the tool, and then refused the tool's result: %s") % told.text,
+            _("It called the tool, and then refused the tool's result: %s") % told.sentence,
             _(
                 "Answers that need a tool will fail. Choose another model, set thinking otherwise, "
                 "or choose the right provider above, so that it is sent back what it said."
@@ -307,10 +307,10 @@ def _fault(report: ProbeReport) -> Iterator[Finding]:
         )
     elif report.fault_at and report.fault_at != "question" and report.answers:
         words = _("%(question)s: %(fault)s")
-        values = {"question": question_words(report.fault_at), "fault": told.text}
+        values = {"question": question_words(report.fault_at), "fault": told.sentence}
         yield fail_finding(words % values, told.advice)
     else:
-        yield fail_finding(told.text, told.advice)
+        yield fail_finding(told.sentence, told.advice)
 
 
 def _tools(report: ProbeReport) -> Iterator[Finding]:

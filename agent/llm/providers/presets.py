@@ -249,16 +249,6 @@ def _model(facts: dict[str, Any]) -> PresetModel:
     return PresetModel(**{**facts, "thinks": thinks, "price": price})
 
 
-__all__ = (
-    "PRESETS",
-    "OtherAddress",
-    "Preset",
-    "PresetModel",
-    "ThinkingStyle",
-    "thinking_parameters",
-)
-
-
 @dataclass(frozen=True)
 class OtherAddress:
     """Another address of the same provider. Keys of one address are refused by the other."""
@@ -273,10 +263,10 @@ class Preset:
     """A provider.
 
     ``base_url`` is empty when only the operator knows it; ``key_url`` is the page that gives a
-    key. ``lists_models``: whether ``/models`` answers. ``streamed``: whether requests should be
-    streamed (a thinking model is refused otherwise). ``starts_thinking`` is the switch to begin
-    with: off, for a chat wants quick answers (and OpenAI takes tools only so); ``None`` leaves it
-    to a model of which nothing is known. ``hint`` is a sentence for who sets it up.
+    key. ``streamed``: whether requests should be streamed (a thinking model is refused otherwise).
+    ``starts_thinking`` is the switch to begin with: off, for a chat wants quick answers (and OpenAI
+    takes tools only so); ``None`` leaves it to a model of which nothing is known. ``hint`` is a
+    sentence for who sets it up.
     """
 
     id: str
@@ -287,7 +277,6 @@ class Preset:
     thinking: ThinkingStyle = ThinkingStyle.NONE
     starts_thinking: bool | None = False
     streamed: bool = False
-    lists_models: bool = True
     others: tuple[OtherAddress, ...] = ()
     hint: str | Promise = ""
 

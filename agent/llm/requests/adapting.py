@@ -6,6 +6,7 @@ What an endpoint refuses (:class:`agent.llm.errors.refusals.RefusalKind`) is lea
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from operator import is_
 from typing import Any
 
 from agent.domain.endpoint import Endpoint, ThinkingSwitch
@@ -86,13 +87,9 @@ def adapt(
     for kind, changed in _CHANGES:
         if kind in refuses:
             following = changed(messages)
-            is_same = len(following) == len(messages) and all(map(_is, following, messages))
+            is_same = len(following) == len(messages) and all(map(is_, following, messages))
             messages = messages if is_same else following
     return messages, [] if RefusalKind.NO_TOOLS in refuses else tools
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 # --- Calls as words ---------------------------------------------------------------------

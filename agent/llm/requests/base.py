@@ -178,16 +178,6 @@ class RequestEncoder:
         return encoded
 
 
-def encode_request(
-    model: str,
-    messages: Sequence[ChatMessage],
-    tools: Sequence[dict[str, Any]],
-    parameters: Mapping[str, object],
-) -> bytes:
-    """The body of a request, as it is sent to ``model``."""
-    return RequestEncoder(model, parameters).encode(messages, tools)
-
-
 def encode_json(value: object) -> bytes:
     """``value``, which is JSON but for numbers that are none and halves of pairs of surrogates:
     these become null and ``�``."""

@@ -324,7 +324,10 @@ def strip_extras(message: ChatMessage) -> ChatMessage:
         return message
     plain = _only(message, STANDARD)
     if "tool_calls" in plain:
-        plain["tool_calls"] = [_plain_call(call) for call in plain["tool_calls"]]
+        plain["tool_calls"] = [
+            {**_only(call, CALL_KEYS), "function": _only(call["function"], FUNCTION_KEYS)}
+            for call in plain["tool_calls"]
+        ]
     return plain
 
 
@@ -340,10 +343,6 @@ def _for_speaker(message: ChatMessage, speaker: str) -> ChatMessage:
     if message[SPEAKER] != speaker:
         return strip_extras(message)
     return {key: value for key, value in message.items() if key != SPEAKER}
-
-
-def _plain_call(call: dict[str, Any]) -> dict[str, Any]:
-    return {**_only(call, CALL_KEYS), "function": _only(call["function"], FUNCTION_KEYS)}
 
 
 def _only(fields: Mapping[str, object], keys: frozenset[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ the messages of a result that were not shortened are the same objects.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -113,7 +113,8 @@ def fit_window(
         dropped.update(indexes[:first])
         over -= sum(sizes[index] for index in indexes[:first])
     fitted = _without(messages, dropped)
-    for indexes in _shortenable(fitted, begin - len(dropped)):
+    begin -= len(dropped)
+    for indexes in (*_results(fitted, begin), _of_users(fitted, begin)):
         if over <= 0:
             break
         over = _shorten_to_fit(fitted, indexes, over, count)
@@ -179,11 +180,6 @@ def _without(messages: Sequence[ChatMessage], dropped: set[int]) -> list[ChatMes
 
 
 # --- What may be shorter ----------------------------------------------------------------
-
-
-def _shortenable(messages: Sequence[ChatMessage], begin: int) -> Iterator[list[int]]:
-    yield from _results(messages, begin)
-    yield _of_users(messages, begin)
 
 
 def _results(messages: Sequence[ChatMessage], begin: int) -> tuple[list[int], list[int]]:

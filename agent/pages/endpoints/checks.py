@@ -187,7 +187,7 @@ def load_models(user: Any, endpoint: Endpoint) -> list[ListedModel]:
         found = async_to_sync(fetch_models)(endpoint)
     except errors.LLMError as error:
         told = error_words.explain_fault(error_words.name_fault(error))
-        raise ModelsUnknown({"model": [f"{told.text} {told.advice}", str(error)]}) from error
+        raise ModelsUnknown({"model": [f"{told.sentence} {told.advice}", str(error)]}) from error
     if not found:
         raise ModelsUnknown({"model": [_("The list of models is empty: type the model's name.")]})
     return found

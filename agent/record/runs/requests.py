@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 
 from agent.domain.states import StepPhase
-from agent.llm.requests.base import encode_request
+from agent.llm.requests.base import RequestEncoder
 from agent.llm.requests.messages import GONE, SPEAKER, ChatMessage, PictureLoader, kept_hash
 from agent.models import Step
 
@@ -53,7 +53,7 @@ def build_body(
 ) -> bytes:
     """The body that sends ``messages`` as the record has them, with their pictures."""
     sent = [_with_pictures(_without_speaker(message), album) for message in messages]
-    return encode_request(model, sent, tools, parameters)
+    return RequestEncoder(model, parameters).encode(sent, tools)
 
 
 def _messages(step: Step) -> list[ChatMessage]:

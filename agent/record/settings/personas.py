@@ -134,7 +134,6 @@ def build_persona(
         **own,
         pk=row.pk,
         name=row.name,
-        is_agent=row.kind == PersonaKind.AGENT,
         description=row.description,
         as_tool=row.as_tool,
         examples=tuple(Example(*one) for one in row.examples),

@@ -19,6 +19,7 @@ from agent.domain.budgets import (
     BudgetTerms,
     Shortage,
     SpendKind,
+    period_start,
 )
 from agent.domain.notices import ALL, BudgetNews, budget_note
 from agent.domain.types import ChatAddress
@@ -209,7 +210,7 @@ def load_budget_uses(
 ) -> list[BudgetUse]:
     """Who used how much of a budget in the present period, of ``subjects`` or of all, most first:
     those who used nothing, and were not turned away, are left out. Two queries."""
-    first_day = terms.period_start(first_of_day(current_day()))
+    first_day = period_start(terms.period, first_of_day(current_day()))
     rows = SpendSum.objects.filter(kind=terms.kind, day__gte=first_day)
     stops = BudgetStop.objects.filter(budget=terms.pk, period_start=first_day)
     for wanted in ([terms.subject] if terms.subject else None, subjects):

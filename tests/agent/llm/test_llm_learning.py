@@ -10,7 +10,7 @@ from agent.domain.errors import LLMError
 from agent.llm.client.client import OpenAIClient
 from agent.llm.endpoints.endpoint_pool import Fault, judge_fault
 from agent.llm.errors.refusals import RefusalKind
-from agent.llm.requests.base import LLMRequest, encode_request
+from agent.llm.requests.base import LLMRequest, RequestEncoder
 from tests.scripted_model import Answer, Request, call, fails, returns, says
 
 SYSTEM = {"role": "system", "content": "be brief"}
@@ -164,7 +164,8 @@ async def test_a_request_can_be_made_again_byte_for_byte(model, connect):
     parameters = {"temperature": 0.3, "x": {"deep": "值"}}
     sent = (await connect(parameters=parameters, max_tools=2).complete(REQUEST)).sent
     assert (sent.messages, sent.tools, sent.parameters) == (None, TOOLS[:2], parameters)
-    body = encode_request("scripted", REQUEST.messages, sent.tools, sent.parameters)
+    encoder = RequestEncoder("scripted", sent.parameters)
+    body = encoder.encode(REQUEST.messages, sent.tools)
     assert list(model.requests[0].body) == ["model", "messages", "tools", "temperature", "x"]
     assert len(body) == int(model.requests[0].headers["content-length"])
 

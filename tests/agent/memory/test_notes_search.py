@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from agent.domain.notes import NoteViewer
 from agent.memory.note_visibility import search_notes
-from agent.memory.notes_store import OWNER_LIMIT, DeleteNote, NoteResult, delete_notes
+from agent.memory.notes_store import OWNER_LIMIT, NoteResult, delete_notes
 from agent.models import Note
 from tests.agent.databases import inside, postgres
 from tests.agent.notes import (
@@ -207,13 +207,13 @@ def test_a_note_is_forgotten_by_whom_it_concerns_or_who_is_in_charge(
     viewer: NoteViewer, manager: bool, fate: NoteResult
 ):
     pk = noted(ANN_IN_GROUP, "喜欢苹果").pk
-    assert delete_notes(DeleteNote(viewer, pk, manager)) == fate
+    assert delete_notes(viewer, pk, manager) == fate
     assert Note.objects.filter(pk=pk).exists() == (fate != NoteResult.DONE)
 
 
 def test_what_the_operator_wrote_is_forgotten_in_the_admin_alone():
     assert (
-        delete_notes(DeleteNote(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True))
+        delete_notes(ANN_IN_GROUP, told_everyone("苹果很好吃").pk, is_manager=True)
         == NoteResult.NOT_ALLOWED
     )
 

@@ -19,7 +19,7 @@ from tools.registry.registry import ToolRegistry
 
 def row(name: str = "poet", **fields: Any) -> PersonaSettings:
     usual = {"name": name, "description": f"Is {name}.", "prompt": f"I am row {name}"}
-    return replace(environment_persona(), is_agent=True, **usual | fields)
+    return replace(environment_persona(), **usual | fields)
 
 
 class House:
