@@ -36,6 +36,7 @@ from tools.plugins.admin.facts import (
     list_crashes,
     list_plugin_tools,
     list_presences,
+    list_requirements,
     list_stored_values,
     log_page,
     manifest_of,
@@ -46,7 +47,6 @@ from tools.plugins.admin.facts import (
     requested_capabilities,
     tell_fault,
 )
-from tools.plugins.admin.needs import list_requirements
 from tools.plugins.capabilities import CAPABILITIES
 from tools.text.error_words import retell
 from tools.text.readable import TEXT_LIMIT, format_readable
