@@ -126,7 +126,10 @@ class McpServerAdmin(McpExchangeAdmin):
         words = f"{server.get_transport_display()} · {what}"
         return format_html('{}<div class="quiet clamped">{}</div>', server.name, words)
 
-    program = Column(_("command"), lambda row: _program(row))
+    program = Column(
+        _("command"),
+        lambda row: mask_command(row.command, decrypt_field(row, "arguments") or ()) or "-",
+    )
     address = Column(_("URL"), lambda row: mask_url(row.url) or "-")
     variables = Column(
         _("environment variables"), lambda row: _names(decrypt_field(row, "environment"))
@@ -251,10 +254,6 @@ def _command_note(request: HttpRequest, server: McpServer | None) -> str:
         else ""
     )
     return format_html("{}{}", words, link)
-
-
-def _program(server: McpServer) -> str:
-    return mask_command(server.command, decrypt_field(server, "arguments") or ()) or "-"
 
 
 def _names(values: dict[str, str] | None) -> str:
