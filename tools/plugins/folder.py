@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -26,6 +26,7 @@ from tools.plugins.manifest import MANIFEST, ManifestError, read_manifest
 from tools.text.storable import make_storable
 
 logger = logging.getLogger(__name__)
+Event = TypeVar("Event", PluginLogLine, PluginCrash)
 
 #: The most folders that are read, the most files of a folder that are watched for changes, the most
 #: characters of its name.
@@ -202,7 +203,7 @@ class PluginReport:
     tools: tuple[str, ...] = field(default_factory=tuple)
 
 
-def add_newest(rows: Sequence[PluginLogLine] | Sequence[PluginCrash], most: int) -> None:
+def add_newest(rows: Sequence[Event], most: int) -> None:
     """Store ``rows``, all of one model, and keep the newest ``most`` of each plugin."""
     kept, stored = _existing(row.plugin_id for row in rows), type(rows[0])._default_manager
     for row in rows:

@@ -316,11 +316,9 @@ class ToolRegistry:
             result = catalogue.unapproved_result(name, needed.arguments)
             return _from(offer, result, RefusalReason.NEEDS_APPROVAL)
         except ToolError as error:
-            # What was decided of a call that was not begun.
-            result, verdict = (
-                _denied(offer, error),
-                (error.refusal.reason if isinstance(error, CallRefused) else CallVerdict.INVALID),
-            )
+            result, verdict = _denied(offer, error), str(CallVerdict.INVALID)
+            if isinstance(error, CallRefused):
+                verdict = error.refusal.reason
         else:
             call = replace(call, invocation=replace(invocation, arguments=arguments))
             result = await execute_call(call, offer.provider, offer.settings)
