@@ -77,22 +77,14 @@ class SettingsCache:
     """
 
     def __init__(self) -> None:
-        self._version: int | None = None
-        self._current: Mapping[str, ToolSettings] = MappingProxyType({})
-
-    @property
-    def version(self) -> int | None:
+        self.version: int | None = None
         """The number of the change that was loaded last, None before the first refresh."""
-        return self._version
-
-    @property
-    def current(self) -> Mapping[str, ToolSettings]:
-        """The mapping loaded last, empty before the first refresh. No I/O."""
-        return self._current
+        self.current: Mapping[str, ToolSettings] = MappingProxyType({})
+        """The mapping loaded last, empty before the first refresh."""
 
     def load(self) -> None:
         """Load the rows, whether any was changed or not."""
-        self._current = MappingProxyType(load_tool_settings())
+        self.current = MappingProxyType(load_tool_settings())
 
     def refresh(self) -> Mapping[str, ToolSettings]:
         """Load the rows if any was changed, by any process, since they were loaded last.
@@ -101,7 +93,7 @@ class SettingsCache:
         """
         # The number first: a change between the two queries is then loaded twice, never missed.
         version = ConfigVersion.current()
-        if version != self._version:
-            self._current = MappingProxyType(load_tool_settings())
-            self._version = version
-        return self._current
+        if version != self.version:
+            self.load()
+            self.version = version
+        return self.current
