@@ -206,7 +206,11 @@ class Relay:
         """Tell the other processes that ``account`` has connected here. Returns at once; a process
         that misses it reads the database."""
         if self.channel:
-            location = {"type": "place", "account": account, "channel": self.channel}
+            location: dict[str, Any] = {
+                "type": "place",
+                "account": account,
+                "channel": self.channel,
+            }
             location |= {"role": role, "at": time.time()}
             self._tasks.begin(self._announce(location), "relay")
 

@@ -26,11 +26,6 @@ LOGIN, VERSION = "get_login_info", "get_version_info"
 NICKNAME_LIMIT, CLIENT_LIMIT = 100, 200
 
 
-def parse_nickname(response: ActionResponse | None) -> str:
-    """What the account is called; "" where the client did not say."""
-    return _name(response, "nickname")[:NICKNAME_LIMIT]
-
-
 def parse_client_name(response: ActionResponse | None) -> str:
     """``NapCat.Onebot/4.8.0``; "" where the client did not say."""
     parts = (_name(response, "app_name"), _name(response, "app_version"))
@@ -158,4 +153,6 @@ class Introductions:
                 self._client.call_optional(self_id, LOGIN, {}, ASK_SECONDS),
                 self._client.call_optional(self_id, VERSION, {}, ASK_SECONDS),
             )
-            self._save(self_id, parse_nickname(login), parse_client_name(version))
+            self._save(
+                self_id, _name(login, "nickname")[:NICKNAME_LIMIT], parse_client_name(version)
+            )

@@ -138,15 +138,6 @@ def offered_tool_names(entries: Any) -> list[str]:
     ]
 
 
-def omitted_tools(entries: Any) -> list[tuple[str, str]]:
-    """Tools of the server that are not offered, by its own names, with the reasons."""
-    return [
-        (_short(entry.get("original") or entry.get("name")), _short(entry["left_out"]))
-        for entry in _objects(entries)
-        if entry.get("left_out")
-    ]
-
-
 def _objects(entries: Any) -> list[dict[str, Any]]:
     return (
         [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
@@ -187,6 +178,10 @@ def _report(status: McpServerStatus, *, is_stale: bool) -> ServerReport:
         format_server_error(status.error),
         server_facts(status.about),
         len(offered_tool_names(status.tools)),
-        omitted_tools(status.tools)[:TOOLS_SHOWN],
+        [
+            (_short(entry.get("original") or entry.get("name")), _short(entry["left_out"]))
+            for entry in _objects(status.tools)
+            if entry.get("left_out")
+        ][:TOOLS_SHOWN],
         is_stale,
     )
