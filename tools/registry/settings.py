@@ -79,12 +79,16 @@ class SettingsCache:
     def __init__(self) -> None:
         self.version: int | None = None
         """The number of the change that was loaded last, None before the first refresh."""
-        self.current: Mapping[str, ToolSettings] = MappingProxyType({})
-        """The mapping loaded last, empty before the first refresh."""
+        self._current: Mapping[str, ToolSettings] = MappingProxyType({})
+
+    @property
+    def current(self) -> Mapping[str, ToolSettings]:
+        """The mapping loaded last, empty before the first refresh. No I/O."""
+        return self._current
 
     def load(self) -> None:
         """Load the rows, whether any was changed or not."""
-        self.current = MappingProxyType(load_tool_settings())
+        self._current = MappingProxyType(load_tool_settings())
 
     def refresh(self) -> Mapping[str, ToolSettings]:
         """Load the rows if any was changed, by any process, since they were loaded last.
