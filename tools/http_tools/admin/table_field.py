@@ -57,11 +57,11 @@ class TableWidget(forms.Widget):
 
     template_name = "admin/tools/httptool/table.html"
 
-    def __init__(self, columns: Iterable[TableColumn], add_label: Any = None) -> None:
+    def __init__(self, columns: Iterable[TableColumn], add_label: object = None) -> None:
         super().__init__()
         self.columns, self.add_label = tuple(columns), add_label or _("Add a row")
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> TableRows:
+    def value_from_datadict(self, data: Mapping[str, Any], files: object, name: str) -> TableRows:
         """The rows in the order of their numbers, those that are wholly empty left out."""
         pattern = re.compile(
             rf"{re.escape(name)}-(\d{{1,6}})-({'|'.join(column.name for column in self.columns)})"
@@ -74,7 +74,7 @@ class TableWidget(forms.Widget):
                 )
         return TableRows(row for _number, row in sorted(rows.items()) if self._is_filled(row))
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
         return name not in data and not self.value_from_datadict(data, files, name)
 
     def _is_filled(self, row: TableRow) -> bool:
@@ -110,7 +110,7 @@ class TableField(forms.Field):
     def __init__(self, columns: Iterable[TableColumn], **options: Any) -> None:
         super().__init__(widget=TableWidget(columns), required=False, **options)
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: object, initial: object) -> Any:
         return data
 
 
@@ -161,7 +161,7 @@ class EntriesField(TableField):
             for name, templates in read.items()
         }
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         if isinstance(value, dict):
             return entry_rows(value)
         return value if isinstance(value, TableRows) else TableRows()
@@ -180,7 +180,7 @@ def entry_rows(entries: dict[str, Any]) -> TableRows:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
@@ -356,7 +356,7 @@ def _row(name: str, part: dict[str, Any], *, is_required: bool) -> dict[str, str
     return row | {"more": json.dumps(rest, ensure_ascii=False) if rest else ""}
 
 
-def _default_text(kind: str, value: Any) -> str:
+def _default_text(kind: str, value: object) -> str:
     """How ``value`` is written into its column; "" where it cannot be."""
     text = (
         value if isinstance(value, str) and kind != OTHER else json.dumps(value, ensure_ascii=False)
@@ -430,16 +430,18 @@ class ParametersWidget(forms.Widget):
         self.table = TableWidget(COLUMNS, _("Add an argument"))
 
     def value_from_datadict(
-        self, data: Mapping[str, Any], files: Any, name: str
+        self, data: Mapping[str, Any], files: object, name: str
     ) -> ParametersInput:
         way = JSON if data.get(f"{name}-as") == JSON else ROWS
         rows = self.table.value_from_datadict(data, files, f"{name}-row")
         return ParametersInput(way, rows, str(data.get(f"{name}-json") or ""))
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
         return f"{name}-as" not in data
 
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+    def render(
+        self, name: str, value: object, attrs: object = None, renderer: object = None
+    ) -> SafeString:
         shown = value if isinstance(value, ParametersInput) else to_parameters_input(value)
         text = forms.Textarea(
             attrs=JSON_INPUT | {"rows": 14, "id": f"id_{name}-json", "aria-label": "JSON Schema"}
@@ -461,10 +463,10 @@ class ParametersField(forms.Field):
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, **options)
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: object, initial: object) -> Any:
         return data
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return value if isinstance(value, ParametersInput) else to_parameters_input(value)
 
     def clean(self, value: Any) -> Any:
@@ -477,7 +479,7 @@ class ParametersField(forms.Field):
             raise ValidationError(problems)
         return schema if schema["properties"] else {}
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         try:
             cleaned = self.clean(data)
         except ValidationError:
@@ -485,7 +487,7 @@ class ParametersField(forms.Field):
         return json.dumps(cleaned, sort_keys=True) != json.dumps(initial or {}, sort_keys=True)
 
 
-def to_parameters_input(schema: Any) -> ParametersInput:
+def to_parameters_input(schema: object) -> ParametersInput:
     """``schema`` in both forms; as JSON where a table cannot express all of it."""
     rows = schema_to_rows(schema)
     text = json.dumps(schema, ensure_ascii=False, indent=2) if schema else ""

@@ -84,7 +84,7 @@ class McpServerAdmin(McpExchangeAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and _is_free(request, obj)
 
-    def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: McpServer, form: object, change: bool) -> None:
         """The last wall: the forms have refused this before, with words."""
         before = McpServer.objects.get(pk=obj.pk) if change else None
         if changes_command(before, obj) and not may_run_commands(request.user):

@@ -36,17 +36,17 @@ class TextListField(forms.CharField):
 
     widget = forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         return [
             line.strip()
             for line in str(super().to_python(value) or "").splitlines()
             if line.strip()
         ]
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         return bool(self.to_python(data) != (initial or []))
 
 
@@ -61,7 +61,7 @@ class SecretField(forms.CharField):
         super().__init__(required=False, strip=False)
         self._is_text = is_text
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         """What was typed, as the schema means it; None where nothing was."""
         text = super().clean(value)
         if not text or self._is_text:
@@ -231,7 +231,7 @@ FieldMessage = tuple[str, str]
 
 
 def check_plugin_config(
-    schema: Any, config: dict[str, Any], *, is_complete: bool
+    schema: object, config: dict[str, Any], *, is_complete: bool
 ) -> list[FieldMessage]:
     """What ``schema`` finds wrong with ``config``, in which secrets are opened; with
     ``is_complete`` also what is missing."""

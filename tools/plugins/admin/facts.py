@@ -234,7 +234,7 @@ def _named(plugin: Plugin) -> list[dict[str, Any]]:
     return [tool for tool in _listed(manifest_of(plugin).get("tools")) if isinstance(tool, dict)]
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

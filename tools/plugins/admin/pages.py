@@ -155,7 +155,7 @@ class PluginAdmin(SettingsAdmin, RecordAdmin):
         """The plugins alone: what is deleted with one are its log, its crashes and its values."""
         return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
-    def has_index(self, conditions: Any) -> bool:
+    def has_index(self, conditions: object) -> bool:
         """Plugins are the folders of one folder: few."""
         return True
 
