@@ -7,9 +7,10 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Hashable, Iterator
+from collections.abc import Awaitable, Coroutine, Hashable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 #: One line of one kind in so many seconds.
 QUIET_SECONDS = 60.0
@@ -167,3 +168,29 @@ def log_errors(logger: logging.Logger, text: str, *arguments: object) -> Iterato
         yield
     if attempt.error is not None:
         logger.error(text, *arguments, exc_info=attempt.error)
+
+
+class KeptTasks(dict[Hashable, "asyncio.Task[Any]"]):
+    """Tasks that nothing awaits, by a key: each is kept until it is done, which asyncio does not
+    see to. Used from one event loop."""
+
+    def begin(
+        self, work: Coroutine[Any, Any, Any], name: str, key: Hashable = None
+    ) -> "asyncio.Task[Any]":
+        """A task for ``work``, under ``key`` or, without one, under itself. What was kept under
+        ``key`` before runs on."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self[key or task] = task
+        task.add_done_callback(partial(self._forget, key or task))
+        return task
+
+    async def close(self) -> None:
+        """Cancel what still runs, and wait for its end."""
+        tasks = list(self.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self, key: Hashable, task: "asyncio.Task[Any]") -> None:
+        if self.get(key) is task:
+            del self[key]

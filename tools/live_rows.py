@@ -1,11 +1,12 @@
 """Rows that count from the next message on, in every process: each change of one makes a number
 grow."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, cast
 
+from django.core.exceptions import ValidationError
 from django.db import connections, models, transaction
 from django.db.models import F, ForeignObjectRel
 from django.utils.translation import gettext_lazy as _
@@ -129,6 +130,24 @@ class LiveModel(models.Model):
         with transaction.atomic(using=using):
             ConfigVersion.bump(*kinds_of_deleted(type(self)))
             return super().delete(using=using, keep_parents=keep_parents)
+
+    def find_problems(self) -> Mapping[str, list[str]]:
+        """What it takes more than one field to see: translated lines, by the field that they are
+        shown at."""
+        return {}
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        """With :meth:`find_problems`. A field in ``exclude`` is never complained of."""
+        errors: dict[str, Any] = {}
+        try:
+            super().clean_fields(exclude=exclude)
+        except ValidationError as error:
+            errors = error.update_error_dict(errors)
+        for field_name, lines in self.find_problems().items():
+            if lines and field_name not in (exclude or ()):
+                errors[field_name] = lines
+        if errors:
+            raise ValidationError(errors)
 
 
 def kinds_of_deleted(model: type[models.Model]) -> list[LiveKind]:

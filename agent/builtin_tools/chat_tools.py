@@ -1,6 +1,6 @@
 """The tools that look into the chat of a run, and send pictures to it, with all they need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from django.utils import timezone
@@ -98,13 +98,19 @@ def describe_message(message: RecordedMessage) -> dict[str, Any]:
 def fit_messages_on_page(messages: Sequence[RecordedMessage]) -> list[RecordedMessage]:
     """The newest of ``messages`` that fit on one page, in their order; the newest one always
     does."""
-    kept, room = list[RecordedMessage](), PAGE_LIMIT
-    for message in reversed(messages):
-        room -= len(json_line(describe_message(message))) + 1
+    kept = fit_lines(map(describe_message, reversed(messages)), PAGE_LIMIT)
+    return list(messages[len(messages) - len(kept) :])
+
+
+def fit_lines(lines: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """The first of ``lines`` that have at most ``limit`` characters; the very first always does."""
+    kept, room = list[dict[str, Any]](), limit
+    for line in lines:
+        room -= len(json_line(line)) + 1
         if kept and room < 0:
             break
-        kept.append(message)
-    return kept[::-1]
+        kept.append(line)
+    return kept
 
 
 def _history_result(page: MessagePage) -> ToolExecutionResult:
@@ -205,21 +211,10 @@ def _forward_result(view: ForwardView, opened: OpenedMessage) -> ToolExecutionRe
     if not opened.children:
         return ToolExecutionResult(NAME, success=False, error_message=NOT_GIVEN)
     every = [view.child(number, message) for number, message in enumerate(opened.children, 1)]
-    lines = fit_forward_lines(every)
+    lines = fit_lines(every, RESULT_LIMIT)
     ends = [CUT.format(count=len(every) - len(lines))] if len(lines) < len(every) else []
     ends += [HOW_TO_OPEN] if any("can_open" in line for line in lines) else []
     return _told(lines, "\n".join(ends))
-
-
-def fit_forward_lines(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first of ``lines`` that fit into one result."""
-    kept, room = list[dict[str, Any]](), RESULT_LIMIT
-    for line in lines:
-        room -= len(json_line(line)) + 1
-        if kept and room < 0:
-            break
-        kept.append(line)
-    return kept
 
 
 def _told(lines: Sequence[Mapping[str, object]], end: str) -> ToolExecutionResult:

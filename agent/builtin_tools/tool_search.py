@@ -5,8 +5,7 @@ from typing import Annotated
 from agent.run.services import FOUND, FoundTools, get_services
 from tools.contract import InvalidArguments, ToolExecutionContext, ToolExecutionResult
 from tools.functions.function_tool import tool
-from tools.registry.offers import SEARCH_TOOL, format_tool_names
-from tools.registry.search import rank_tools
+from tools.registry.offers import SEARCH_TOOL, format_tool_names, rank_tools
 from tools.text.search_terms import normalize_text
 
 LIMIT, HIGHEST_LIMIT = 5, 20

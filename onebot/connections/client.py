@@ -30,7 +30,7 @@ from onebot.protocol.actions import (
     OneBotError,
     encode_action,
 )
-from tools.error_boundary import capture_error, log_errors
+from tools.error_boundary import KeptTasks, capture_error, log_errors
 from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
 
@@ -186,7 +186,7 @@ class Relay:
         self._on_moved = on_moved
         self._waiting: dict[str, asyncio.Future[ActionResponse]] = {}
         self._performed_calls: OrderedDict[str, asyncio.Task[dict[str, Any]]] = OrderedDict()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = KeptTasks()
 
     async def open(self, perform: PerformAction) -> None:
         """Start to listen, if the layer reaches other processes; ``perform`` carries out their
@@ -196,30 +196,23 @@ class Relay:
             return
         self.channel = await layer.new_channel()
         await layer.group_add(LOCATIONS_GROUP, self.channel)
-        self._keep(self._listen(layer, perform))
-        self._keep(self._refresh(layer))
+        self._tasks.begin(self._listen(layer, perform), "relay")
+        self._tasks.begin(self._refresh(layer), "relay")
 
     async def close(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def announce(self, account: str, role: str) -> None:
         """Tell the other processes that ``account`` has connected here. Returns at once; a process
         that misses it reads the database."""
         if self.channel:
-            self._keep(
-                self._announce(
-                    {
-                        "type": "place",
-                        "account": account,
-                        "channel": self.channel,
-                        "role": role,
-                        "at": time.time(),
-                    }
-                )
-            )
+            location: dict[str, Any] = {
+                "type": "place",
+                "account": account,
+                "channel": self.channel,
+            }
+            location |= {"role": role, "at": time.time()}
+            self._tasks.begin(self._announce(location), "relay")
 
     def is_elsewhere(self, account: str) -> bool:
         """Whether another process holds the socket of ``account``."""
@@ -295,7 +288,7 @@ class Relay:
     def _on_message(self, layer: object, perform: PerformAction, message: dict[str, Any]) -> None:
         match message["type"]:
             case "call":
-                self._keep(self._answer(layer, perform, message))
+                self._tasks.begin(self._answer(layer, perform, message), "relay")
             case "place":
                 self._on_location(
                     AccountLocation(
@@ -326,7 +319,8 @@ class Relay:
         echo = message["echo"]
         performed = self._performed_calls.get(echo)
         if performed is None:
-            performed = self._performed_calls[echo] = self._keep(_performed(perform, message))
+            performed = self._tasks.begin(_performed(perform, message), "relay")
+            self._performed_calls[echo] = performed
             while len(self._performed_calls) > MAX_REMEMBERED_CALLS:
                 self._performed_calls.popitem(last=False)
         with log_errors(
@@ -351,12 +345,6 @@ class Relay:
                     LOCATIONS_GROUP, self.channel
                 )  # memberships end with a restart of Redis, and by themselves
             await asyncio.sleep(REFRESH_SECONDS)
-
-    def _keep(self, work: Any) -> "asyncio.Task[Any]":
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 async def _performed(perform: PerformAction, message: dict[str, Any]) -> dict[str, Any]:

@@ -18,17 +18,12 @@ from agent.record.record import Record
 from onebot.connections.client import OneBotClient
 from onebot.protocol.actions import ActionResponse
 from onebot.protocol.segments import value_text
-from tools.error_boundary import LogLimit, log_errors
+from tools.error_boundary import KeptTasks, LogLimit, log_errors
 from tools.text.storable import make_storable
 
 LOGIN, VERSION = "get_login_info", "get_version_info"
 #: Characters that are kept of the name of an account, and of a client.
 NICKNAME_LIMIT, CLIENT_LIMIT = 100, 200
-
-
-def parse_nickname(response: ActionResponse | None) -> str:
-    """What the account is called; "" where the client did not say."""
-    return _name(response, "nickname")[:NICKNAME_LIMIT]
 
 
 def parse_client_name(response: ActionResponse | None) -> str:
@@ -68,7 +63,7 @@ class GroupNames:
         self._asked: dict[str, set[ChatAddress]] = {}
         self._waiting: dict[str, deque[ChatAddress]] = {}
         self._names: dict[ChatAddress, str] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks = KeptTasks()
 
     def connected(self, account: str) -> None:
         """What was asked on the connection before may be asked again."""
@@ -86,15 +81,11 @@ class GroupNames:
         asked.add(chat)
         self._waiting.setdefault(chat.account, deque()).append(chat)
         if chat.account not in self._tasks:
-            work = self._work(chat.account)
-            self._tasks[chat.account] = asyncio.get_running_loop().create_task(work, name="names")
+            self._tasks.begin(self._work(chat.account), "names", chat.account)
 
     async def close(self) -> None:
         """Ask no more."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _work(self, account: str) -> None:
         try:
@@ -142,7 +133,7 @@ class Introductions:
         """``save`` is given the account, its nickname and the name of the client."""
         self._client = client
         self._save = save
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks = KeptTasks()
 
     def connected(self, self_id: str) -> None:
         """A client has connected. Playgrounds are known."""
@@ -150,16 +141,11 @@ class Introductions:
             return
         if earlier := self._tasks.get(self_id):
             earlier.cancel()
-        task = asyncio.get_running_loop().create_task(self._ask(self_id), name="introduction")
-        self._tasks[self_id] = task
-        task.add_done_callback(lambda done: self._forget(self_id, done))
+        self._tasks.begin(self._ask(self_id), "introduction", self_id)
 
     async def close(self) -> None:
         """End all questions."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _ask(self, self_id: str) -> None:
         with log_errors(logger, "A client could not be asked who it is"):
@@ -167,8 +153,6 @@ class Introductions:
                 self._client.call_optional(self_id, LOGIN, {}, ASK_SECONDS),
                 self._client.call_optional(self_id, VERSION, {}, ASK_SECONDS),
             )
-            self._save(self_id, parse_nickname(login), parse_client_name(version))
-
-    def _forget(self, self_id: str, task: "asyncio.Task[None]") -> None:
-        if self._tasks.get(self_id) is task:
-            del self._tasks[self_id]
+            self._save(
+                self_id, _name(login, "nickname")[:NICKNAME_LIMIT], parse_client_name(version)
+            )

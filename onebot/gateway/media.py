@@ -15,7 +15,6 @@ are handled by :mod:`onebot.gateway.delivery`.
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -57,6 +56,7 @@ from onebot.protocol.segments import (
     BASE64,
     Base64File,
     Segment,
+    id_number,
     parse_told,
     quoted_id,
     spoken_text,
@@ -83,13 +83,7 @@ def to_first_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
 
     Reads files: blocks. Raises :class:`MediaError` for a file that is not there any more.
     """
-    formed = []
-    for segment in segments:
-        path = local_path(segment)
-        file = _read(path, room) if path else None
-        room -= file.size if file else 0
-        formed.append(fill_segment(segment, file) if file else segment)
-    return formed
+    return _formed(segments, room, _read)
 
 
 def to_base64_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
@@ -98,13 +92,7 @@ def to_base64_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
     Reads files: blocks. Raises :class:`MediaError` for what is not there, or does not fit into
     ``room`` bytes.
     """
-    formed = []
-    for segment in segments:
-        path = local_path(segment)
-        file = _whole(path, room) if path else None
-        room -= file.size if file else 0
-        formed.append(fill_segment(segment, file) if file else segment)
-    return formed
+    return _formed(segments, room, _whole)
 
 
 def has_media(segments: Sequence[Segment]) -> bool:
@@ -159,6 +147,18 @@ def fill_segment(segment: Segment, file: Base64File) -> Segment:
 def _file(segment: Segment) -> str:
     file = segment["data"].get("file") if segment["type"] in MEDIA_TYPES else None
     return file if isinstance(file, str) else ""
+
+
+def _formed(
+    segments: Sequence[Segment], room: int, read: Callable[[Path, int], Base64File | None]
+) -> list[Segment]:
+    formed = []
+    for segment in segments:
+        path = local_path(segment)
+        file = read(path, room) if path else None
+        room -= file.size if file else 0
+        formed.append(fill_segment(segment, file) if file else segment)
+    return formed
 
 
 def _whole(path: Path, room: int) -> Base64File:
@@ -349,11 +349,11 @@ class OneBotMedia:
 
     async def _ask_message(self, chat: ChatAddress, message_id: str) -> Any:
         """The answer to ``get_msg``, asked once for the media of a message and for its words."""
-        ask = partial(self._ask, chat, "get_msg", message_id=_number(message_id))
+        ask = partial(self._ask, chat, "get_msg", message_id=id_number(message_id))
         return await self._shared.get((chat.account, "get_msg", message_id), ask)
 
     async def _ask_member(self, chat: ChatAddress, user_id: str) -> dict[str, Any]:
-        params = {"group_id": _number(chat.peer_id), "user_id": _number(user_id)}
+        params = {"group_id": id_number(chat.peer_id), "user_id": id_number(user_id)}
         response = await self._client.call_optional(
             chat.account, "get_group_member_info", params, ASK_SECONDS
         )
@@ -367,7 +367,7 @@ class OneBotMedia:
         return await self._shared.get((chat.account, "get_forward_msg", forward_id), ask)
 
     async def _segments(self, chat: ChatAddress, message_id: str) -> list[Segment]:
-        answer = await self._ask(chat, "get_msg", message_id=_number(message_id))
+        answer = await self._ask(chat, "get_msg", message_id=id_number(message_id))
         return _told_segments(chat, answer)
 
     async def _ask(self, chat: ChatAddress, action: str, **params: object) -> Any:
@@ -402,15 +402,15 @@ def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, Any
     """What is asked for the address of a file. What a client did not say of it, it does not need to
     hear."""
     if chat.kind == "group":
-        shelf = {"busid": _number(ref.busid)} if ref.busid else {}
+        shelf = {"busid": id_number(ref.busid)} if ref.busid else {}
         return "get_group_file_url", {
-            "group_id": _number(chat.peer_id),
+            "group_id": id_number(chat.peer_id),
             "file_id": ref.file_id,
             **shelf,
         }
     proof = {"file_hash": ref.file_hash} if ref.file_hash else {}
     return "get_private_file_url", {
-        "user_id": _number(chat.peer_id),
+        "user_id": id_number(chat.peer_id),
         "file_id": ref.file_id,
         **proof,
     }
@@ -422,7 +422,3 @@ def _without_path(answer: dict[str, Any]) -> dict[str, Any]:
     file = answer.get("file")
     is_address = isinstance(file, str) and file.startswith(("http://", "https://", "base64://"))
     return answer if is_address else {**answer, "file": ""}
-
-
-def _number(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text

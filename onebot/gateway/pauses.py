@@ -28,8 +28,8 @@ from onebot.protocol.events import (
     parse_time,
     read_speech_notice,
 )
-from onebot.protocol.segments import parse_id
-from tools.error_boundary import LogLimit, log_errors
+from onebot.protocol.segments import id_number, parse_id
+from tools.error_boundary import KeptTasks, LogLimit, log_errors
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -71,7 +71,7 @@ class PauseWatch:
         self._client = client
         self._record = record
         self._stop = stop
-        self._tasks: dict[ChatAddress | str, asyncio.Task[None]] = {}
+        self._tasks = KeptTasks()
         self._written: set[asyncio.Future[Any]] = set()
 
     def refused(self, chat: ChatAddress, reason: PauseReason) -> None:
@@ -93,10 +93,7 @@ class PauseWatch:
 
     async def close(self) -> None:
         """End all questions; what was submitted to the record is still written."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def _follow(self, chat: ChatAddress, notice: SpeechNotice) -> None:
         if earlier := self._tasks.get(chat):
@@ -163,10 +160,10 @@ class PauseWatch:
 
     async def _ask_member(self, chat: ChatAddress) -> dict[str, Any] | None:
         """What the client knows of the account itself as a member of the group."""
-        return await self._ask("get_group_member_info", chat, user_id=_number(chat.account))
+        return await self._ask("get_group_member_info", chat, user_id=id_number(chat.account))
 
     async def _ask(self, action: str, chat: ChatAddress, **params: object) -> dict[str, Any] | None:
-        params = {"group_id": _number(chat.peer_id), **params, "no_cache": True}
+        params = {"group_id": id_number(chat.peer_id), **params, "no_cache": True}
         response = await self._client.call_optional(chat.account, action, params, ASK_SECONDS)
         if response is None or not response.is_success:
             return None
@@ -193,25 +190,15 @@ class PauseWatch:
         if isinstance(key, ChatAddress) and len(self._tasks) >= MOST_TASKS:
             work.close()
             return
-        task = asyncio.get_running_loop().create_task(self._guard(work), name="pause")
-        self._tasks[key] = task
-        task.add_done_callback(lambda done: self._forget(key, done))
+        task = self._tasks.begin(self._guard(work), "pause", key)
         task.add_done_callback(lambda _done: work.close())  # cancelled before it began
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         with log_errors(logger, FAILED_LOOK):
             await work
 
-    def _forget(self, key: ChatAddress | str, task: "asyncio.Task[None]") -> None:
-        if self._tasks.get(key) is task:
-            del self._tasks[key]
-
 
 def _mute_end(member: dict[str, Any]) -> datetime | None:
     """When the member's mute ends or ended; None where the client does not say."""
     said = parse_id(member.get("shut_up_timestamp"))
     return datetime.fromtimestamp(0, UTC) if said == "0" else parse_time(said)
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text

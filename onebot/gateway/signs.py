@@ -6,13 +6,13 @@ NapCat and LLBot know ``set_input_status`` and ``set_msg_emoji_like``, Lagrange
 
 import asyncio
 import logging
-import re
-from collections.abc import Coroutine
 from typing import Any
 
 from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress
 from onebot.connections.client import OneBotClient
+from onebot.protocol.segments import id_number
+from tools.error_boundary import KeptTasks
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class WorkSigns:
         self._client = client
         self._ends: dict[tuple[ChatAddress, str], asyncio.Event] = {}
         """Of the messages with a reaction: that it is to be taken off."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = KeptTasks()
 
     def show(
         self, chat: ChatAddress, message_id: str, manners: ChatManners, *, is_on: bool
@@ -44,19 +44,18 @@ class WorkSigns:
         elif len(self._tasks) >= MOST_SIGNS:
             return
         elif chat.kind == "private" and manners.typing:
-            self._keep(self._type(chat))
+            self._tasks.begin(self._type(chat), "sign")
         elif chat.kind == "group" and manners.reaction and message_id and key not in self._ends:
             ended = self._ends[key] = asyncio.Event()
-            self._keep(self._react(chat, message_id, manners.reaction, ended))
+            work = self._react(chat, message_id, manners.reaction, ended)
+            self._tasks.begin(work, "sign")
 
     async def close(self) -> None:
         """Show nothing more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _type(self, chat: ChatAddress) -> None:
-        params = {"user_id": _number(chat.peer_id), "event_type": TYPING}
+        params = {"user_id": id_number(chat.peer_id), "event_type": TYPING}
         await self._call(chat.account, "set_input_status", params)
 
     async def _react(
@@ -64,10 +63,10 @@ class WorkSigns:
     ) -> None:
         """React to a message until ``ended`` is set."""
         is_lagrange = self._client.user_agent(chat.account).startswith("Lagrange")
-        message = {"message_id": _number(message_id)}
+        message = {"message_id": id_number(message_id)}
         if is_lagrange:
             action, switch = "set_group_reaction", "is_add"
-            params = {"group_id": _number(chat.peer_id), **message, "code": emoji}
+            params = {"group_id": id_number(chat.peer_id), **message, "code": emoji}
         else:
             action, switch = "set_msg_emoji_like", "set"
             params = {**message, "emoji_id": emoji}
@@ -83,12 +82,3 @@ class WorkSigns:
         if response is not None and not response.is_success:
             logger.debug("%s was refused by %s: %s", action, account, response.error_text)
         return response is not None and response.is_success
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work, name="sign")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def _number(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text

@@ -27,7 +27,6 @@ EARLIEST = int(datetime(2001, 1, 1, tzinfo=UTC).timestamp())
 LATEST = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp())
 #: Signs that are not seen, but end lines or turn the direction of what follows them.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-LONGEST_INTERVAL_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,6 @@ class HeartbeatEvent:
     """A sign of life of the client."""
 
     self_id: str
-    interval_ms: int
-    """Milliseconds until the next one, 0 when the client does not say."""
     online: bool | None
     """Whether the account behind the client is online, None if the client does not know."""
 
@@ -114,8 +111,10 @@ def parse_event(frame: dict[str, Any]) -> Event:
     event: Event | None = None
     if post_type == "message" or is_sent:
         event = _message(frame, self_id, detail_type, is_sent=is_sent)
-    elif post_type == "meta_event":
-        event = _meta(frame, self_id, detail_type)
+    elif post_type == "meta_event" and detail_type == "heartbeat":
+        event = HeartbeatEvent(self_id, _online(frame.get("status")))
+    elif post_type == "meta_event" and detail_type == "lifecycle":
+        event = LifecycleEvent(self_id, _text(frame.get("sub_type")))
     return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
 
 
@@ -181,16 +180,6 @@ def _message(
     )
 
 
-def _meta(frame: dict[str, Any], self_id: str, meta_event_type: str) -> Event | None:
-    if meta_event_type == "heartbeat":
-        return HeartbeatEvent(
-            self_id, _interval(frame.get("interval")), _online(frame.get("status"))
-        )
-    if meta_event_type == "lifecycle":
-        return LifecycleEvent(self_id, _text(frame.get("sub_type")))
-    return None
-
-
 def _kind(message_type: str) -> ChatKind | None:
     if message_type == "group":
         return "group"
@@ -201,11 +190,6 @@ def _temp_group_id(frame: dict[str, Any], sender: dict[str, Any]) -> str:
     # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
     found = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
     return "" if found == "0" else found
-
-
-def _interval(value: object) -> int:
-    text = parse_id(value)
-    return min(int(text), LONGEST_INTERVAL_MS) if text.isascii() and text.isdigit() else 0
 
 
 def _online(status: object) -> bool | None:

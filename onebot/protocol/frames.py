@@ -228,13 +228,12 @@ def truncate_frame(frame: dict[str, Any], text: str, size: int) -> dict[str, Any
     """
     beginning = text[:BEGINNING].encode(errors="replace")[:BEGINNING].decode(errors="ignore")
     short = [
-        (name, value) for name, value in frame.items() if len(name) <= NAME and _is_short(value)
+        (name, value)
+        for name, value in frame.items()
+        if len(name) <= NAME
+        and (value is None or (isinstance(value, str | int | float) and len(str(value)) <= VALUE))
     ]
     return {**dict(short[:FIELDS]), "cut": {"bytes": size, "beginning": make_storable(beginning)}}
-
-
-def _is_short(value: object) -> bool:
-    return value is None or (isinstance(value, str | int | float) and len(str(value)) <= VALUE)
 
 
 # Merged forwards nest a few levels for each forward inside a forward; what walks over

@@ -54,6 +54,11 @@ def parse_id(value: object, longest: int = LONGEST_ID) -> str:
     return text if len(text) <= longest else ""
 
 
+def id_number(text: str) -> int | str:
+    """An id as actions take it: as a number, where it is one that clients can read."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
 def parse_message_id(value: object) -> str:
     """A message id that stands for a message: "" for 0 and -1, which clients send when they know
     none."""

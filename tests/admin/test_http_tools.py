@@ -10,7 +10,7 @@ from django.test import Client
 
 from tests.admin.http_forms import TOOLS, arguments, entries, save, secret, table
 from tests.admin.record import logged_in, page
-from tools.http_tools.admin.parameters_field import rows_to_schema, schema_to_rows
+from tools.http_tools.admin.table_field import rows_to_schema, schema_to_rows
 from tools.models import HttpTool, ToolConfig, ToolConfigChange
 
 CITY = {"name": "city", "kind": "string", "description": "城市", "required": "on"}

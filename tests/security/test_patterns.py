@@ -20,7 +20,7 @@ from tests.fake_onebot import spoken
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call
 from tools.contract import InvalidArguments, ToolFailed
-from tools.plugins.admin.form_errors import check_plugin_config
+from tools.plugins.admin.config import check_plugin_config
 from tools.plugins.manifest import check_config_schema
 from tools.schemas.arguments import TOO_LONG, check_arguments, schema_messages
 

@@ -33,12 +33,12 @@ from tools.admin.record_pages import (
 from tools.live_rows import tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
 from tools.models.change import SAID, ChangeKind, row_subject
-from tools.models.related_rows import format_entries
 from tools.models.row_history import (
     SEALED,
     SHOWN,
     can_make_again,
     find_changes,
+    format_entries,
     make_again,
     read_tracked_values,
     record_change,

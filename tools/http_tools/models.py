@@ -1,10 +1,8 @@
 """Tools that are HTTP requests, set up in the admin without code."""
 
-from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
@@ -187,21 +185,7 @@ class HttpTool(LiveModel):
         :mod:`tools.http_tools.validation`)."""
         return HttpToolSettings(**{name: getattr(self, name) for name in FIELDS})
 
-    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        """The checks that need more than one field. A field in ``exclude`` is never complained
-        of."""
-        errors: dict[str, Any] = {}
-        try:
-            super().clean_fields(exclude=exclude)
-        except ValidationError as error:
-            errors = error.update_error_dict(errors)
-        for field, lines in check_http_tool(self.to_settings(), self._validation_context()).items():
-            if field not in (exclude or ()):
-                errors[field] = lines
-        if errors:
-            raise ValidationError(errors)
-
-    def _validation_context(self) -> ValidationContext:
+    def find_problems(self) -> dict[str, list[str]]:
         other = (
             ToolConfig.objects.filter(name=self.name)
             .values_list("declaration", "provider_name")
@@ -209,9 +193,10 @@ class HttpTool(LiveModel):
         )
         is_taken = other is not None and other[0].get("provider_type") not in FROM_ROWS
         hosts = Secret.known_hosts()
-        return ValidationContext(
+        context = ValidationContext(
             secrets=list(hosts),
             hosts=hosts,
             allow=AllowList.parse(settings.FETCH_ALLOW, "tools"),
             taken_by=other[1] if other and is_taken else "",
         )
+        return check_http_tool(self.to_settings(), context)

@@ -246,7 +246,11 @@ class HttpToolProvider:
 
     def reload(self) -> None:
         """Obey the rows as they are now. Database errors are the caller's, who tries again."""
-        self._settings = load_http_tools()
+        # Every row, switched off ones as well, by name.
+        self._settings = [
+            HttpToolSettings(**values)
+            for values in HttpTool.objects.values(*FIELDS).order_by("name")
+        ]
         self.reload_secrets(load_secrets())
 
     def reload_secrets(self, secrets: SecretValues) -> None:
@@ -361,10 +365,3 @@ def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:
             return build_ready_tool(row)
         logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))
     return None
-
-
-def load_http_tools() -> list[HttpToolSettings]:
-    """Every row, switched off ones as well, by name."""
-    return [
-        HttpToolSettings(**values) for values in HttpTool.objects.values(*FIELDS).order_by("name")
-    ]

@@ -146,11 +146,6 @@ def state_message(state: str, seconds: float) -> str:
             return "该服务器现在没有提供这个工具"
 
 
-def breaker_message(seconds: float) -> str:
-    """The same of a server that is connected and fails."""
-    return f"该服务器最近多次调用失败，已暂停使用，约 {max(1, round(seconds))} 秒后可以再试"
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -312,7 +307,7 @@ class McpConnection:
     def absence_reason(self) -> str:
         """Why they may not, or why one of them is not there, in words for the model."""
         if seconds := self._breaker.seconds_left(time.monotonic()):
-            return breaker_message(seconds)
+            return f"该服务器最近多次调用失败，已暂停使用，约 {max(1, round(seconds))} 秒后可以再试"
         left = 0.0
         if isinstance(self._state, Waiting):
             left = (self._state.retry_at - timezone.now()).total_seconds()

@@ -25,7 +25,7 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.error_boundary import capture_error, log_errors
+from tools.error_boundary import KeptTasks, capture_error, log_errors
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import DestinationResolver
 from tools.live_rows import LiveKind
@@ -291,7 +291,7 @@ class McpToolProvider:
         self._written: dict[McpConnection, ConnectionStatus] = {}
         self._is_closed = False
         self._keeping: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = KeptTasks()
         self._dirty = asyncio.Event()
 
     def reload(self) -> None:
@@ -381,7 +381,9 @@ class McpToolProvider:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
         await asyncio.gather(
-            *(link.close(CLOSE_SECONDS) for link in links), *self._ending, return_exceptions=True
+            *(link.close(CLOSE_SECONDS) for link in links),
+            *self._ending.values(),
+            return_exceptions=True,
         )
         if self._loop is not None:
             with log_errors(logger, "The state of MCP servers could not be taken back"):
@@ -414,9 +416,7 @@ class McpToolProvider:
         it."""
         self._unwritten.discard(link)
         self._written.pop(link, None)
-        task = asyncio.create_task(self._ended(link), name="mcp-end")
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.begin(self._ended(link), "mcp-end")
 
     async def _ended(self, link: McpConnection) -> None:
         await link.close(CLOSE_SECONDS)

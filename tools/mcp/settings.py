@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -43,35 +44,24 @@ def find_secret_names(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for text in texts for name in _SECRET.findall(text)))
 
 
-def has_secret_placeholders(values: Mapping[str, Any]) -> bool:
-    """Whether anything in ``values``, the fields of a server, names a secret at all."""
-    parts = (
-        values["arguments"] or (),
-        (values["environment"] or {}).values(),
-        (values["headers"] or {}).values(),
-    )
-    return bool(find_secret_names([values["url"], *(text for part in parts for text in part)]))
+def secret_texts(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Where a server with these ``values``, its fields by name, may name secrets, by field: only
+    what its transport uses, arguments and variables of a program, the URL and headers of an
+    address."""
+    if values["transport"] == _STDIO:
+        variables = list((values["environment"] or {}).values())
+        return {"arguments": list(values["arguments"] or ()), "environment": variables}
+    return {"url": [values["url"]], "headers": list((values["headers"] or {}).values())}
 
 
 def check_secret_placeholders(
     values: Mapping[str, Any], secrets: SecretValues
 ) -> dict[str, list[str]]:
-    """Why a server with these ``values`` may not get the secrets that it names: translated
-    sentences, by field.
-
-    ``values`` are fields of a server by name. Only those that its transport uses are checked:
-    arguments and variables of a program, the URL and headers of an address.
-    """
-    is_program = values["transport"] == _STDIO
-    texts: dict[str, list[str]] = {
-        "arguments": list(values["arguments"] or ()) if is_program else [],
-        "environment": list((values["environment"] or {}).values()) if is_program else [],
-        "url": [] if is_program else [values["url"]],
-        "headers": [] if is_program else list((values["headers"] or {}).values()),
-    }
+    """Why a server with these ``values``, its fields by name, may not get the secrets that it
+    names: translated sentences, by field."""
     found = {
         field: [_problem(name, values, secrets) for name in find_secret_names(part)]
-        for field, part in texts.items()
+        for field, part in secret_texts(values).items()
     }
     return {field: [line for line in lines if line] for field, lines in found.items() if any(lines)}
 
@@ -99,11 +89,6 @@ def _problem(name: str, values: Mapping[str, Any], secrets: SecretValues) -> str
 def insert_secrets(text: str, secrets: SecretValues, encode: Callable[[str], str] = str) -> str:
     """``text`` with the secrets in their places; all of them have to be there."""
     return _SECRET.sub(lambda match: encode(secrets.values[match[1]]), text)
-
-
-def insert_url_secrets(url: str, secrets: SecretValues) -> str:
-    """The same of an address, where a secret is always one part of a path or one value."""
-    return insert_secrets(url, secrets, lambda value: quote(value, safe=""))
 
 
 _SHORTEST_SECRET, _SHORTEST_IN_URL = 4, 8
@@ -229,7 +214,7 @@ def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> 
         name: getattr(settings, name)
         for name in ("transport", "command", "arguments", "environment", "url", "headers")
     }
-    if not has_secret_placeholders(values):
+    if not (named := find_secret_names(chain(*secret_texts(values).values()))):
         return settings
     known = load_secrets() if secrets is None else secrets
     if problems := check_secret_placeholders(values, known):
@@ -242,12 +227,12 @@ def _with_secrets(settings: McpServerSettings, secrets: SecretValues | None) -> 
             name: insert_secrets(value, known) for name, value in settings.environment.items()
         }
         whole = replace(settings, arguments=arguments, environment=environment)
-        used = find_secret_names([*settings.arguments, *settings.environment.values()])
     else:
         headers = {name: insert_secrets(value, known) for name, value in settings.headers.items()}
-        whole = replace(settings, url=insert_url_secrets(settings.url, known), headers=headers)
-        used = find_secret_names([settings.url, *settings.headers.values()])
-    return replace(whole, secrets=tuple(known.values[name] for name in used))
+        # In an address a secret is always one part of a path or one value.
+        url = insert_secrets(settings.url, known, lambda value: quote(value, safe=""))
+        whole = replace(settings, url=url, headers=headers)
+    return replace(whole, secrets=tuple(known.values[name] for name in named))
 
 
 def load_server_settings(secrets: SecretValues) -> dict[int, McpServerSettings]:
@@ -354,7 +339,7 @@ def check_server(
     problems = (
         _program_problems(values, has_new_command) if is_program else _address_problems(values)
     )
-    if values["enabled"] and has_secret_placeholders(values):
+    if values["enabled"] and find_secret_names(chain(*secret_texts(values).values())):
         for name, lines in check_secret_placeholders(values, load_secrets()).items():
             problems[name] = [*problems.get(name, []), *lines]
     for name in STORED:

@@ -5,7 +5,7 @@ There are no save signals: code that lets an operator edit rows does so within
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,13 +13,12 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.db.models import DateField, Model, QuerySet
+from django.db.models import DateField, ForeignKey, Model, QuerySet
 from django.utils.translation import gettext
 
-from tools.live_rows import Tracked, tracked_fields
+from tools.live_rows import Tracked, TrackedRows, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
 from tools.models.change import SAID_AUTHOR, ChangeKind, row_subject
-from tools.models.related_rows import read_related, restore_related
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 
 SHOWN, SEALED = "$shown", "$sealed"
@@ -229,3 +228,69 @@ def _opened(name: str, kept: Any) -> Any:
     except DecryptionError as error:
         words = gettext("What is stored here was sealed under another secret key.")
         raise ValidationError({name: words}) from error
+
+
+# Rows that belong to a tracked row, as its history keeps them: a list of objects by field name.
+
+Entry = Mapping[str, Any]
+
+
+def read_related(row: Model, name: str, rows: TrackedRows) -> list[dict[str, Any]]:
+    """The rows that belong to ``row`` in the relation ``name``, in their order; of those they
+    refer to, the keys."""
+    return [
+        {field: getattr(one, one._meta.get_field(field).attname) for field in rows.fields}
+        for one in getattr(row, name).all()
+    ]
+
+
+def restore_related(row: Model, name: str, rows: TrackedRows, wanted: list[Entry]) -> None:
+    """Make the rows that belong to ``row`` those that ``wanted`` describes; what is equal stays.
+
+    Raises :class:`django.core.exceptions.ValidationError` under ``name`` where one cannot be made
+    again, such as one that refers to a row that is deleted.
+    """
+    manager = getattr(row, name)
+    missing = list(wanted)
+    for one, entry in zip(manager.all(), read_related(row, name, rows), strict=True):
+        if entry in missing:
+            missing.remove(entry)
+        else:
+            one.delete()
+    for kept in missing:
+        made = manager.model(**{manager.field.name: row})
+        for field in rows.fields:
+            setattr(made, made._meta.get_field(field).attname, kept.get(field))
+        try:
+            made.full_clean()
+        except ValidationError as error:
+            reason = "; ".join(error.messages)
+            raise ValidationError(
+                {name: f"{format_entry(manager.model, kept)}: {reason}"}
+            ) from error
+        made.save()
+
+
+def format_entries(model: type[Model], entries: list[Entry]) -> str:
+    """A line for each of the rows that ``entries`` describe."""
+    return "\n".join(format_entry(model, entry) for entry in entries)
+
+
+def format_entry(model: type[Model], entry: Entry) -> str:
+    """One row in words: its fields that are not empty."""
+    parts = [(name, _shown(model, name, value)) for name, value in entry.items()]
+    words = [f"{_label(model, name)}: {shown}" for name, shown in parts if shown]
+    return ", ".join(words) or gettext("any")
+
+
+def _label(model: type[Model], name: str) -> str:
+    field: Any = model._meta.get_field(name)
+    return str(field.verbose_name)
+
+
+def _shown(model: type[Model], name: str, value: object) -> str:
+    field: Any = model._meta.get_field(name)
+    if isinstance(field, ForeignKey):
+        other = field.related_model._base_manager.filter(pk=value).first()
+        return str(other) if other is not None else f"#{value}"
+    return str(dict(field.flatchoices).get(value, "" if value is None else value))

@@ -12,9 +12,7 @@ The other chats that a tool may send to, and for whom, as its row lists them:
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import TextChoices, Value
@@ -305,21 +303,7 @@ class ToolConfig(LiveModel):
     def __str__(self) -> str:
         return self.name
 
-    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        """The checks that need more than one field. A field in ``exclude`` is never complained
-        of."""
-        errors: dict[str, Any] = {}
-        try:
-            super().clean_fields(exclude=exclude)
-        except ValidationError as error:
-            errors = error.update_error_dict(errors)
-        for field, lines in self._errors().items():
-            if lines and field not in (exclude or ()):
-                errors[field] = lines
-        if errors:
-            raise ValidationError(errors)
-
-    def _errors(self) -> dict[str, list[str]]:
+    def find_problems(self) -> dict[str, list[str]]:
         return {
             "mock_value": check_mock_template(self.mock_value, self.parameter_names),
             "parameter_descriptions": check_descriptions(

@@ -35,56 +35,36 @@ logger = logging.getLogger(__name__)
 KEYS_LIMIT = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class StorageKey:
-    """A key of a plugin, or the beginning of keys."""
-
-    plugin_pk: int
-    key: str
+def get_value(plugin_pk: int, key: str) -> Any:
+    """The value under ``key``; None where there is none."""
+    rows = PluginValue.objects.filter(plugin_id=plugin_pk, key=key)
+    return rows.values_list("value", flat=True).first()
 
 
-@dataclass(frozen=True, slots=True)
-class StorageEntry:
-    """A value to be kept under a key."""
-
-    plugin_pk: int
-    key: str
-    value: Any
-
-
-def get_values(where: StorageKey) -> Any:
-    """The value at a place; None where there is none."""
-    return _rows(where).values_list("value", flat=True).first()
-
-
-def delete_values(where: StorageKey) -> bool:
+def delete_value(plugin_pk: int, key: str) -> bool:
     """Drop what is there; whether anything was."""
-    return bool(_rows(where).delete()[0])
+    return bool(PluginValue.objects.filter(plugin_id=plugin_pk, key=key).delete()[0])
 
 
-def _rows(where: StorageKey) -> Any:
-    return PluginValue.objects.filter(plugin_id=where.plugin_pk, key=where.key)
-
-
-def put_values(entry: StorageEntry) -> bool:
+def put_value(plugin_pk: int, key: str, value: object) -> bool:
     """Keep a value in place of what was there; False where the plugin has :data:`KEYS_LIMIT` other
     keys."""
-    mine = PluginValue.objects.filter(plugin_id=entry.plugin_pk)
-    row = mine.filter(key=entry.key).first()
+    mine = PluginValue.objects.filter(plugin_id=plugin_pk)
+    row = mine.filter(key=key).first()
     if row is None and mine.count() >= KEYS_LIMIT:
         return False
-    row = row or PluginValue(plugin_id=entry.plugin_pk, key=entry.key)
+    row = row or PluginValue(plugin_id=plugin_pk, key=key)
     # None alone would be NULL.
-    row.value = Value(None, JSONField()) if entry.value is None else entry.value
+    row.value = Value(None, JSONField()) if value is None else value
     row.save()
     return True
 
 
-def list_keys(where: StorageKey) -> list[str]:
+def list_keys(plugin_pk: int, prefix: str) -> list[str]:
     """The plugin's keys that begin so, in order."""
     # not in the query: SQLite knows no case in LIKE, and each database has an order of its own
-    every = PluginValue.objects.filter(plugin_id=where.plugin_pk).values_list("key", flat=True)
-    return sorted(key for key in every if key.startswith(where.key))
+    every = PluginValue.objects.filter(plugin_id=plugin_pk).values_list("key", flat=True)
+    return sorted(key for key in every if key.startswith(prefix))
 
 
 #: Characters of a message; of a request to the model.
@@ -310,22 +290,22 @@ class CapabilityService:
     async def _perform(
         self, plugin_pk: int, call: CallInFlight | None, name: str, given: dict[str, Any]
     ) -> Any:
-        key = StorageKey(plugin_pk, given.get("key", given.get("prefix", "")))
+        key = given.get("key", given.get("prefix", ""))
         match name:
             case "storage.get":
-                return await self._desk.submit(get_values, key)
+                return await self._desk.submit(get_value, plugin_pk, key)
             case "storage.set":
-                entry = StorageEntry(plugin_pk, key.key, _storable_value(given["value"]))
-                if not await self._desk.submit(put_values, entry):
+                value = _storable_value(given["value"])
+                if not await self._desk.submit(put_value, plugin_pk, key, value):
                     raise RpcError(
                         RpcErrorCode.CAPABILITY_FAILED,
                         f"a plugin can store {KEYS_LIMIT} keys; delete some first",
                     )
                 return None
             case "storage.delete":
-                return await self._desk.submit(delete_values, key)
+                return await self._desk.submit(delete_value, plugin_pk, key)
             case "storage.keys":
-                return await self._desk.submit(list_keys, key)
+                return await self._desk.submit(list_keys, plugin_pk, key)
         if call is None:
             raise RpcError(
                 RpcErrorCode.CAPABILITY_DENIED,

@@ -11,12 +11,11 @@ import hashlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext
 from watchfiles import Change, DefaultFilter, awatch
@@ -27,6 +26,7 @@ from tools.plugins.manifest import MANIFEST, ManifestError, read_manifest
 from tools.text.storable import make_storable
 
 logger = logging.getLogger(__name__)
+Event = TypeVar("Event", PluginLogLine, PluginCrash)
 
 #: The most folders that are read, the most files of a folder that are watched for changes, the most
 #: characters of its name.
@@ -189,22 +189,6 @@ STALE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntry:
-    plugin_pk: int
-    at: datetime
-    level: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CrashEntry:
-    plugin_pk: int
-    at: datetime
-    reason: str
-    last_words: str
-
-
-@dataclass(frozen=True, slots=True)
 class PluginReport:
     """The status of a plugin in this process; ``state`` is "" when this process does not run it."""
 
@@ -219,38 +203,28 @@ class PluginReport:
     tools: tuple[str, ...] = field(default_factory=tuple)
 
 
-def write_log_entries(lines: Sequence[LogEntry]) -> None:
-    kept = _existing(line.plugin_pk for line in lines)
-    PluginLogLine.objects.bulk_create(
-        PluginLogLine(plugin_id=line.plugin_pk, at=line.at, level=line.level, text=line.text)
-        for line in lines
-        if line.plugin_pk in kept
-    )
+def add_newest(rows: Sequence[Event], most: int) -> None:
+    """Store ``rows``, all of one model, and keep the newest ``most`` of each plugin."""
+    kept, stored = _existing(row.plugin_id for row in rows), type(rows[0])._default_manager
+    for row in rows:
+        row.pk = None  # it has one from a transaction that was not committed
+    stored.bulk_create(row for row in rows if row.plugin_id in kept)
     for pk in kept:
-        _keep_newest(PluginLogLine, pk, LINES_KEPT)
-
-
-def write_crashes(crashes: Sequence[CrashEntry]) -> None:
-    kept = _existing(crash.plugin_pk for crash in crashes)
-    PluginCrash.objects.bulk_create(
-        PluginCrash(
-            plugin_id=crash.plugin_pk,
-            at=crash.at,
-            reason=crash.reason[:500],
-            detail=crash.last_words,
-        )
-        for crash in crashes
-        if crash.plugin_pk in kept
-    )
-    for pk in kept:
-        _keep_newest(PluginCrash, pk, CRASHES_KEPT)
+        mine = stored.filter(plugin_id=pk)
+        oldest = mine.order_by("-pk").values_list("pk", flat=True)[most : most + 1].first()
+        if oldest is not None:
+            mine.filter(pk__lte=oldest).delete()
 
 
 def write_reports(reports: Sequence[PluginReport]) -> None:
     kept, now = _existing(report.plugin_pk for report in reports), timezone.now()
     for report in reports:
-        if report.plugin_pk in kept:
-            _write_report(report, now)
+        values: dict[str, Any] = asdict(report) | {"seen_at": now}
+        key = {"plugin_id": values.pop("plugin_pk"), "process_id": values.pop("process_id")}
+        if not report.state:
+            PluginStatus.objects.filter(**key).delete()
+        elif report.plugin_pk in kept:
+            PluginStatus.objects.update_or_create(defaults=values, **key)
 
 
 def confirm_processes(process_ids: Sequence[str]) -> None:
@@ -266,34 +240,9 @@ def delete_process_reports(process_ids: Sequence[str]) -> None:
     PluginStatus.objects.filter(process_id__in=process_ids).delete()
 
 
-def _write_report(report: PluginReport, now: datetime) -> None:
-    key: dict[str, Any] = {"plugin_id": report.plugin_pk, "process_id": report.process_id}
-    if not report.state:
-        PluginStatus.objects.filter(**key).delete()
-        return
-    values = {
-        "state": report.state,
-        "runner_pid": report.runner_pid,
-        "started_at": report.started_at,
-        "retry_at": report.retry_at,
-        "crashes": report.crashes,
-        "error": report.error,
-        "tools": list(report.tools),
-        "seen_at": now,
-    }
-    PluginStatus.objects.update_or_create(defaults=values, **key)
-
-
 def _existing(pks: Iterable[int]) -> set[int]:
     """Of ``pks`` those that have a row: the operator may have deleted it meanwhile."""
     return set(Plugin.objects.filter(pk__in=set(pks)).values_list("pk", flat=True))
-
-
-def _keep_newest(model: type[Model], plugin_pk: int, most: int) -> None:
-    rows = model._default_manager.filter(plugin_id=plugin_pk)
-    oldest = rows.order_by("-pk").values_list("pk", flat=True)[most : most + 1].first()
-    if oldest is not None:
-        rows.filter(pk__lte=oldest).delete()
 
 
 def sync_plugin_rows(found: Sequence[PluginFolder]) -> None:

@@ -17,20 +17,20 @@ from django.utils.translation import gettext
 
 from tools.contract import ToolSpec
 from tools.error_boundary import log_errors
+from tools.models import PluginCrash, PluginLogLine
 from tools.models.tool_config import ToolScope
 from tools.plugins.capabilities import CallInFlight, CapabilityService
 from tools.plugins.folder import (
-    CrashEntry,
-    LogEntry,
+    CRASHES_KEPT,
+    LINES_KEPT,
     PluginFolder,
     PluginReport,
+    add_newest,
     confirm_processes,
     delete_process_reports,
     scan_folder,
     sync_plugin_rows,
     watch_folder,
-    write_crashes,
-    write_log_entries,
     write_reports,
 )
 from tools.plugins.process import LINE_CHARS, ProcessExit, ProcessLimits
@@ -61,8 +61,8 @@ class PluginRecorder:
     def __init__(self, desk: DatabaseThread, clock: Callable[[], float] = time.monotonic) -> None:
         self._desk = desk
         self._rates = TokenBuckets(clock=clock)
-        self._lines: list[LogEntry] = []
-        self._crashes: list[CrashEntry] = []
+        self._lines: list[PluginLogLine] = []
+        self._crashes: list[PluginCrash] = []
         self._reports: dict[int, PluginReport] = {}
         self._known: dict[int, PluginReport] = {}
         self._left_out = Counter[int]()
@@ -83,10 +83,10 @@ class PluginRecorder:
 
     def crash(self, plugin_pk: int, plugin_id: str, ending: ProcessExit) -> None:
         logger.warning("plugin %s: %s", plugin_id, _clean(ending.reason)[:500])
-        last_words = _clean(ending.last_words)[-20 * LINE_CHARS :]
-        self._crashes.append(
-            CrashEntry(plugin_pk, timezone.now(), _clean(ending.reason), last_words)
-        )
+        crash = PluginCrash(plugin_id=plugin_pk, at=timezone.now())
+        crash.reason = _clean(ending.reason)[:500]
+        crash.detail = _clean(ending.last_words)[-20 * LINE_CHARS :]
+        self._crashes.append(crash)
         self._write_soon()
 
     def report(self, report: PluginReport) -> None:
@@ -127,15 +127,17 @@ class PluginRecorder:
         lines, self._lines = self._lines, []
         crashes, self._crashes = self._crashes, []
         reports, self._reports = self._reports, {}
-        self._submit(write_log_entries, lines)
-        self._submit(write_crashes, crashes)
+        self._submit(add_newest, lines, LINES_KEPT)
+        self._submit(add_newest, crashes, CRASHES_KEPT)
         self._submit(write_reports, list(reports.values()))
 
-    def _submit(self, operation: Callable[[Sequence[Any]], None], items: Sequence[object]) -> None:
+    def _submit(
+        self, operation: Callable[..., None], items: Sequence[object], *more: object
+    ) -> None:
         """All ``items`` as one wish: the database thread takes wishes by the hundred."""
         if not items:
             return
-        future = self._desk.submit(operation, items)
+        future = self._desk.submit(operation, items, *more)
         self._written.add(future)
         future.add_done_callback(self._done)
 
@@ -150,8 +152,9 @@ def _known(level: str) -> str:
     return level if level in LEVELS else "error" if level == "critical" else "info"
 
 
-def _line(plugin_pk: int, level: str, text: str) -> LogEntry:
-    return LogEntry(plugin_pk, timezone.now(), level, _clean(text[:LINE_CHARS]))
+def _line(plugin_pk: int, level: str, text: str) -> PluginLogLine:
+    words = _clean(text[:LINE_CHARS])
+    return PluginLogLine(plugin_id=plugin_pk, at=timezone.now(), level=level, text=words)
 
 
 def _clean(text: str) -> str:

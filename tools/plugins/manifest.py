@@ -10,7 +10,7 @@ installed.
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,10 +20,18 @@ from django.utils.translation import gettext
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails
 
-from tools.contract import TOOL_NAME, JsonSchema
+from tools.contract import TOOL_NAME
 from tools.plugin_sdk import SDK_VERSION
 from tools.plugins.capabilities import CAPABILITIES
 from tools.schemas.arguments import UNUSABLE_SCHEMA, schema_messages
@@ -34,23 +42,34 @@ HOST_VERSION = "1.2.1"
 
 
 @dataclass(frozen=True, slots=True)
-class PluginRequirements:
-    """``host`` and ``sdk`` are the lowest and the highest version, either of which may be "";
-    ``packages`` are PEP 508."""
+class RequirementStatus:
+    """One thing that a plugin needs, and what is here of it. ``problem`` is a translated line; ""
+    where that will do."""
 
-    python: str
-    host: tuple[str, str]
-    sdk: tuple[str, str]
-    packages: tuple[str, ...]
+    what: str
+    found: str
+    problem: str = ""
 
 
-def unmet_requirements(needs: PluginRequirements) -> Iterator[str]:
-    """A translated line for everything that is not there."""
-    yield from _python(needs.python)
-    yield from _range("host_application", needs.host, HOST_VERSION)
-    yield from _range("sdk", needs.sdk, SDK_VERSION)
-    for each in needs.packages:
-        yield from _package(Requirement(each))
+def check_requirements(manifest: Mapping[str, Any]) -> Iterator[RequirementStatus]:
+    """The versions and the Python packages that ``manifest`` requires, whatever stands there."""
+    if (python := manifest.get("python")) and isinstance(python, str):
+        yield _check_python(python)
+    for field, label, here in (
+        ("host_application", "MaiBot", HOST_VERSION),
+        ("sdk", "SDK", SDK_VERSION),
+    ):
+        if isinstance(bounds := _as_range(manifest.get(field)), dict):
+            yield _check_range(field, label, bounds, here)
+    listed = manifest.get("dependencies")
+    for given in listed if isinstance(listed, list) else ():
+        try:
+            wanted = Requirement(parse_requirement(given))
+        except ValueError as error:
+            yield RequirementStatus(str(given), "", str(error))
+            continue
+        if wanted.marker is None or wanted.marker.evaluate():
+            yield _check_package(wanted)
 
 
 def parse_requirement(given: object) -> str:
@@ -70,51 +89,43 @@ def parse_requirement(given: object) -> str:
         ) from error
 
 
-def _python(wanted: str) -> Iterator[str]:
-    here = platform.python_version()
+def _check_python(wanted: str) -> RequirementStatus:
+    here, problem = platform.python_version(), ""
     try:
         if not SpecifierSet(wanted).contains(here, prereleases=True):
-            yield gettext("python: %(wanted)s is needed, and %(here)s is here") % {
-                "wanted": wanted,
-                "here": here,
-            }
+            words = gettext("python: %(wanted)s is needed, and %(here)s is here")
+            problem = words % {"wanted": wanted, "here": here}
     except InvalidSpecifier:
-        yield gettext("python: should be like >=3.11")
+        problem = gettext("python: should be like >=3.11")
+    return RequirementStatus(f"Python {wanted}", here, problem)
 
 
-def _range(field: str, bounds: tuple[str, str], here: str) -> Iterator[str]:
+def _check_range(field: str, label: str, bounds: dict[str, Any], here: str) -> RequirementStatus:
+    low, high = (str(bounds.get(f"{end}_version") or "") for end in ("min", "max"))
+    problem = ""
     try:
-        low, high = (Version(bound) if bound else None for bound in bounds)
+        if (low and Version(here) < Version(low)) or (high and Version(here) > Version(high)):
+            words = gettext("%(field)s: %(wanted)s is needed, and %(here)s is here")
+            wanted = f"{low or '…'} - {high or '…'}"
+            problem = words % {"field": field, "wanted": wanted, "here": here}
     except InvalidVersion as error:
-        yield gettext("%(field)s: should be versions: %(reason)s") % {
-            "field": field,
-            "reason": error,
-        }
-        return
-    if (low and Version(here) < low) or (high and Version(here) > high):
-        wanted = " - ".join(bound or "…" for bound in bounds)
-        yield gettext("%(field)s: %(wanted)s is needed, and %(here)s is here") % {
-            "field": field,
-            "wanted": wanted,
-            "here": here,
-        }
+        words = gettext("%(field)s: should be versions: %(reason)s")
+        problem = words % {"field": field, "reason": error}
+    ends = ",".join(f"{sign}{bound}" for sign, bound in ((">=", low), ("<=", high)) if bound)
+    return RequirementStatus(f"{label} {ends}".strip(), here, problem)
 
 
-def _package(wanted: Requirement) -> Iterator[str]:
-    if wanted.marker is not None and not wanted.marker.evaluate():
-        return
+def _check_package(wanted: Requirement) -> RequirementStatus:
+    here, problem = "", ""
     try:
         here = version(wanted.name)
     except PackageNotFoundError:
-        yield gettext("dependencies: the Python package %(wanted)s is not installed") % {
-            "wanted": wanted
-        }
-        return
-    if not wanted.specifier.contains(here, prereleases=True):
-        yield gettext("dependencies: %(wanted)s is needed, and %(here)s is installed") % {
-            "wanted": wanted,
-            "here": here,
-        }
+        words = gettext("dependencies: the Python package %(wanted)s is not installed")
+        problem = words % {"wanted": wanted}
+    if here and not wanted.specifier.contains(here, prereleases=True):
+        words = gettext("dependencies: %(wanted)s is needed, and %(here)s is installed")
+        problem = words % {"wanted": wanted, "here": here}
+    return RequirementStatus(str(wanted), here, problem)
 
 
 MANIFEST = "_manifest.json"
@@ -133,54 +144,18 @@ class ManifestError(Exception):
         self.lines = lines
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestTool:
-    name: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """A sound manifest, of a plugin whose needs are met."""
-
-    id: str
-    version: str
-    name: str
-    description: str
-    author: str
-    license: str
-    capabilities: tuple[str, ...]
-    tools: tuple[ManifestTool, ...]
-    config_schema: JsonSchema
-    given: dict[str, Any]
-
-    def as_json(self) -> dict[str, Any]:
-        """The whole file, as a row can keep it."""
-        return dict(make_storable(self.given))
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of the plugin in ``folder``. Raises :class:`ManifestError` with everything that
-    is wrong."""
+def read_manifest(folder: Path) -> "Manifest":
+    """The manifest of the plugin in ``folder``, whose needs are met. Raises :class:`ManifestError`
+    with everything that is wrong."""
     given = _read(folder / MANIFEST)
     try:
-        found = _Manifest.model_validate(given)
+        found = Manifest.model_validate(given)
     except ValidationError as error:
         raise ManifestError(_lines(error.errors(include_url=False))) from error
-    if lines := list(unmet_requirements(found.needs())):
+    if lines := [need.problem for need in check_requirements(given) if need.problem]:
         raise ManifestError(lines)
-    return Manifest(
-        id=found.id,
-        version=found.version,
-        name=found.name,
-        description=found.description,
-        author=found.author.name,
-        license=found.license,
-        capabilities=tuple(found.capabilities),
-        tools=tuple(ManifestTool(tool.name, tool.description) for tool in found.tools),
-        config_schema=found.config_schema,
-        given=given,
-    )
+    found._given = given
+    return found
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -314,7 +289,9 @@ class _Tool(_Part):
 VersionRange = Annotated[_Range, BeforeValidator(_as_range)]
 
 
-class _Manifest(_Part):
+class Manifest(_Part):
+    """A sound manifest."""
+
     manifest_version: Literal[2]
     id: str = Field(pattern=PLUGIN_ID, max_length=128)
     version: str = Field(pattern=VERSION)
@@ -339,13 +316,11 @@ class _Manifest(_Part):
     changelog: str | list[Any] | dict[str, Any] = ""
     llm_providers: Annotated[list[Any], Field(max_length=0)] = []
 
-    def needs(self) -> PluginRequirements:
-        return PluginRequirements(
-            python=self.python,
-            host=(self.host_application.min_version, self.host_application.max_version),
-            sdk=(self.sdk.min_version, self.sdk.max_version),
-            packages=tuple(self.dependencies),
-        )
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole file, as a row can keep it."""
+        return dict(make_storable(self._given))
 
 
 # --- What is wrong with it ------------------------------------------------------
@@ -414,4 +389,4 @@ def _siblings(path: tuple[int | str, ...]) -> list[str]:
         "sdk": _Range,
         "tools": _Tool,
     }
-    return list((parts.get(str(path[0]), _Manifest) if len(path) > 1 else _Manifest).model_fields)
+    return list((parts.get(str(path[0]), Manifest) if len(path) > 1 else Manifest).model_fields)

@@ -171,12 +171,8 @@ def timed_out_result(name: str, seconds: float, warning: str | None = None) -> T
     return failed_result(name, f"超过 {seconds:g} 秒")
 
 
-def mismatched_result(name: str, problems: Collection[str]) -> ToolExecutionResult:
-    """A result that is not what the tool's output schema promises."""
-    return failed_result(name, mismatch_message(problems))
-
-
 def mismatch_message(problems: Collection[str]) -> str:
+    """Of a result that is not what the tool's output schema promises."""
     return "工具返回的结果与其声明不符: " + "; ".join(problems)
 
 

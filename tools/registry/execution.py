@@ -444,7 +444,7 @@ async def _invoked(call: ExecutionRequest, provider: ToolProvider) -> ToolExecut
         and result.success
         and (problems := await _output_problems(call, schema, value))
     ):
-        return catalogue.mismatched_result(call.spec.name, problems)
+        return catalogue.failed_result(call.spec.name, catalogue.mismatch_message(problems))
     return result
 
 

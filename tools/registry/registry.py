@@ -316,7 +316,9 @@ class ToolRegistry:
             result = catalogue.unapproved_result(name, needed.arguments)
             return _from(offer, result, RefusalReason.NEEDS_APPROVAL)
         except ToolError as error:
-            result, verdict = _denied(offer, error), _verdict(error)
+            result, verdict = _denied(offer, error), str(CallVerdict.INVALID)
+            if isinstance(error, CallRefused):
+                verdict = error.refusal.reason
         else:
             call = replace(call, invocation=replace(invocation, arguments=arguments))
             result = await execute_call(call, offer.provider, offer.settings)
@@ -461,11 +463,6 @@ def _denied(offer: ResolvedTool, error: ToolError) -> ToolExecutionResult:
         case _:
             logger.error("the parameters schema of tool %s cannot be used", name, exc_info=error)
             return catalogue.raised_result(name, error)
-
-
-def _verdict(error: ToolError) -> str:
-    """What was decided of a call that was not begun."""
-    return error.refusal.reason if isinstance(error, CallRefused) else CallVerdict.INVALID
 
 
 def _allowance(result: ToolExecutionResult, *, approved: bool) -> str:

@@ -77,13 +77,9 @@ class SettingsCache:
     """
 
     def __init__(self) -> None:
-        self._version: int | None = None
-        self._current: Mapping[str, ToolSettings] = MappingProxyType({})
-
-    @property
-    def version(self) -> int | None:
+        self.version: int | None = None
         """The number of the change that was loaded last, None before the first refresh."""
-        return self._version
+        self._current: Mapping[str, ToolSettings] = MappingProxyType({})
 
     @property
     def current(self) -> Mapping[str, ToolSettings]:
@@ -101,7 +97,7 @@ class SettingsCache:
         """
         # The number first: a change between the two queries is then loaded twice, never missed.
         version = ConfigVersion.current()
-        if version != self._version:
-            self._current = MappingProxyType(load_tool_settings())
-            self._version = version
-        return self._current
+        if version != self.version:
+            self.load()
+            self.version = version
+        return self.current

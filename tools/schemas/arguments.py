@@ -194,7 +194,7 @@ def _as_branch(branches: list[Any], value: object, root: Mapping[str, object]) -
     return value if read is value else _as_branch(branches, read, root)
 
 
-def _may_be(branch: Mapping[str, Any], value: Any) -> bool:
+def _may_be(branch: Mapping[str, Any], value: object) -> bool:
     kinds = _kinds(branch)
     if kinds and not any(_is_kind(kind, value) for kind in kinds):
         return False

@@ -52,16 +52,16 @@ def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) 
     elif keyword == "additionalProperties":
         for name in _unknown(error):
             yield f"{format_path([*here, name])} {UNKNOWN}"
-    elif keyword in _EMPTY_WHEN_BLANK and _is_blank(error.instance):
+    elif keyword in _EMPTY_WHEN_BLANK and (
+        not error.instance.strip()
+        if isinstance(error.instance, str)
+        else error.instance in ([], {})
+    ):
         yield f"{format_path(here)} {EMPTY}"
     elif keyword in _WORDS:
         yield f"{format_path(here)} {_WORDS[keyword](error.validator_value, error.instance)}"
     else:
         yield f"{format_path(here)} 不符合要求: {_shown(error.message)}"
-
-
-def _is_blank(value: object) -> bool:
-    return not value.strip() if isinstance(value, str) else value in ([], {})
 
 
 _EMPTY_WHEN_NULL = frozenset({"type", "enum", "anyOf", "oneOf", "pattern", "minLength"})

@@ -57,7 +57,8 @@ class SecretHosts:
     def parse(cls, text: str) -> "SecretHosts":
         """What ``text`` names. Raises ValueError with a translated sentence about the first entry
         that cannot be meant."""
-        entries = split_entries(text)
+        # The entries of a list that is written with line breaks, spaces or commas.
+        entries = [entry for entry in re.split(r"[\s,;，；、]+", text) if entry]
         if len(entries) > MAX_HOSTS:
             raise ValueError(gettext("At most %(count)d entries.") % {"count": MAX_HOSTS})
         if PROGRAM in entries:
@@ -104,11 +105,6 @@ class SecretHosts:
     def runs(self, command: str) -> bool:
         """Whether a program that is started with ``command`` may be given the secret."""
         return command in self.programs
-
-
-def split_entries(text: str) -> list[str]:
-    """The entries of a list that is written with line breaks, spaces or commas."""
-    return [entry for entry in re.split(r"[\s,;，；、]+", text) if entry]
 
 
 def parse_host(url: str) -> AllowedHost | None:

@@ -249,10 +249,3 @@ def _handed_pair(pair: str) -> str:
     if not sign or not _NAME.fullmatch(name):
         return export_placeholder("query")
     return f"{name}={export_placeholder(name) if value else ''}"
-
-
-def masked(value: object) -> Any:
-    """A value of which nothing is shown, or an object of which the names are."""
-    if isinstance(value, Mapping):
-        return dict.fromkeys(value, MASK)
-    return MASK if value else ""

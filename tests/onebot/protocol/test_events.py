@@ -132,17 +132,6 @@ def test_a_temporary_session_without_a_group_number_has_none():
 
 
 @pytest.mark.parametrize(
-    ("interval", "milliseconds"),
-    [(30000, 30000), ("5000", 5000), (5000.0, 5000), (-1, 0), (None, 0), (10**30, 86_400_000)],
-)
-def test_a_heartbeats_interval_is_bounded_milliseconds(interval, milliseconds):
-    beat = parse_event(
-        {"post_type": "meta_event", "meta_event_type": "heartbeat", "interval": interval}
-    )
-    assert beat == HeartbeatEvent("", milliseconds, None)
-
-
-@pytest.mark.parametrize(
     ("online", "seen"),
     [(True, True), (1, True), (False, False), (0, False), (None, None), ("yes", None), ([], None)],
 )

@@ -18,9 +18,9 @@ from tests.tools.plugins.hosting import (
     rewrite,
 )
 from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation
-from tools.models import PluginCrash, PluginStatus, ToolConfig
+from tools.models import PluginCrash, PluginLogLine, PluginStatus, ToolConfig
 from tools.plugins.capabilities import CapabilityService
-from tools.plugins.folder import LINES_KEPT, LogEntry, confirm_processes, write_log_entries
+from tools.plugins.folder import LINES_KEPT, add_newest, confirm_processes
 from tools.plugins.host import PluginHost
 from tools.plugins.provider import PluginToolProvider
 
@@ -326,9 +326,9 @@ async def test_a_host_that_was_never_started_offers_nothing_and_closes(tmp_path)
 def test_the_newest_lines_are_kept(db):
     row = PLUGINS.create(folder="a")
     at = row.found_at
-    write_log_entries(
-        [LogEntry(row.pk, at, "info", str(number)) for number in range(LINES_KEPT + 5)]
-    )
+    texts = map(str, range(LINES_KEPT + 5))
+    lines = [PluginLogLine(plugin=row, at=at, level="info", text=text) for text in texts]
+    add_newest(lines, LINES_KEPT)
     assert list(row.log_lines.order_by("pk").values_list("text", flat=True)[:1]) == ["5"]
     assert row.log_lines.count() == LINES_KEPT
 

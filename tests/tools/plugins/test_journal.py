@@ -9,12 +9,7 @@ from django.utils import timezone
 
 from tests.tools.plugins.hosting import PLUGINS, Desk
 from tools.models import PluginCrash, PluginLogLine, PluginStatus
-from tools.plugins.folder import (
-    CRASHES_KEPT,
-    CrashEntry as CrashRecord,
-    PluginReport,
-    write_crashes,
-)
+from tools.plugins.folder import CRASHES_KEPT, PluginReport, add_newest
 from tools.plugins.host import BURST, LINES_PER_SECOND, PluginRecorder
 from tools.plugins.process import LINE_CHARS, ProcessExit, describe_exit
 
@@ -89,9 +84,9 @@ async def test_what_happened_to_a_plugin_whose_row_is_gone_is_dropped():
 
 def test_the_newest_crashes_are_kept():
     row = PLUGINS.create(folder="a")
-    write_crashes(
-        [CrashRecord(row.pk, timezone.now(), str(number), "") for number in range(CRASHES_KEPT + 3)]
-    )
+    reasons = map(str, range(CRASHES_KEPT + 3))
+    crashes = [PluginCrash(plugin=row, at=timezone.now(), reason=reason) for reason in reasons]
+    add_newest(crashes, CRASHES_KEPT)
     assert list(row.crash_reports.order_by("pk").values_list("reason", flat=True)[:1]) == ["3"]
 
 

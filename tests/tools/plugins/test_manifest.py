@@ -47,12 +47,12 @@ def problems(folder: Path, **changes: object) -> list[str]:
 
 def test_a_sound_manifest_is_read_whole(tmp_path):
     manifest = read_manifest(written(tmp_path, json.dumps(SOUND)))
-    assert (manifest.id, manifest.version, manifest.author) == (
+    assert (manifest.id, manifest.version, manifest.author.name) == (
         "com.example.weather-news",
         "1.20.3",
         "A",
     )
-    assert manifest.capabilities == ("storage",)
+    assert manifest.capabilities == ["storage"]
     assert [tool.name for tool in manifest.tools] == ["get_weather"]
     assert manifest.as_json() == SOUND
 
@@ -62,7 +62,7 @@ def test_little_is_required(tmp_path):
         name: SOUND[name] for name in ("manifest_version", "id", "version", "name", "description")
     } | {"author": "me"}
     manifest = read_manifest(written(tmp_path, b"\xef\xbb\xbf" + json.dumps(few).encode()))
-    assert (manifest.author, manifest.capabilities, manifest.config_schema) == ("me", (), {})
+    assert (manifest.author.name, manifest.capabilities, manifest.config_schema) == ("me", [], {})
 
 
 def test_the_plugin_that_ships_has_a_sound_manifest():

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.contract import ToolSpec
-from tools.registry.search import TERM_LIMIT, query_terms, rank_tools, score_tool
+from tools.registry.offers import TERM_LIMIT, query_terms, rank_tools, score_tool
 from tools.text.search_terms import normalize_text
 
 TOOLS = [

@@ -9,8 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tools.admin.json_field import JSON_INPUT
 from tools.admin.settings_page import SettingsForm
-from tools.http_tools.admin.parameters_field import ParametersField
-from tools.http_tools.admin.table_field import EntriesField, EntryColumns
+from tools.http_tools.admin.table_field import EntriesField, EntryColumns, ParametersField
 from tools.http_tools.validation import parse_json_or_none
 from tools.models import HttpTool
 

@@ -98,7 +98,7 @@ class HttpToolAdmin(ImportPages):
             self.search_fields if self.has_change_permission(request) else ("name", "description")
         )
 
-    def save_model(self, request: HttpRequest, obj: HttpTool, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: HttpTool, form: object, change: bool) -> None:
         """Another host is an event of its own in the tool's history."""
         before = HttpTool.objects.get(pk=obj.pk).url if change else obj.url
         super().save_model(request, obj, form, change)
@@ -224,7 +224,7 @@ def load_secret_states() -> dict[str, bool]:
     }
 
 
-def _names(entries: Any) -> str:
+def _names(entries: object) -> str:
     return (
         ", ".join(f"{name} = {MASK}" for name in entries) or "-"
         if isinstance(entries, dict)

@@ -76,7 +76,7 @@ class HostsField(forms.CharField):
             widget=widget, label=_("Hosts"), help_text=HOSTS_HELP, max_length=VALUE_LIMIT, **options
         )
 
-    def clean(self, value: Any) -> str:
+    def clean(self, value: object) -> str:
         try:
             return str(SecretHosts.parse(super().clean(value)))
         except ValueError as error:
@@ -214,7 +214,7 @@ class SecretAdmin(SettingsAdmin):
                     self.message_user(request, f"{words} {', '.join(names)}", level)
         return super().changelist_view(request, extra_context)
 
-    def save_model(self, request: HttpRequest, obj: Secret, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Secret, form: object, change: bool) -> None:
         """Where a secret may go from now on is an event of its own in its history."""
         before = Secret.objects.get(pk=obj.pk).hosts if change else ""
         super().save_model(request, obj, form, change)

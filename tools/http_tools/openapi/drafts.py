@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from django.utils.translation import gettext
 
-from tools.http_tools.openapi.schemas import (
+from tools.http_tools.openapi.document import (
     BrokenReferenceError,
     Json,
     SchemaReader,
@@ -79,9 +79,15 @@ def outline_document(document: Json, source_url: str = "") -> DocumentOutline:
     problems: list[str] = []
     for path, item in document["paths"].items():
         try:
-            operations += _operations(path, follow(document, item))
+            shared = follow(document, item)
         except BrokenReferenceError as error:
             problems.append(f"{clean_line(path, SUMMARY_LIMIT)}: {error}")
+            continue
+        operations += [
+            Operation(method.upper(), path, parts, shared)
+            for method in METHODS
+            if path.startswith("/") and isinstance(parts := shared.get(method), dict)
+        ]
     info = entries(document.get("info"))
     return DocumentOutline(
         title=clean_line(str(info.get("title") or ""), SUMMARY_LIMIT),
@@ -90,12 +96,6 @@ def outline_document(document: Json, source_url: str = "") -> DocumentOutline:
         operations=operations[:MAX_OPERATIONS],
         problems=problems[:MAX_OPERATIONS],
     )
-
-
-def _operations(path: str, item: Json) -> Iterator[Operation]:
-    for method in METHODS if path.startswith("/") else ():
-        if isinstance(parts := item.get(method), dict):
-            yield Operation(method.upper(), path, parts, item)
 
 
 def list_servers(given: object, source_url: str = "") -> list[str]:

@@ -193,7 +193,12 @@ class McpServerForm(SettingsForm):
                 gettext("You may not set up servers that are programs: see the note on this page."),
             )
         elif cleaned.keys() >= {*CHECKED_FIELDS, *STORED}:
-            self._refuse_moved(values := dict(cleaned))
+            values = dict(cleaned)
+            if self.instance.pk:
+                # Whoever changes the address of a server, superusers too, enters again what is sent
+                # there: no stored secret goes to a new address.
+                there = values["url"], values["command"], values["arguments"]
+                self.refuse_kept(find_moved_secrets(self.instance, *there))
             has_new_command = bool({"command", "arguments", "transport"} & set(self.changed_data))
             for name, lines in check_server(values, has_new_command=has_new_command).items():
                 self.add_error(name, lines)
@@ -205,13 +210,6 @@ class McpServerForm(SettingsForm):
         return (
             None if lines == [MASK] and decrypt_field(self.instance, "arguments") is None else lines
         )
-
-    def _refuse_moved(self, cleaned: dict[str, Any]) -> None:
-        """Users who change the address of a server, superusers too, enter again what is sent there:
-        no stored secret goes to a new address."""
-        if self.instance.pk:
-            there = cleaned["url"], cleaned["command"], cleaned["arguments"]
-            self.refuse_kept(find_moved_secrets(self.instance, *there))
 
 
 class SwitchForm(SettingsForm):

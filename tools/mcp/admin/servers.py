@@ -83,7 +83,7 @@ class McpServerAdmin(McpExchangeAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and _is_free(request, obj)
 
-    def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: McpServer, form: object, change: bool) -> None:
         """The last wall: the forms have refused this before, with words."""
         before = McpServer.objects.get(pk=obj.pk) if change else None
         if changes_command(before, obj) and not may_run_commands(request.user):
@@ -125,7 +125,10 @@ class McpServerAdmin(McpExchangeAdmin):
         words = f"{server.get_transport_display()} · {what}"
         return format_html('{}<div class="quiet clamped">{}</div>', server.name, words)
 
-    program = Column(_("command"), lambda row: _program(row))
+    program = Column(
+        _("command"),
+        lambda row: mask_command(row.command, decrypt_field(row, "arguments") or ()) or "-",
+    )
     address = Column(_("URL"), lambda row: mask_url(row.url) or "-")
     variables = Column(
         _("environment variables"), lambda row: _names(decrypt_field(row, "environment"))
@@ -250,10 +253,6 @@ def _command_note(request: HttpRequest, server: McpServer | None) -> str:
         else ""
     )
     return format_html("{}{}", words, link)
-
-
-def _program(server: McpServer) -> str:
-    return mask_command(server.command, decrypt_field(server, "arguments") or ()) or "-"
 
 
 def _names(values: dict[str, str] | None) -> str:

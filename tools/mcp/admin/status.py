@@ -128,7 +128,7 @@ def listed_tools(found: Iterable[ServerReport]) -> tuple[list[ListedTool], int]:
     return [known.get(name, ListedTool(name)) for name in shown], len(names) - len(shown)
 
 
-def offered_tool_names(entries: Any) -> list[str]:
+def offered_tool_names(entries: object) -> list[str]:
     """The names of the tools that are offered, in the ``tools`` of a status; others stand there
     with a reason."""
     return [
@@ -138,22 +138,13 @@ def offered_tool_names(entries: Any) -> list[str]:
     ]
 
 
-def omitted_tools(entries: Any) -> list[tuple[str, str]]:
-    """Tools of the server that are not offered, by its own names, with the reasons."""
-    return [
-        (_short(entry.get("original") or entry.get("name")), _short(entry["left_out"]))
-        for entry in _objects(entries)
-        if entry.get("left_out")
-    ]
-
-
-def _objects(entries: Any) -> list[dict[str, Any]]:
+def _objects(entries: object) -> list[dict[str, Any]]:
     return (
         [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     )
 
 
-def _short(text: Any) -> str:
+def _short(text: object) -> str:
     return escape_invisible_chars(
         drop_surrogates(shorten_text(str(text or ""), FACT_LIMIT)), keep=UNESCAPED_CHARS
     )
@@ -166,7 +157,7 @@ def format_server_error(text: str) -> str:
     )
 
 
-def server_facts(about: Any) -> list[tuple[str, str]]:
+def server_facts(about: object) -> list[tuple[str, str]]:
     """The server's description of itself, as far as it has one."""
     known = about if isinstance(about, dict) else {}
     labels = {
@@ -187,6 +178,10 @@ def _report(status: McpServerStatus, *, is_stale: bool) -> ServerReport:
         format_server_error(status.error),
         server_facts(status.about),
         len(offered_tool_names(status.tools)),
-        omitted_tools(status.tools)[:TOOLS_SHOWN],
+        [
+            (_short(entry.get("original") or entry.get("name")), _short(entry["left_out"]))
+            for entry in _objects(status.tools)
+            if entry.get("left_out")
+        ][:TOOLS_SHOWN],
         is_stale,
     )

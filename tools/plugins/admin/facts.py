@@ -3,8 +3,9 @@ made harmless here."""
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.utils import timezone
@@ -16,6 +17,7 @@ from tools.admin.record_pages import render_badge
 from tools.models import Plugin, PluginLogLine, PluginStatus, PluginValue, ToolConfig
 from tools.plugins.capabilities import CAPABILITIES
 from tools.plugins.folder import STALE
+from tools.plugins.manifest import RequirementStatus, check_requirements
 from tools.plugins.rows import config_properties
 from tools.text.error_words import tell_again
 from tools.text.readable import drop_surrogates, escape_invisible_chars, shorten_text
@@ -23,6 +25,8 @@ from tools.text.readable import drop_surrogates, escape_invisible_chars, shorten
 State = PluginStatus.PluginState
 #: Lines of the log, crashes and stored values that a page shows; names of a list.
 LINES, CRASHES, VALUES, NAMES = 200, 20, 20, 200
+#: Versions and packages that a page shows.
+REQUIREMENTS = 53
 #: Characters of one line, of the last words of a crash, and of a value.
 LINE_CHARS, LAST_WORDS, VALUE_CHARS = 4_000, 20_000, 200
 #: Characters of what a tool says of itself.
@@ -156,6 +160,18 @@ def plugin_error(plugin: Plugin, known: Sequence[PluginPresence]) -> str:
     )
 
 
+def list_requirements(plugin: Plugin) -> list[RequirementStatus]:
+    """The versions and the Python packages that the manifest requires."""
+    return [
+        replace(
+            need,
+            what=escape_plugin_text(need.what, 200),
+            found=escape_plugin_text(need.found, 40),
+        )
+        for need in islice(check_requirements(manifest_of(plugin)), REQUIREMENTS)
+    ]
+
+
 # --- Its tools ------------------------------------------------------------------
 
 
@@ -218,7 +234,7 @@ def _named(plugin: Plugin) -> list[dict[str, Any]]:
     return [tool for tool in _listed(manifest_of(plugin).get("tools")) if isinstance(tool, dict)]
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

@@ -35,6 +35,7 @@ from tools.plugins.admin.facts import (
     list_crashes,
     list_plugin_tools,
     list_presences,
+    list_requirements,
     list_stored_values,
     log_page,
     manifest_of,
@@ -45,7 +46,6 @@ from tools.plugins.admin.facts import (
     requested_capabilities,
     tell_fault,
 )
-from tools.plugins.admin.needs import list_requirements
 from tools.plugins.capabilities import CAPABILITIES
 from tools.text.error_words import retell
 from tools.text.readable import TEXT_LIMIT, format_readable
@@ -154,7 +154,7 @@ class PluginAdmin(SettingsAdmin, RecordAdmin):
         """The plugins alone: what is deleted with one are its log, its crashes and its values."""
         return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
-    def has_index(self, conditions: Any) -> bool:
+    def has_index(self, conditions: object) -> bool:
         """Plugins are the folders of one folder: few."""
         return True
 
