@@ -31,12 +31,13 @@ from agent.pages.runs.step_facts import shown_note
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.sessions import load_session_state
 from agent.record.runs.runs import OTHERS, ActiveRun
+from agent.record.settings.endpoints import load_endpoint_table
 from agent.record.settings.personas import load_persona
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.services import RunServices, add_tool_reminder
 from agent.runtime import serving, wiring
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
+from tools.registry.settings import load_tool_settings
 from tools.text.readable import drop_surrogates, format_readable
 
 
@@ -80,8 +81,7 @@ def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str
         message = _build_message(chat, session_pk, text)
         active = _build_run(persona, chat, session_pk)
         memory = _recall(message, session_pk)
-        book = wiring.build_endpoint_book()
-        book.reload()
+        book = wiring.build_endpoint_book(table=load_endpoint_table())
         transaction.set_rollback(True)
 
     async def work(registry: ToolRegistry) -> PromptPreview:
@@ -89,9 +89,7 @@ def build_preview(row: PersonaRow, chat: ChatAddress, session_pk: int, text: str
 
     if serving_now := serving.get_serving():
         return replace(serving_now.run(work), has_server=True)
-    rows = SettingsCache()
-    rows.refresh()
-    return run_with_own_registry(rows, work)
+    return run_with_own_registry(load_tool_settings(), work)
 
 
 async def _preview(
