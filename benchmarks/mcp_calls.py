@@ -22,8 +22,10 @@ from agent.record.ground.commit import GroupCommit
 from benchmarks.timing import AT_ONCE, Call, busy, timed
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.mcp.provider import McpToolProvider
+from tools.mcp.settings import load_server_settings
 from tools.models import McpServer
 from tools.registry.registry import ToolRegistry
+from tools.secrets.models import load_secrets
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
 ARGUMENTS = {"city": "北京", "days": 3}
@@ -44,7 +46,7 @@ async def serving(desk: Any) -> ToolRegistry:
     """A registry that has the server's tool."""
     registry, provider = ToolRegistry(), McpToolProvider(desk)
     registry.register_provider(provider)
-    await sync_to_async(provider.reload)()
+    provider.obey(await sync_to_async(lambda: load_server_settings(load_secrets()))())
     provider.start()
     while not await registry.has_tool("weather"):  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.01)

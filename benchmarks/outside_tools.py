@@ -19,7 +19,6 @@ from benchmarks.outside_costs import SERVERS, TOOLS, TOOLS_EACH
 from tools.contract import ToolAvailabilityContext
 from tools.models import McpServer, McpServerStatus
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
 
 CHAT = ToolAvailabilityContext(
     session_id="group:1",
@@ -62,13 +61,13 @@ def _connected() -> int:
 async def measured(record: Record) -> dict[str, float]:
     """The registry with all that a server has, once its outside servers are connected and before
     they are there."""
-    registry = wiring.build_tool_registry(SettingsCache(), record)
+    registry = wiring.build_tool_registry(lambda: record.live.current, record)
     without = await _least_ms(registry)
     providers = wiring.build_live_providers(record, wiring.build_endpoint_book())
     for provider in providers:
         registry.register_provider(provider)
-        await asyncio.to_thread(provider.reload)
         provider.start()
+    await record.submit_batched(record.run_starter.reload_settings, None)
     async with asyncio.timeout(CONNECT_SECONDS):
         while len(await registry.list_tools()) < TOOLS:  # noqa: ASYNC110 - the servers make it so
             await asyncio.sleep(0.1)
@@ -92,4 +91,4 @@ async def _least_ms(registry: ToolRegistry) -> float:
 def main() -> None:
     call_command("migrate", verbosity=0)
     McpServer.objects.update(enabled=True)
-    print(json.dumps(asyncio.run(measured(Record("bench", SettingsCache(), lambda: None)))))
+    print(json.dumps(asyncio.run(measured(Record("bench")))))

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import (
     admin_pages,
+    change_times,
     discovery,
     fake_model,
     large_frames,
@@ -335,6 +336,12 @@ async def search(rig: Rig) -> Outcome:
     return await asyncio.to_thread(discovery.costs, rig.installation)
 
 
+async def change(rig: Rig) -> Outcome:
+    """Rows changed in one process on PostgreSQL: how long until another one counts them."""
+    changes = rig.options.scaled(change_times.CHANGES)
+    return await asyncio.to_thread(change_times.times, rig.installation, changes)
+
+
 async def start(rig: Rig) -> Outcome:
     """From the command to the first healthy answer, on an empty folder and on one that was used."""
     times: dict[str, list[float]] = {"first_start_seconds": [], "second_start_seconds": []}
@@ -398,7 +405,8 @@ SCENARIOS: dict[str, Scenario] = {
     function.__name__: function
     for function in (
         *(saturate, rate50, inflight2000, growth, history),
-        *(tools, tools50, outside, mcp, plugins, pictures, frames, recall, search, start, admin),
+        *(tools, tools50, outside, mcp, plugins, pictures, frames, recall, search, change),
+        *(start, admin),
     )
 }
 

@@ -61,7 +61,7 @@ class ChosenSticker:
 
 class StickerAvailability:
     """Whether there are stickers, as this process knows it. Used from one event loop, but for
-    :meth:`reload`."""
+    :meth:`recount`."""
 
     def __init__(self, record: Record | None) -> None:
         self._record = record
@@ -82,9 +82,9 @@ class StickerAvailability:
             )
         return self._count > 0
 
-    def reload(self) -> None:
-        """Count the rows again. Runs in the database thread, when the operator has changed some."""
-        self._count = store.count_usable_stickers()
+    def recount(self, count: int) -> None:
+        """There are so many as of the rows. Runs in the database thread, when some were changed."""
+        self._count = count
 
     async def close(self) -> None:
         """End the look that is under way."""

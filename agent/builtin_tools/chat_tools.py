@@ -242,14 +242,14 @@ class ChatTools:
         sight: StickerChooser | None = None,
     ) -> None:
         self._fetcher = fetcher
-        self._stickers = StickerAvailability(record)
+        self.stickers = StickerAvailability(record)
         self._keeper = ResultPictureHook(record, files) if record else None
         forwards = ForwardReader(record, source) if record else None
         downloads = MediaDownloader(fetcher, files, source) if source else None
         gallery = ChatImages(record, files, forwards, downloads) if record and forwards else None
         self.attachments = AttachmentFinder(record, gallery, files, sight)
         self.tools: list[FunctionTool] = [
-            attachments.build_sticker_tool(record, self._stickers, sight),
+            attachments.build_sticker_tool(record, self.stickers, sight),
             attachments.build_image_tool(gallery, files),
             build_forward_tool(forwards),
             build_history_tool(record),
@@ -260,11 +260,7 @@ class ChatTools:
         if self._keeper is not None:
             registry.add_hooks(after=self._keeper.keep)
 
-    def reload_stickers(self) -> None:
-        """Count the stickers again, without a look at their folder. Runs in the database thread."""
-        self._stickers.reload()
-
     async def close(self) -> None:
         """End what was opened; the tools are not called any more."""
-        await self._stickers.close()
+        await self.stickers.close()
         await self._fetcher.close()

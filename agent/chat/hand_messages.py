@@ -91,7 +91,7 @@ class HandMessages:
         """Send ``batch``. What goes wrong here leaves a message behind of which nobody knows
         whether it arrived."""
         journal = HandJournal(self._record, Claim(0))
-        manners = self._record.run_starter.manners.current.find(batch.chat)
+        manners = self._record.live.current.manners.find(batch.chat)
         sender = MessageSender(
             journal,
             self._outbox,

@@ -4,14 +4,14 @@ The layer above (``onebot``) turns wire events into :class:`IncomingMessage` and
 implements :class:`Outbox`; nothing here knows frames, segments or sockets.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from agent.domain.errors import AgentError
 from agent.domain.manners import ChatManners
-from agent.domain.states import MessageState, PauseReason
+from agent.domain.states import MessageState, Pause, PauseReason
 
 MediaKind = Literal["image", "record", "video", "file"]
 MediaOrigin = Literal["message", "quoted", "forwarded"]
@@ -157,6 +157,8 @@ class AccountSettings:
     sends_per_minute: int | None = None
     """Messages sent a minute in all chats, 0 without a limit; None: as CHAT_ANSWERS_PER_MINUTE
     says."""
+    media_by_url: bool = False
+    """Whether its client is given the addresses of media, and loads them itself."""
     believes_senders: bool = True
     """Whether ids and roles give rights; not in a playground, where they are made up, unless its
     user has those rights himself."""
@@ -232,16 +234,18 @@ class Outbox(Protocol):
         """``messages`` of the bot's own as the segments of one merged forward. Pure."""
         ...
 
-    def account_settings(self, account: str) -> AccountSettings:
-        """What the operator decided of ``account``, as of the last :meth:`reload`."""
+    def load_accounts(self) -> Mapping[str, AccountSettings]:
+        """What the operator decided of each account, as its row says now. Runs in the database
+        thread, inside a transaction."""
         ...
 
-    def reload(self) -> None:
-        """Read again what the operator decided of the accounts. Runs in the database thread."""
+    def replace_accounts(self, accounts: Mapping[str, AccountSettings]) -> None:
+        """Obey what was decided of the accounts, which is committed. Runs in the database
+        thread."""
         ...
 
-    def reload_pauses(self) -> None:
-        """Read again in which chats an account cannot speak. Runs in the database thread."""
+    def replace_pauses(self, pauses: Mapping[ChatAddress, Pause]) -> None:
+        """Know in which chats an account cannot speak. Runs in the database thread."""
         ...
 
     def is_connected(self, chat: ChatAddress) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 
 from agent.domain.errors import ClaimLost
 from agent.llm.spending import Spend
@@ -12,12 +11,11 @@ from agent.record.chats import early_recalls
 from agent.record.ground.commit import GroupCommit
 from agent.record.runs import runs
 from agent.record.runs.offers import tool_offers
-from agent.record.settings.accounts import AccountRows
+from agent.record.settings.live import LiveSettings
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.spend_book import Posting, SpendBook, SpentAnswer
 from agent.record.waiting import recovery
 from tools.local_time import current_day, first_of_day
-from tools.registry.settings import SettingsCache
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +44,15 @@ class Record(GroupCommit):
     def __init__(
         self,
         process_id: str,
-        cache: SettingsCache,
-        reload: Callable[[], None] | None = None,
+        live: LiveSettings | None = None,
         quotas: AnswerQuotas | None = None,
-        accounts: AccountRows | None = None,
     ) -> None:
         super().__init__(self._forget_rows)
         tool_offers.forget()  # of another record, which may have been that of another database
         early_recalls.forget()
         self.process_id = process_id
-        self.run_starter = runs.RunStarter(process_id, cache, reload, accounts)
+        self.run_starter = runs.RunStarter(process_id, live)
+        self.live = self.run_starter.live
         self.arrivals = arrivals.ArrivalStore(process_id, self.run_starter, quotas)
         self.spend_book = SpendBook()
         self._quotas = quotas
@@ -125,7 +122,7 @@ class Record(GroupCommit):
 
     def _forget_rows(self) -> None:
         self.arrivals.forget()
-        self.run_starter.forget()
+        self.live.forget()
         tool_offers.forget()
 
 

@@ -45,7 +45,7 @@ class RunJournal:
         return await self._submit(approvals.record_questions, question)
 
     async def open_chat(self, chat: ChatAddress) -> sessions.OpenedChat:
-        manners = self.record.run_starter.manners.current.find(chat)
+        manners = self.record.live.current.manners.find(chat)
         return await self._submit(sessions.open_chats, chat, manners)
 
     async def set_continuing(self, session_pk: int, is_continuing: bool) -> None:

@@ -8,7 +8,7 @@ import time
 from bisect import insort
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from agent.domain.budgets import (
@@ -27,6 +27,7 @@ from agent.record.record import Record
 from agent.record.sums.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
 from agent.record.sums.spend_book import Posting, SpentAnswer
 from agent.record.sums.spendings import SumRange, spend_subjects
+from tools.live_rows import LiveKind
 from tools.local_time import current_day, first_of_day
 
 K = TypeVar("K")
@@ -128,8 +129,7 @@ class _Checked(NamedTuple):
 
 
 class BudgetLedger:
-    """The :class:`agent.llm.spending.SpendGate` of one process. Used on one event loop,
-    but for :meth:`reload`.
+    """The :class:`agent.llm.spending.SpendGate` of one process. Used on one event loop.
 
     A sum is read from the record when a budget first asks for it. ``shares_database``: other
     processes may add to it, so it is read again every few seconds.
@@ -139,10 +139,10 @@ class BudgetLedger:
         self, record: Record, alarms: BudgetAlarms, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.shares_database = False
+        record.live.read_by(lambda known: replace(known, budgets=load_budgets()), LiveKind.BUDGETS)
         self._record = record
         self._alarms = alarms
         self._clock = clock
-        self._loaded: tuple[BudgetTerms, ...] = ()
         self._budgets: tuple[BudgetTerms, ...] = ()
         self._bounded: frozenset[tuple[SpendKind, BudgetPeriod]] = frozenset()
         """Of which kinds and periods sums are kept."""
@@ -157,10 +157,6 @@ class BudgetLedger:
         self._stopped: OrderedDict[tuple[int, str, str], int] = OrderedDict()
         """Of those whom a budget turned away, the smallest call that it did not allow."""
         self._day = ""
-
-    def reload(self) -> None:
-        """Obey the rows as they are. Runs in the database thread."""
-        self._loaded = load_budgets()
 
     def spend(self, spend: Spend) -> None:
         """Count what a call cost, here and on record. Returns at once."""
@@ -186,7 +182,7 @@ class BudgetLedger:
     @property
     def is_idle(self) -> bool:
         """As :attr:`agent.llm.spending.SpendGate.is_idle`."""
-        return not self._loaded
+        return not self._record.live.current.budgets
 
     async def hold(self, endpoint: Endpoint, input_tokens: int, output_tokens: int) -> SpendHold:
         """As :meth:`agent.llm.spending.SpendGate.hold`."""
@@ -322,9 +318,9 @@ class BudgetLedger:
     # --- What the record says ---------------------------------------------------------
 
     def _obey(self) -> None:
-        """Follow the rows that were read last. What is known of sums may be of kinds that were not
+        """Follow the settings. What is known of sums may be of kinds that were not
         kept."""
-        loaded = self._loaded
+        loaded = self._record.live.current.budgets
         if loaded is self._budgets:
             return
         if loaded != self._budgets:

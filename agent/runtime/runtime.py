@@ -10,6 +10,7 @@ import fcntl
 import logging
 import uuid
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,12 +31,13 @@ from agent.record.chats.chat_record import MessageRecall, record_recalls
 from agent.record.endpoint_reports import log_failure
 from agent.record.ground.clock_skew import ClockWatch
 from agent.record.record import Record
-from agent.record.settings.accounts import AccountRows
 from agent.record.settings.endpoints import mirror_environment
+from agent.record.settings.live import LiveSettings
 from agent.record.settings.timed_silences import end_silences
 from agent.record.sums import budgets
 from agent.record.sums.budgets import BudgetAlarms
 from agent.record.sums.quotas import AnswerQuotas
+from agent.record.waiting.pauses import load_pauses
 from agent.record.waiting.take_overs import end_take_overs
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
@@ -46,11 +48,9 @@ from agent.runtime.serving import ServingRegistry
 from agent.runtime.settings_watch import SettingsWatch
 from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
+from agent.stickers.store import count_usable_stickers
 from tools.error_boundary import log_errors
 from tools.live_rows import LiveKind
-from tools.mcp.provider import McpToolProvider
-from tools.registry.settings import SettingsCache
-from tools.secrets.models import load_secrets
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -79,20 +79,20 @@ class Runtime:
     ) -> None:
         """``kept`` is what the layer above has on record for some days."""
         self.process_id = uuid.uuid4().hex
-        cache = SettingsCache()
-        self._outbox = outbox
-        accounts = AccountRows(outbox)
-        quotas = AnswerQuotas(accounts, settings.TOKENS_PER_DAY)
-        self.record = Record(self.process_id, cache, None, quotas, accounts)
-        self._budgets = BudgetLedger(self.record, BudgetAlarms(accounts))
+        live = LiveSettings()
+        quotas = AnswerQuotas(live, settings.TOKENS_PER_DAY)
+        self.record = Record(self.process_id, live, quotas)
+        self._budgets = BudgetLedger(self.record, BudgetAlarms(live))
         quotas.known_tokens = self._budgets.known_tokens
         meter.set_receiver(self._budgets.spend)
         self.book = wiring.build_endpoint_book(self.record, self._budgets)
         """Whom this process asks for what."""
         self._chat_tools = wiring.build_chat_tools(self.record, source, self.book)
-        self.registry = wiring.build_tool_registry(cache, self.record, self._chat_tools, self.book)
+        self.registry = wiring.build_tool_registry(
+            lambda: live.current, self.record, self._chat_tools, self.book
+        )
         self._live = wiring.build_live_providers(self.record, self.book)
-        self._follow_rows()
+        self._follow_rows(live, outbox)
         self.files = wiring.build_file_store()
         """The copies of what messages hold; also those that came inside a frame."""
         planner, gate = self.book.model(ModelRole.CHAT), self.book.model(ModelRole.TIMING)
@@ -116,7 +116,7 @@ class Runtime:
         )
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
-        self.trials = self._build_trials(cache)
+        self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(outbox, self.inbox, hand_messages)
         self._clock_watch = ClockWatch()
@@ -233,37 +233,21 @@ class Runtime:
         await self._chat_tools.close()
         await self.book.close()
 
-    def _follow_rows(self) -> None:
-        """Have what is kept of rows read again once they are changed, in the database thread."""
-        live, personas = self.record.run_starter.live, self.record.run_starter.personas
-        live.subscribe(self.book.reload, LiveKind.ENDPOINTS, LiveKind.LEARNT)
-        live.subscribe(
-            lambda: self.book.replace_defaults(personas.current.usual_endpoints), LiveKind.PERSONAS
+    def _follow_rows(self, live: LiveSettings, outbox: Outbox) -> None:
+        """Have the rows read that this process needs besides, and obeyed once they are committed,
+        in the database thread."""
+        live.read_by(
+            lambda known: replace(known, accounts=outbox.load_accounts()), LiveKind.ACCOUNTS
         )
-        live.subscribe(self._budgets.reload, LiveKind.BUDGETS)
-        live.subscribe(self._outbox.reload_pauses, LiveKind.PAUSES)
-        live.subscribe(self._chat_tools.reload_stickers, LiveKind.STICKERS)
+        live.read_by(lambda known: replace(known, pauses=load_pauses()), LiveKind.PAUSES)
+        live.read_by(
+            lambda known: replace(known, stickers=count_usable_stickers()), LiveKind.STICKERS
+        )
+        live.subscribe(lambda _, new: outbox.replace_accounts(new.accounts), "accounts")
+        live.subscribe(lambda _, new: outbox.replace_pauses(new.pauses), "pauses")
+        live.subscribe(lambda _, new: self._chat_tools.stickers.recount(new.stickers), "stickers")
         for provider in self._live:
             self.registry.register_provider(provider)
-            live.subscribe(provider.reload, provider.kind)
-            if isinstance(provider, McpToolProvider):
-                live.subscribe(provider.reload_names, LiveKind.TOOLS)
-        live.subscribe(self._reload_secrets, LiveKind.SECRETS)
-
-    def _reload_secrets(self) -> None:
-        secrets = load_secrets()
-        for provider in self._live:
-            provider.reload_secrets(secrets)
-
-    def _build_trials(self, cache: SettingsCache) -> Trials:
-        return Trials(
-            self.record,
-            self.engines,
-            self.book,
-            self._outbox,
-            self.memory.notebook,
-            lambda: cache.current,
-        )
 
     def _wake(self, account: str) -> None:
         """Something of this process's making waits in a chat of ``account``."""

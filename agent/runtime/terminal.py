@@ -8,7 +8,7 @@ its run as ``interrupted``.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +17,7 @@ from django.utils import timezone
 from agent.chat.conversation import ConversationHandler, ToolCallWatcher
 from agent.domain.errors import ClaimLost
 from agent.domain.manners import ChatManners
-from agent.domain.states import FIRST_CLAIM, MessageState, RunOrigin, RunState, ToolCallState
+from agent.domain.states import FIRST_CLAIM, MessageState, Pause, RunOrigin, RunState, ToolCallState
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.record.arrivals.arrivals import MessageArrival
 from agent.record.run_journal import RunJournal
@@ -72,14 +72,14 @@ class TerminalOutbox:
     ) -> list[dict[str, Any]]:
         return [segment for parts in messages for segment in self.compose(parts)]
 
-    def account_settings(self, account: str) -> AccountSettings:
+    def load_accounts(self) -> Mapping[str, AccountSettings]:
         """A person who can start this program owns the installation."""
-        return AccountSettings(owners=frozenset({CHAT.peer_id}))
+        return {CHAT.account: AccountSettings(owners=frozenset({CHAT.peer_id}))}
 
-    def reload(self) -> None:
-        """There is nothing to read."""
+    def replace_accounts(self, accounts: Mapping[str, AccountSettings]) -> None:
+        """There is one."""
 
-    def reload_pauses(self) -> None:
+    def replace_pauses(self, pauses: Mapping[ChatAddress, Pause]) -> None:
         """There are none."""
 
     def is_connected(self, chat: ChatAddress) -> bool:

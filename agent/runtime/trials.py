@@ -113,14 +113,12 @@ class Trials:
         book: EndpointBook,
         outbox: Outbox,
         notes: NoteService,
-        rows: Callable[[], Mapping[str, ToolSettings]],
     ) -> None:
         self._record = record
         self._engines = engines
         self._book = book
         self._notes = notes.without_marks()
         self._outbox = outbox
-        self._rows = rows
         self._starter = TrialStarter(record.process_id, record.run_starter, engines.name_model)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -167,7 +165,7 @@ class Trials:
 
     async def _run(self, begun: BegunTrial, journal: RunJournal, notes: list[str]) -> RunResult:
         """What the loop comes to; what is remarkable about the prompt is added to ``notes``."""
-        stand_in = StandIn(self._rows)
+        stand_in = StandIn(lambda: self._record.live.current.tools)
         engine: Engine = copy.copy(self._engines.find(begun.persona))
         engine.registry = engine.registry.on_trial(stand_in.answer)
         services = RunServices(

@@ -1,6 +1,7 @@
 """Building the agent from the settings: the one place that knows all its parts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from agent.llm.endpoints.endpoint_book import EndpointBook
 from agent.llm.endpoints.endpoint_pool import (
     EndpointClient,
     EndpointPool,
+    EndpointTable,
     environment_table,
     ignore_news,
 )
@@ -31,8 +33,8 @@ from agent.memory.service import SUMMARY_CHARS, MemoryService, MemorySettings, S
 from agent.memory.summary_store import HistoryWindow
 from agent.record.endpoint_reports import EndpointReports
 from agent.record.record import Record
-from agent.record.settings.endpoints import load_endpoint_table
-from agent.record.settings.personas import PersonaTable
+from agent.record.settings.live import LiveSettings
+from agent.record.settings.snapshot import Settings
 from agent.runtime.plugin_services import PluginServices
 from agent.stickers.choosing import StickerChooser
 from agent.subagents.provider import AgentRoster, SubagentTool, SubagentToolProvider
@@ -44,15 +46,18 @@ from tools.fetch.fetcher import Fetcher
 from tools.functions.function_tool import FunctionProvider, FunctionTool
 from tools.functions.samples.game_version import get_game_version
 from tools.functions.samples.weather import get_weather
-from tools.http_tools.provider import HttpToolProvider
+from tools.http_tools.provider import HttpToolProvider, load_http_tools
+from tools.live_rows import LiveKind
 from tools.mcp.provider import McpToolProvider
+from tools.mcp.settings import load_server_settings
 from tools.plugins.capabilities import CapabilityService
 from tools.plugins.host import PluginHost
 from tools.plugins.process import ProcessLimits
 from tools.plugins.provider import PluginToolProvider
+from tools.plugins.rows import load_plugin_settings
 from tools.registry.catalogue import LiveProvider
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
+from tools.secrets.models import load_secrets
 
 CODER_PROMPT = "你是编程助手。"
 SAMPLES, BUILTIN = "samples", "builtin"
@@ -60,9 +65,11 @@ SAMPLE_TOOLS = (get_weather, get_game_version)
 
 
 def build_endpoint_book(
-    record: Record | None = None, gate: SpendGate | None = None
+    record: Record | None = None,
+    gate: SpendGate | None = None,
+    table: EndpointTable | None = None,
 ) -> EndpointBook:
-    """The endpoints of this process: what the environment names, until the rows are read. Without
+    """The endpoints of this process: what the environment names, until there is a table. Without
     a ``record``, nothing is written down of what is learnt of them; without a ``gate``, no budget
     bounds what they cost."""
     reports = EndpointReports(record) if record is not None else None
@@ -73,7 +80,10 @@ def build_endpoint_book(
 
     tell = reports.fared if reports is not None else ignore_news
     pool = EndpointPool(connect, tell)
-    return EndpointBook(pool, environment_table(), load_endpoint_table, gate, tell)
+    book = EndpointBook(pool, table or environment_table(), gate, tell)
+    if record is not None:
+        record.live.subscribe(lambda _, new: book.replace_table(new.endpoints), "endpoints")
+    return book
 
 
 def build_file_store() -> FileStore:
@@ -142,9 +152,9 @@ def build_chat_tools(
     )
 
 
-def build_roster(table: Callable[[], PersonaTable] = PersonaTable) -> AgentRoster:
-    """All agents: those named here, and those of the ``table`` of personas."""
-    return AgentRoster(SUBAGENTS, AGENTS, lambda: table().agents)
+def build_roster(settings: Callable[[], Settings] = Settings) -> AgentRoster:
+    """All agents: those named here, and those of the personas."""
+    return AgentRoster(SUBAGENTS, AGENTS, lambda: settings().personas.agents)
 
 
 def build_builtin_tools(
@@ -179,21 +189,19 @@ def build_builtin_tools(
 
 
 def build_tool_registry(
-    cache: SettingsCache,
+    current: Callable[[], Settings],
     record: Record | None = None,
     chat: ChatTools | None = None,
     book: EndpointBook | None = None,
-    table: Callable[[], PersonaTable] = PersonaTable,
 ) -> ToolRegistry:
-    """Every tool there is, the engine's own first. Without a ``record``, runs of agents are not put
-    down, and the agents of rows are those of ``table``."""
+    """Every tool there is, the engine's own first, under the settings that are ``current``. Without
+    a ``record``, runs of agents are not put down."""
     book = book or build_endpoint_book()
-    registry = ToolRegistry(lambda: cache.current, defer_above=settings.DEFER_TOOLS_ABOVE)
+    registry = ToolRegistry(lambda: current().tools, defer_above=settings.DEFER_TOOLS_ABOVE)
     runner = SubagentRunner(registry, record, book.model)
     chat = chat or build_chat_tools(record, book=book)
     chat.attach(registry)
-    personas = record.run_starter.personas if record is not None else None
-    roster = build_roster((lambda: personas.current) if personas is not None else table)
+    roster = build_roster(current)
     registry.register_provider(
         MaisakaBuiltinToolProvider(build_builtin_tools(runner, record, chat, roster))
     )
@@ -210,11 +218,31 @@ def build_live_providers(record: Record, book: EndpointBook) -> list[LiveProvide
     plugins = PluginHost(
         record, settings.PLUGINS_DIR, ProcessLimits.from_settings(), capabilities, reserved=reserved
     )
-    return [
-        PluginToolProvider(plugins),
-        McpToolProvider(record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved),
-        HttpToolProvider(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools"))),
-    ]
+    servers = McpToolProvider(
+        record, AllowList.parse(settings.FETCH_ALLOW, "mcp"), reserved=reserved
+    )
+    requests = HttpToolProvider(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "tools")))
+    _follow_outside_rows(record.live, plugins, servers, requests)
+    return [PluginToolProvider(plugins), servers, requests]
+
+
+def _follow_outside_rows(
+    live: LiveSettings, plugins: PluginHost, servers: McpToolProvider, requests: HttpToolProvider
+) -> None:
+    """Have the rows of tools from outside read, and obeyed once they are committed."""
+    live.read_by(lambda known: replace(known, secrets=load_secrets()), LiveKind.SECRETS)
+    live.read_by(lambda known: replace(known, plugins=load_plugin_settings()), LiveKind.PLUGINS)
+    live.read_by(
+        lambda known: replace(known, mcp_servers=load_server_settings(known.secrets)),
+        *(LiveKind.MCP_SERVERS, LiveKind.SECRETS),
+    )
+    live.read_by(lambda known: replace(known, http_tools=load_http_tools()), LiveKind.HTTP_TOOLS)
+    live.subscribe(lambda _, new: plugins.obey(new.plugins), "plugins")
+    live.subscribe(lambda _, new: servers.obey(new.mcp_servers), "mcp_servers")
+    live.subscribe(lambda _, new: servers.know(new.tools.values()), "tools")
+    live.subscribe(
+        lambda _, new: requests.obey(new.http_tools, new.secrets), "http_tools", "secrets"
+    )
 
 
 def declared_tools() -> list[ToolSpec]:

@@ -150,10 +150,9 @@ def mark_all_offline() -> None:
     Bot.objects.filter(online=True).update(**offline_values())
 
 
-def load_accounts() -> tuple[dict[str, AccountSettings], frozenset[str]]:
-    """What the operator decided of each account, and those whose clients load media themselves."""
-    bots = list(Bot.objects.all())
-    accounts = {
+def load_accounts() -> dict[str, AccountSettings]:
+    """What the operator decided of each account."""
+    return {
         bot.self_id: AccountSettings(
             bot.owner_ids,
             MediaPolicy(
@@ -162,10 +161,10 @@ def load_accounts() -> tuple[dict[str, AccountSettings], frozenset[str]]:
                 bot.timing_gate,
             ),
             bot.sends_per_minute,
+            bot.media_by_url,
         )
-        for bot in bots
+        for bot in Bot.objects.all()
     }
-    return accounts, frozenset(bot.self_id for bot in bots if bot.media_by_url)
 
 
 def load_account_tokens() -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,7 +18,6 @@ from agent.domain.errors import MediaError
 from agent.domain.manners import ChatManners
 from agent.domain.states import NOT_WRITTEN, MessageState, Pause, PauseReason
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, ChatAddress, Delivery, MessagePart
-from agent.record.waiting.pauses import load_pauses
 from onebot.connections.client import OneBotClient
 from onebot.gateway import bots, media as media
 from onebot.gateway.media import (
@@ -287,17 +286,14 @@ class OneBotDelivery:
     def __init__(
         self,
         client: OneBotClient,
-        on_reloaded: Callable[[], None] | None = None,
         on_paused: Callable[[ChatAddress, PauseReason], None] | None = None,
     ) -> None:
-        """``on_reloaded`` is called after each :meth:`reload`, in the same thread; ``on_paused``
-        when a client refuses a message because the account cannot speak in its group."""
+        """``on_paused`` is called when a client refuses a message because the account cannot speak
+        in its group."""
         self._client = client
-        self._on_reloaded = on_reloaded
         self._on_paused = on_paused
         self._pauses: dict[ChatAddress, Pause] = {}
-        self._accounts: dict[str, AccountSettings] = {}
-        self._by_url: frozenset[str] = frozenset()
+        self._accounts: Mapping[str, AccountSettings] = {}
         self._signs = WorkSigns(client)
         self._pacer = Pacer()
         self._usual_rate: int = settings.CHAT_ANSWERS_PER_MINUTE
@@ -312,16 +308,14 @@ class OneBotDelivery:
         name = settings.BOT_NAME or chat.account
         return forward_nodes(chat.account, name, map(segments_from_parts, messages))
 
-    def account_settings(self, account: str) -> AccountSettings:
-        return self._accounts.get(account, DEFAULT_ACCOUNT)
+    def load_accounts(self) -> Mapping[str, AccountSettings]:
+        return bots.load_accounts()
 
-    def reload(self) -> None:
-        self._accounts, self._by_url = bots.load_accounts()
-        if self._on_reloaded is not None:
-            self._on_reloaded()
+    def replace_accounts(self, accounts: Mapping[str, AccountSettings]) -> None:
+        self._accounts = accounts
 
-    def reload_pauses(self) -> None:
-        self._pauses = load_pauses()
+    def replace_pauses(self, pauses: Mapping[ChatAddress, Pause]) -> None:
+        self._pauses = dict(pauses)
 
     def is_connected(self, chat: ChatAddress) -> bool:
         return self._client.is_connected(chat.account)
@@ -336,7 +330,7 @@ class OneBotDelivery:
 
     def next_turn(self, chat: ChatAddress, sends_per_minute: int | None = None) -> float:
         usual = self._usual_rate
-        own = self.account_settings(chat.account).sends_per_minute
+        own = self._settings_of(chat.account).sends_per_minute
         return self._pacer.next_turn(
             chat,
             CHATS_AT_A_TIME * usual if own is None else own,
@@ -422,7 +416,7 @@ class OneBotDelivery:
                 media.sent_file_name(file),
             )
         if any(map(media.media_url, segments)):
-            by_url = chat.account in self._by_url
+            by_url = self._settings_of(chat.account).media_by_url
             segments = await (
                 self._web.judge(segments) if by_url else self._web.load(segments, turns)
             )
@@ -447,7 +441,7 @@ class OneBotDelivery:
 
     async def _address(self, account: str, file: Segment) -> str:
         """The URL of ``file`` for a client that cannot be given its content."""
-        if account not in self._by_url:
+        if not self._settings_of(account).media_by_url:
             return await self._web.found(file)
         (judged,) = await self._web.judge([file])
         return media.media_url(judged)
@@ -469,12 +463,15 @@ class OneBotDelivery:
     def _takes_paths_only(self, account: str) -> bool:
         return self._client.user_agent(account).startswith(PATHS_ONLY)
 
+    def _settings_of(self, account: str) -> AccountSettings:
+        return self._accounts.get(account, DEFAULT_ACCOUNT)
+
     def _could_be_base64(self, account: str, params: dict[str, Any]) -> bool:
         """Whether the client was left to find media by itself that can be made Base64, and would
         take it so."""
         if "file" in params:
             return isinstance(params["file"], str) and not self._takes_paths_only(account)
-        by_url = account in self._by_url
+        by_url = self._settings_of(account).media_by_url
         return any(
             media.local_path(segment) or (by_url and media.media_url(segment))
             for segment in params.get("message", ())

@@ -9,7 +9,7 @@ from agent.runtime.wiring import declared_tools
 from tests.admin.record import page, tool_form
 from tools.models import ConfigVersion, ToolConfig
 from tools.registry.catalogue import ensure_tool_rows
-from tools.registry.settings import SettingsCache
+from tools.registry.settings import load_tool_settings
 
 TOOLS = "/admin/tools/toolconfig/"
 
@@ -46,10 +46,9 @@ def page_form(**changes: Any) -> dict[str, Any]:
 
 
 def test_settings_are_edited_in_the_list_and_live_at_once(browser: Client, weather: ToolConfig):
-    cache = SettingsCache()
-    assert cache.refresh()["get_weather"].enabled
+    assert load_tool_settings()["get_weather"].enabled
     browser.post(TOOLS, list_form(weather, enabled=None, mock_enabled=None, timeout_seconds=7))
-    settings = cache.refresh()["get_weather"]
+    settings = load_tool_settings()["get_weather"]
     assert (settings.enabled, settings.mock_enabled, settings.timeout_seconds) == (False, False, 7)
 
 

@@ -13,7 +13,6 @@ from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
 
 Say = Callable[..., Any]
 
@@ -26,7 +25,7 @@ def _forget_rows_of_another_database() -> None:
 @pytest.fixture
 async def record(transactional_db: None) -> AsyncIterator[Record]:
     """The record of the process ``p1``; everything asked of it is committed when the test ends."""
-    record = Record(PROCESS, SettingsCache(), lambda: None)
+    record = Record(PROCESS)
     yield record
     await record.close()
 

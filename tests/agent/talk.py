@@ -2,13 +2,15 @@
 that remembers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
 
 from agent.domain.errors import LLMError
 from agent.domain.manners import ChatManners
+from agent.domain.states import Pause
 from agent.domain.types import AccountSettings, ChatAddress, Delivery, IncomingMessage, MessagePart
 from agent.llm.answers.completion import parse_completion
 from agent.llm.requests.base import LLMRequest, LLMResponse
@@ -16,7 +18,8 @@ from agent.models import Message, Run
 from agent.record.arrivals.arrivals import AcceptedMessage, ArrivalStore, MessageArrival
 from agent.record.runs.replies import OutgoingMessage, add_replies
 from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
-from tools.registry.settings import SettingsCache
+from agent.record.settings.live import LiveSettings
+from tools.live_rows import LiveKind
 
 PROCESS = "p1"
 PRIVATE = ChatAddress("10001", "private", "20001")
@@ -40,7 +43,13 @@ def arrivals(process_id: str = PROCESS) -> ArrivalStore:
 
 
 def beginnings(process_id: str = PROCESS) -> RunStarter:
-    return RunStarter(process_id, SettingsCache(), lambda: None)
+    return RunStarter(process_id)
+
+
+def give_owners(live: LiveSettings, *owners: str) -> None:
+    """Have two accounts belong to ``owners``, once the rows are read."""
+    accounts = dict.fromkeys(("10001", "10002"), AccountSettings(frozenset(owners)))
+    live.read_by(lambda known: replace(known, accounts=accounts), LiveKind.ACCOUNTS)
 
 
 def begin(wishes: Sequence[StartRun], process_id: str = PROCESS) -> list[ActiveRun]:
@@ -165,13 +174,13 @@ class Mailbox:
     ) -> list[dict[str, Any]]:
         return [{"type": "node", "text": part.text} for parts in messages for part in parts]
 
-    def account_settings(self, account: str) -> AccountSettings:
-        return AccountSettings()
+    def load_accounts(self) -> Mapping[str, AccountSettings]:
+        return {}
 
-    def reload(self) -> None:
-        """There is nothing to read."""
+    def replace_accounts(self, accounts: Mapping[str, AccountSettings]) -> None:
+        """They are those of nobody."""
 
-    def reload_pauses(self) -> None:
+    def replace_pauses(self, pauses: Mapping[ChatAddress, Pause]) -> None:
         """There are none."""
 
     def is_connected(self, chat: ChatAddress) -> bool:

@@ -15,7 +15,7 @@ from agent.llm.spending import meter
 from agent.models import Message
 from agent.record.ground.commit import GroupCommit
 from agent.record.record import Record
-from agent.record.settings.accounts import AccountRows
+from agent.record.settings.live import LiveSettings
 from agent.record.sums import spendings
 from agent.record.sums.quotas import AnswerQuotas
 from agent.run.engine import Engine, PersonaEngines
@@ -23,7 +23,6 @@ from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, Mailbox, arrival, message
 from tools.local_time import current_day
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,12 +32,8 @@ async def limited(settings: Any) -> AsyncIterator[Record]:
     """A record under limits that nobody reaches here."""
     settings.PERSON_ANSWERS_PER_MINUTE = settings.PERSON_ANSWERS_PER_DAY = 100
     settings.CHAT_ANSWERS_PER_MINUTE = 100
-    record = Record(
-        PROCESS,
-        SettingsCache(),
-        lambda: None,
-        AnswerQuotas(AccountRows(), 1_000_000),
-    )
+    live = LiveSettings()
+    record = Record(PROCESS, live, AnswerQuotas(live, 1_000_000))
     yield record
     await record.close()
 
@@ -117,7 +112,7 @@ async def test_an_answer_takes_three_commits_its_tokens_included(limited, model,
 
 
 async def test_a_call_that_ends_after_the_record_is_closed_fails_for_nothing_of_this(model):
-    record = Record(PROCESS, SettingsCache(), lambda: None)
+    record = Record(PROCESS)
     client = OpenAIClient(Endpoint(model.url, (), "scripted", timeout_seconds=10))
     model.script(["fine"])
     meter.set_receiver(record.spend)

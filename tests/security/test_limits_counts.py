@@ -25,13 +25,12 @@ from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress
 from agent.models import Manners as Row, SpendSum, Tally
 from agent.record.record import Record
-from agent.record.settings.accounts import AccountRows
+from agent.record.settings.live import LiveSettings
 from agent.record.settings.manners import load_manners_table
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.sums.tallies import find_silences
 from agent.runtime import record_retention
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, arrival, message
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,7 +51,8 @@ async def limited(settings: Any) -> AsyncIterator[Record]:
     settings.PERSON_ANSWERS_PER_MINUTE = LIMITS.person_per_minute
     settings.PERSON_ANSWERS_PER_DAY = LIMITS.person_per_day
     settings.CHAT_ANSWERS_PER_MINUTE = LIMITS.chat_per_minute
-    record = Record(PROCESS, SettingsCache(), lambda: None, AnswerQuotas(AccountRows(), 0))
+    live = LiveSettings()
+    record = Record(PROCESS, live, AnswerQuotas(live, 0))
     yield record
     await record.close()
 

@@ -5,7 +5,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -38,12 +38,10 @@ from tools.http_tools.validation import (
     ValidationContext,
     check_http_tool,
 )
-from tools.live_rows import LiveKind
 from tools.registry import catalogue
 from tools.registry.catalogue import ensure_tool_rows
 from tools.schemas.arguments import check_arguments
 from tools.secrets.masked import SecretMask, SecretRefused, SecretValues
-from tools.secrets.models import load_secrets
 
 SHOWN = 20_000
 """Characters of a body that are shown."""
@@ -236,25 +234,15 @@ class HttpToolProvider:
 
     provider_name = PROVIDER
     provider_type = PROVIDER
-    kind = LiveKind.HTTP_TOOLS
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
-        self._settings: list[HttpToolSettings] = []
         self._rows = _Rows()
         self._is_started = False
 
-    def reload(self) -> None:
-        """Obey the rows as they are now. Database errors are the caller's, who tries again."""
-        # Every row, switched off ones as well, by name.
-        self._settings = [
-            HttpToolSettings(**values)
-            for values in HttpTool.objects.values(*FIELDS).order_by("name")
-        ]
-        self.reload_secrets(load_secrets())
-
-    def reload_secrets(self, secrets: SecretValues) -> None:
-        before, rows = self._rows, _read(self._rows, self._settings, secrets)
+    def obey(self, settings: Sequence[HttpToolSettings], secrets: SecretValues) -> None:
+        """Offer what the rows say that are there now."""
+        before, rows = self._rows, _read(self._rows, settings, secrets)
         if broken := rows.secrets.undecryptable - before.secrets.undecryptable:
             logger.error(
                 "Secrets that have to be entered anew, since SECRET_KEY has changed: %s",
@@ -329,7 +317,7 @@ class HttpToolProvider:
         return result
 
 
-def _read(before: _Rows, settings: list[HttpToolSettings], secrets: SecretValues) -> _Rows:
+def _read(before: _Rows, settings: Sequence[HttpToolSettings], secrets: SecretValues) -> _Rows:
     """The rows as they are now; a tool that is as it was stays the same object, and so does the
     cache when all do."""
     tools: dict[str, ReadyHttpTool] = {}
@@ -365,3 +353,9 @@ def _ready(row: HttpToolSettings) -> ReadyHttpTool | None:
             return build_ready_tool(row)
         logger.warning("HTTP tool %s is left out: %s", row.name, "; ".join(lines))
     return None
+
+
+def load_http_tools() -> tuple[HttpToolSettings, ...]:
+    """Every row, switched off ones as well, by name."""
+    rows = HttpTool.objects.values(*FIELDS).order_by("name")
+    return tuple(HttpToolSettings(**values) for values in rows)

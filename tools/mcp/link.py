@@ -40,9 +40,8 @@ from tools.mcp.specs import (
     ToolListing,
     build_catalogue,
 )
-from tools.models import McpServer, McpServerStatus, ToolConfig
+from tools.models import McpServer, McpServerStatus
 from tools.processes.threads import run_in_thread
-from tools.registry.catalogue import MOST_ROWS
 from tools.text.untrusted import clean_line, clean_quote
 
 State = McpServerStatus.ConnectionState
@@ -115,13 +114,6 @@ def delete_statuses(process_id: str, server_id: int | None) -> None:
     """Forget how a process stood with the server, or with all."""
     rows = McpServerStatus.objects.filter(process_id=process_id)
     (rows if server_id is None else rows.filter(server_id=server_id)).delete()
-
-
-def load_known_tool_names() -> frozenset[str]:
-    """The tools of all servers that ever were there, as far as they are not too many. For the
-    database thread."""
-    names = ToolConfig.objects.filter(provider_name="mcp").values_list("name", flat=True)
-    return frozenset(names[:MOST_ROWS])
 
 
 def absence_message(tool: str, server: str, why: str) -> str:

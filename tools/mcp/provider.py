@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from django.conf import settings as project
@@ -28,17 +29,15 @@ from tools.contract import (
 from tools.error_boundary import KeptTasks, capture_error, log_errors
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import DestinationResolver
-from tools.live_rows import LiveKind
 from tools.mcp.link import (
     ConnectionStatus,
     McpConnection,
     absence_message,
     delete_statuses,
-    load_known_tool_names,
     renew_statuses,
     write_statuses,
 )
-from tools.mcp.settings import McpServerSettings, load_server_settings
+from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import (
     MCP,
     McpClientError,
@@ -51,9 +50,8 @@ from tools.mcp.specs import (
 )
 from tools.processes.threads import run_in_thread
 from tools.registry import catalogue
-from tools.registry.catalogue import DatabaseThread, ensure_tool_rows
-from tools.secrets.masked import SecretValues
-from tools.secrets.models import load_secrets
+from tools.registry.catalogue import MOST_ROWS, DatabaseThread, ensure_tool_rows
+from tools.registry.settings import ToolSettings
 from tools.text.untrusted import clean_line, clean_untrusted
 from tools.token_bucket import RefillRate, TokenBucket
 
@@ -271,7 +269,6 @@ class McpToolProvider:
 
     provider_name = MCP
     provider_type = MCP
-    kind = LiveKind.MCP_SERVERS
 
     def __init__(
         self, desk: DatabaseThread, allow: AllowList | None = None, reserved: Iterable[str] = ()
@@ -294,15 +291,15 @@ class McpToolProvider:
         self._ending = KeptTasks()
         self._dirty = asyncio.Event()
 
-    def reload(self) -> None:
-        self.reload_secrets(load_secrets())
+    def know(self, tools: Iterable[ToolSettings]) -> None:
+        """Know of all ``tools`` which ones are, or were, of a server, as far as they are not too
+        many. As :meth:`obey`."""
+        names = (tool.name for tool in tools if tool.provider_name == MCP)
+        self._known = frozenset(islice(names, MOST_ROWS))
 
-    def reload_names(self) -> None:
-        """Read which tools there ever were. As :meth:`reload`, whenever a tool may be new."""
-        self._known = load_known_tool_names()
-
-    def reload_secrets(self, secrets: SecretValues) -> None:
-        self._wanted = load_server_settings(secrets)
+    def obey(self, servers: Mapping[int, McpServerSettings]) -> None:
+        """Have the connections that the rows say, by their keys."""
+        self._wanted = servers
         if self._loop is not None and not self._is_closed:
             self._loop.call_soon_threadsafe(self._follow)
 

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -218,7 +218,11 @@ class PluginHost:
 
     def reload(self) -> None:
         """Read the rows. In the database thread."""
-        self._rows = {settings.pk: settings for settings in load_plugin_settings()}
+        self.obey(load_plugin_settings())
+
+    def obey(self, rows: Iterable[PluginSettings]) -> None:
+        """Have the plugins run that the rows say. In the database thread."""
+        self._rows = {settings.pk: settings for settings in rows}
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._apply_settings)
 

@@ -14,14 +14,12 @@ from tools.contract import (
     ToolInvocation,
     ToolSpec,
 )
-from tools.live_rows import LiveKind
 from tools.models import PluginStatus
 from tools.plugin_sdk.calls import RpcError
 from tools.plugins.host import HostedTool, PluginHost
 from tools.plugins.link import PluginLink
 from tools.plugins.rows import PLUGIN, PluginSettings
 from tools.registry import catalogue
-from tools.secrets.masked import SecretValues
 from tools.text.untrusted import clean_tool_name as short_name
 
 # What a plugin's tool returned, as a result. Pure. The rules are MaiBot's.
@@ -164,16 +162,9 @@ class PluginToolProvider:
 
     provider_name = "plugin_runtime"
     provider_type = PLUGIN
-    kind = LiveKind.PLUGINS
 
     def __init__(self, host: PluginHost) -> None:
         self._host = host
-
-    def reload(self) -> None:
-        self._host.reload()
-
-    def reload_secrets(self, secrets: SecretValues) -> None:
-        """Plugins have their own."""
 
     def start(self) -> None:
         self._host.start()

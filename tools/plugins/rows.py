@@ -301,6 +301,6 @@ def to_plugin_settings(row: Plugin) -> PluginSettings:
     )
 
 
-def load_plugin_settings() -> list[PluginSettings]:
+def load_plugin_settings() -> tuple[PluginSettings, ...]:
     """Every row, by folder. To be called in the database thread."""
-    return [to_plugin_settings(row) for row in Plugin.objects.order_by("folder")]
+    return tuple(to_plugin_settings(row) for row in Plugin.objects.order_by("folder"))

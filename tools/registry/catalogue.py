@@ -18,12 +18,10 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from tools import refusals
 from tools.contract import InvalidArguments, ToolExecutionResult, ToolProvider, ToolSpec
-from tools.live_rows import LiveKind
 from tools.models import ToolConfig
 from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.refusals import RefusalReason, ToolRefusal
 from tools.registry.settings import ToolSettings
-from tools.secrets.masked import SecretValues
 from tools.text.storable import make_storable
 
 R = TypeVar("R")
@@ -41,25 +39,12 @@ class DatabaseThread(Protocol):
 
 
 class LiveProvider(ToolProvider, Protocol):
-    """A provider that follows its rows.
+    """A provider that follows its rows: a method ``obey`` of its own takes them, in the database
+    thread, after each commit that changed one. What is switched off in them must not be listed or
+    called any more from then on.
 
-    Both methods may come in any order; until both were called it offers nothing.
+    ``obey`` and :meth:`start` may come in any order; until both were called it offers nothing.
     """
-
-    kind: LiveKind
-    """Of the rows that it follows."""
-
-    def reload(self) -> None:
-        """Read the rows. Called in the database thread, inside a transaction, whenever one of them
-        may have changed.
-
-        What is switched off in them must not be listed or called any more from then on.
-        """
-        ...
-
-    def reload_secrets(self, secrets: SecretValues) -> None:
-        """The same where nothing but the secrets may have changed."""
-        ...
 
     def start(self) -> None:
         """Start, once, on the event loop of the server. Returns immediately."""

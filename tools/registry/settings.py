@@ -3,10 +3,9 @@ change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import Any
 
-from tools.models import ConfigVersion, ToolConfig
+from tools.models import ToolConfig
 from tools.models.tool_config import (
     AllowedCallers,
     ApprovalMode,
@@ -67,37 +66,3 @@ def _settings(row: dict[str, Any]) -> ToolSettings:
     row["allowed_ids"] = frozenset(parse_ids(row["allowed_ids"]))
     row["other_chats"] = parse_other_chats(row["other_chats"])
     return ToolSettings(**row)
-
-
-class SettingsCache:
-    """The settings of this process, as new as the last :meth:`refresh`.
-
-    Only the database thread calls ``refresh``; ``current`` may be read anywhere, at any time. The
-    mapping is replaced and never changed, so that its identity shows whether anything is new.
-    """
-
-    def __init__(self) -> None:
-        self.version: int | None = None
-        """The number of the change that was loaded last, None before the first refresh."""
-        self._current: Mapping[str, ToolSettings] = MappingProxyType({})
-
-    @property
-    def current(self) -> Mapping[str, ToolSettings]:
-        """The mapping loaded last, empty before the first refresh. No I/O."""
-        return self._current
-
-    def load(self) -> None:
-        """Load the rows, whether any was changed or not."""
-        self._current = MappingProxyType(load_tool_settings())
-
-    def refresh(self) -> Mapping[str, ToolSettings]:
-        """Load the rows if any was changed, by any process, since they were loaded last.
-
-        Not inside a transaction, which could show rows that are never committed.
-        """
-        # The number first: a change between the two queries is then loaded twice, never missed.
-        version = ConfigVersion.current()
-        if version != self.version:
-            self.load()
-            self.version = version
-        return self.current

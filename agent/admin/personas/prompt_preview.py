@@ -22,12 +22,13 @@ from agent.models import Message, Persona as PersonaRow
 from agent.pages.runs.step_facts import shown_note
 from agent.record.chats import chat_history, sessions
 from agent.record.runs.runs import OTHERS, ActiveRun
+from agent.record.settings.endpoints import load_endpoint_table
 from agent.record.settings.personas import load_persona
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.services import RunServices, add_tool_reminder
 from agent.runtime import serving, wiring
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
+from tools.registry.settings import load_tool_settings
 from tools.text.readable import drop_surrogates, format_readable
 
 
@@ -53,8 +54,7 @@ def build_preview(
             is_reset=True,
         )
         memory = recall.recall_notes(wanted)  # by words alone: meanings are not asked for
-        book = wiring.build_endpoint_book()
-        book.reload()
+        book = wiring.build_endpoint_book(table=load_endpoint_table())
         transaction.set_rollback(True)
 
     async def work(registry: ToolRegistry) -> dict[str, Any]:
@@ -62,9 +62,7 @@ def build_preview(
 
     if serving_now := serving.get_serving():
         return serving_now.run(work) | {"has_server": True}
-    rows = SettingsCache()
-    rows.refresh()
-    return run_with_own_registry(rows, work)
+    return run_with_own_registry(load_tool_settings(), work)
 
 
 async def _preview(

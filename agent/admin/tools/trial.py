@@ -10,7 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.record.runs import steps, test_runs
+from agent.record.settings.endpoints import load_endpoint_table
 from agent.record.settings.personas import load_persona_table
+from agent.record.settings.snapshot import Settings
 from agent.run.tool_results import call_outcome, result_text
 from agent.runtime import serving, wiring
 from tools.contract import (
@@ -22,7 +24,7 @@ from tools.contract import (
 from tools.models import ToolConfig
 from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
+from tools.registry.settings import ToolSettings, load_tool_settings
 from tools.text.storable import make_storable
 
 CALL_ID = "trial"
@@ -38,24 +40,17 @@ class ToolTrial:
     duration_ms: int
 
 
-class UnscopedSettings(SettingsCache):
+def load_unscoped_settings() -> dict[str, ToolSettings]:
     """The rows as they are now, without what they say of chats and senders: an operator is neither.
 
     Whether a tool is enabled, its mock and its time limit count as for every call.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        everyone = {
-            "visibility": ToolVisibility.VISIBLE.value,
-            "scope": ToolScope.ALL.value,
-            "allowed": AllowedCallers.EVERYONE.value,
-        }
-        self._open = {name: replace(row, **everyone) for name, row in load_tool_settings().items()}  # type: ignore[arg-type]
-
-    @property
-    def current(self) -> Mapping[str, ToolSettings]:
-        return self._open
+    everyone = {
+        "visibility": ToolVisibility.VISIBLE.value,
+        "scope": ToolScope.ALL.value,
+        "allowed": AllowedCallers.EVERYONE.value,
+    }
+    return {name: replace(row, **everyone) for name, row in load_tool_settings().items()}  # type: ignore[arg-type]
 
 
 def explain_obstacle(config: ToolConfig) -> str:
@@ -103,22 +98,22 @@ async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
 def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
     """What ``work`` comes to with the registry that serves, on its own loop; where none does, with
     one made for it."""
-    settings = UnscopedSettings()
+    rows = load_unscoped_settings()
     if serving_now := serving.get_serving():
-        return serving_now.run(lambda registry: work(registry.under(lambda: settings.current)))
-    return run_with_own_registry(settings, work)
+        return serving_now.run(lambda registry: work(registry.under(lambda: rows)))
+    return run_with_own_registry(rows, work)
 
 
 def run_with_own_registry(
-    settings: SettingsCache, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]
+    rows: Mapping[str, ToolSettings], work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]
 ) -> T:
     """What ``work`` comes to with a registry that is made for it, of the tools that need no
     server."""
-    book, table = wiring.build_endpoint_book(), load_persona_table()
-    book.reload()
+    book = wiring.build_endpoint_book(table=load_endpoint_table())
+    settings = Settings(tools=rows, personas=load_persona_table())
 
     async def worked() -> T:
-        registry = wiring.build_tool_registry(settings, None, None, book, lambda: table)
+        registry = wiring.build_tool_registry(lambda: settings, book=book)
         try:
             return await work(registry)
         finally:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -369,24 +369,18 @@ MOST_LISTS = 1_000
 
 
 class EndpointBook:
-    """The endpoints of one process. Used on one event loop, but for :meth:`reload`.
-
-    ``load`` reads the table from the database. Until it is called for the first time, ``table``
-    counts, which is what the environment names.
-    """
+    """The endpoints of one process. Used on one event loop, but for :meth:`replace_table`."""
 
     def __init__(
         self,
         pool: EndpointPool,
         table: EndpointTable,
-        load: Callable[[], EndpointTable],
         gate: SpendGate | None = None,
         tell: Callable[[EndpointNews], None] = ignore_news,
     ) -> None:
         self.pool = pool
         self.gate = gate
         """Asked before each call; None: calls cost nothing that counts."""
-        self._load = load
         self._tell = tell
         self._demo = DemoModel()
         self._lists: dict[tuple[ModelRole, tuple[int, ...]], tuple[Endpoint, ...]] = {}
@@ -399,16 +393,8 @@ class EndpointBook:
         known."""
         self._loop = asyncio.get_running_loop()
 
-    def reload(self) -> None:
-        """Read the rows again; the next model call obeys them. Runs in the database thread. Raises
-        what the database raises, and then everything stays as it was."""
-        self._replace(self._load())
-
-    def replace_defaults(self, defaults: Mapping[ModelRole, tuple[int, ...]]) -> None:
-        """Have the default persona ask ``defaults`` from now on. Runs in the database thread."""
-        self._replace(replace(self.table, defaults=defaults))
-
-    def _replace(self, table: EndpointTable) -> None:
+    def replace_table(self, table: EndpointTable) -> None:
+        """Have the next model call obey ``table``. Runs in the database thread."""
         self.table = table
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended

@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _, ngettext
 from agent.media.media_store import prune_copies_by_age
 from agent.record.record import Record
 from agent.runtime import wiring
-from tools.registry.settings import SettingsCache
 
 
 class Command(BaseCommand):
@@ -46,7 +45,7 @@ class Command(BaseCommand):
 
 
 async def _forget(days: int) -> int:
-    record = Record("", SettingsCache(), lambda: None)
+    record = Record("")
     try:
         return await prune_copies_by_age(record, wiring.build_file_store(), days)
     finally:

@@ -13,7 +13,6 @@ from agent.llm.spending import meter
 from agent.memory.review import review_notes
 from agent.record.record import Record
 from agent.runtime import wiring
-from tools.registry.settings import SettingsCache
 
 
 class Command(BaseCommand):
@@ -41,7 +40,7 @@ class Command(BaseCommand):
         )
 
     async def _review(self, *, uses_model: bool) -> tuple[int, int]:
-        record = Record("review", SettingsCache(), lambda: book.reload())
+        record = Record("review")
         book = wiring.build_endpoint_book(record)
         meter.set_receiver(record.spend)
         try:

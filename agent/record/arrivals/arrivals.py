@@ -1,7 +1,7 @@
 """Committing incoming messages, with the decision to answer them or not."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -105,8 +105,6 @@ class ArrivalStore:
         self._quotas = quotas
         self._sessions = SessionCache()
         self._follow_ups = FollowUps()
-        self._versions: Mapping[int, int] = {}
-        """Of what processes remember of rows, read in the present transaction."""
 
     def accept_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         """Store ``arrivals`` in order, each with its decision; what was seen before is left out.
@@ -120,7 +118,8 @@ class ArrivalStore:
             if arrival.plan and _begins_at_once(arrival, one)
         }
         if wishes:
-            runs = self._run_starter.begin_runs(list(wishes.values()), self._versions)
+            seen = self._run_starter.live.seen.versions
+            runs = self._run_starter.begin_runs(list(wishes.values()), seen)
             for index, run in zip(wishes, runs, strict=True):
                 if isinstance(run, ActiveRun):
                     accepted[index] = replace(accepted[index], begun=run)
@@ -133,9 +132,8 @@ class ArrivalStore:
 
     def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
         received = [(arrival.message, arrival.received_at) for arrival in arrivals]
-        self._versions = read_versions()
         # Also where a message has to wait: its media are fetched at once.
-        self._run_starter.refresh(self._versions)
+        self._run_starter.live.see(read_versions())
         chats = self._sessions.find(received)
         judged = self._judge_messages(arrivals, chats)
         wanted = [
@@ -152,14 +150,14 @@ class ArrivalStore:
         ]
         pks = iter(statements.add_arrivals.add(rows))
         _count(arrivals, chats, judged)
-        personas = self._run_starter.personas.current
+        personas = self._run_starter.live.seen.personas
         return [
             AcceptedMessage(
                 next(pks) if one.decision else 0,
                 chat.pk,
                 one.decision,
                 approval_reply=one.approval_reply,
-                account=self._run_starter.accounts.find(arrival.message.chat.account),
+                account=self._run_starter.live.find_account(arrival.message.chat.account),
                 persona=personas.find(arrival.message.chat, arrival.message.sender_id),
                 manners=one.manners,
                 command=one.command,
@@ -177,7 +175,7 @@ class ArrivalStore:
         quoted = find_quoted_own([arrival.message for arrival in arrivals], sessions)
         judged, spoken = [], dict[tuple[int, str], str]()
         for arrival, chat in zip(arrivals, chats, strict=True):
-            manners = self._run_starter.manners.current.find(arrival.message.chat)
+            manners = self._run_starter.live.seen.manners.find(arrival.message.chat)
             key = _event_key(arrival, chat.pk, seen)
             if key is not None and (chat.pk, key) in seen:
                 judged.append(_JudgedMessage(key, None, manners))
@@ -210,7 +208,7 @@ class ArrivalStore:
             is_decision=reply is not None and bool(waiting_codes(account, {reply.code})),
             is_command=command is not None,
             is_follow_up=self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
-            is_owner=message.sender_id in self._run_starter.accounts.find(account).owners,
+            is_owner=message.sender_id in self._run_starter.live.find_account(account).owners,
             pause=chat.find_pause(arrival.received_at),
             taken_over_by=chat.find_operator(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311

@@ -26,14 +26,9 @@ from agent.record.ground.versions import read_versions
 from agent.record.runs import deferred_calls
 from agent.record.runs.deferred_calls import DeferredCall
 from agent.record.runs.recorded_answers import RecordedAnswer, find_recorded_answer
-from agent.record.settings.accounts import AccountRows
-from agent.record.settings.clock import load_clock
 from agent.record.settings.live import LiveSettings
-from agent.record.settings.manners import MannersRows, MannersTable
-from agent.record.settings.personas import PersonaRows
+from agent.record.settings.manners import MannersTable
 from tools.live_rows import LiveKind
-from tools.local_time import Clock, set_clock
-from tools.registry.settings import SettingsCache
 
 Direction = Message.Direction
 State = Message.State
@@ -146,53 +141,22 @@ class ActiveRun:
 
 
 class RunStarter:
-    """Begins runs for one server process, with the operator's settings as they are at that moment.
+    """Begins runs for one server process, with the settings as they are at that moment."""
 
-    ``live`` knows which of them are new, and takes subscribers; ``reload`` is one, for any of them.
-    """
-
-    def __init__(
-        self,
-        process_id: str,
-        settings: SettingsCache,
-        reload: Callable[[], None] | None = None,
-        accounts: AccountRows | None = None,
-    ) -> None:
-        set_clock(Clock())  # that of another record may have been that of another database
-        self.live = LiveSettings()
-        self.accounts = accounts or AccountRows()
-        self.personas = PersonaRows()
-        self.manners = MannersRows()
+    def __init__(self, process_id: str, live: LiveSettings | None = None) -> None:
+        self.live = live or LiveSettings()
         self._process_id = process_id
-        self.live.read_by(lambda: set_clock(load_clock()), LiveKind.CLOCK)
-        self.live.read_by(self.accounts.load, LiveKind.ACCOUNTS)
-        self.live.read_by(self.personas.load, LiveKind.PERSONAS)
-        self.live.read_by(self.personas.load_places, LiveKind.PERSONA_PLACES)
-        self.live.read_by(self.manners.load, LiveKind.MANNERS)
-        self.live.subscribe(settings.load, LiveKind.TOOLS)
-        if reload is not None:
-            self.live.subscribe(reload, LiveKind.SETTINGS)
 
     def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
         """Apply the operator's changes since the last check; others know of them once the current
         transaction is committed."""
-        self.refresh(read_versions())
+        self.live.see(read_versions())
         return asked
 
     def read_manners(self) -> MannersTable:
         """The manners as they are now, for the current transaction."""
-        self.refresh(read_versions())
-        return self.manners.current
-
-    def forget(self) -> None:
-        """Trust nothing remembered: a transaction was not committed."""
-        self.live.forget()
-        self.accounts.forget_users()
-
-    def refresh(self, versions: Mapping[int, int]) -> None:
-        """See the rows of operators as of ``versions``, for the current transaction."""
-        self.accounts.forget_users()
-        self.live.see(versions)
+        self.live.see(read_versions())
+        return self.live.seen.manners
 
     def begin_runs(
         self, wishes: Sequence[StartRun], versions: Mapping[int, int] | None = None
@@ -203,7 +167,7 @@ class RunStarter:
         ``versions`` are those of :func:`read_versions`, if this transaction has already read them.
         """
         versions = read_versions() if versions is None else versions
-        self.refresh(versions)
+        self.live.see(versions)
         now = timezone.now()
         lost = {id(wish) for wish in wishes if wish.message_pk and not self._take(wish)}
         mine = [wish for wish in wishes if id(wish) not in lost]
@@ -249,8 +213,9 @@ class RunStarter:
 
     def find_persona(self, plan: RunPlan) -> PersonaSettings:
         """Who answers, with the endpoint that the chat's manners name asked first."""
-        persona = self.personas.current.find(plan.chat, plan.sender_id)
-        first = self.manners.current.find(plan.chat).endpoint if plan.chat else None
+        settings = self.live.seen
+        persona = settings.personas.find(plan.chat, plan.sender_id)
+        first = settings.manners.find(plan.chat).endpoint if plan.chat else None
         if first is None:
             return persona
         rest = persona.endpoints.get(ModelRole.CHAT, (AS_USUAL,))
@@ -295,9 +260,9 @@ class RunStarter:
             context_after=kept.context_after,
             taken_over_by=kept.taken_over_by,
             has_notes=has_any_note() if kept.has_notes is None else kept.has_notes,
-            account=self.accounts.find(chat.account) if chat else DEFAULT_ACCOUNT,
+            account=self.live.find_account(chat.account) if chat else DEFAULT_ACCOUNT,
             persona=persona,
-            manners=self.manners.current.find(chat) if chat else environment_manners(),
+            manners=self.live.seen.manners.find(chat) if chat else environment_manners(),
         )
 
 

@@ -39,6 +39,11 @@ UNREADABLE = gettext_noop(
 
 def load_endpoint_table() -> EndpointTable:
     """The table as the rows have it now. Where there are none, what the environment names."""
+    return load_endpoint_rows(_load_defaults())
+
+
+def load_endpoint_rows(defaults: Mapping[ModelRole, tuple[int, ...]]) -> EndpointTable:
+    """The same where it is known which endpoints the default persona asks."""
     named = environment_endpoints()
     rows: dict[int, Endpoint] = {}
     faults: dict[int, str] = {}
@@ -58,7 +63,7 @@ def load_endpoint_table() -> EndpointTable:
         rows[row.pk] = endpoint
         if row.environment:
             named[row.environment] = endpoint
-    return EndpointTable(rows, named, _load_defaults(), faults)
+    return EndpointTable(rows, named, defaults, faults)
 
 
 def to_endpoint(row: ModelEndpoint, named: Endpoint | None = None) -> Endpoint:

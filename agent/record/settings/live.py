@@ -1,79 +1,103 @@
 """Which changes of rows this process has seen: the one holder of their versions."""
 
+import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
+from agent.access.players import may_change_tools
+from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, is_playground
+from agent.record.settings.snapshot import LOADERS, Loader, Settings
 from tools.live_rows import LiveKind
+from tools.local_time import Clock, set_clock
 
-Follower = Callable[[], None]
-
-
-class _Followers:
-    """Who is called when rows of a kind are new, and the versions at which that was done last."""
-
-    def __init__(self) -> None:
-        self._followers: list[tuple[Follower, tuple[LiveKind, ...]]] = []
-        self._known: Mapping[int, int] = {}
-
-    def add(self, follower: Follower, *kinds: LiveKind) -> None:
-        self._followers.append((follower, kinds))
-
-    def has_news(self, versions: Mapping[int, int]) -> bool:
-        return versions != self._known
-
-    def call(self, versions: Mapping[int, int]) -> None:
-        """Call each whose kinds are new, in order. After an error the next call tries all again."""
-        if not self.has_news(versions):
-            return
-        new = self._find_new(versions)
-        for follower, kinds in self._followers:
-            if not new.isdisjoint(kinds):
-                follower()
-        self._known = dict(versions)
-
-    def forget(self) -> None:
-        self._known = {}
-
-    def _find_new(self, versions: Mapping[int, int]) -> set[LiveKind]:
-        """The kinds of which something is new: all settings, where a change did not say of what."""
-        new = {kind for kind in LiveKind if versions[kind] != self._known.get(kind)}
-        settings = {kind for kind in LiveKind if kind.is_set_by_operators}
-        *of_kinds, in_all = (
-            versions[kind] - self._known.get(kind, 0) for kind in sorted(settings, reverse=True)
-        )
-        return new | settings if in_all > sum(of_kinds) else new
+logger = logging.getLogger(__name__)
+Subscriber = Callable[[Settings, Settings], None]
 
 
 class LiveSettings:
-    """Has rows read again when they were changed by any process, and only those. Used by the
-    database thread only."""
+    """The settings of this process. Of what any process changed only that is read again, in the
+    transaction that meets the change; everybody else has it after the commit."""
 
     def __init__(self) -> None:
-        self._readers = _Followers()
-        self._subscribers = _Followers()
-        self._committing: Mapping[int, int] = {}
+        self.current = Settings()
+        """As they are committed. May be read in any thread."""
+        self.seen = self.current
+        """As the transaction under way sees them. For the database thread alone, as all methods
+        are."""
+        self._loaders = [*LOADERS]
+        self._subscribers: list[tuple[Subscriber, tuple[str, ...]]] = []
+        self._told = self.current
+        self._players: dict[str, bool] = {}
+        """Of playgrounds met in this transaction: whether their users may change tools."""
+        set_clock(Clock())  # that of other settings may have been that of another database
 
-    def read_by(self, reader: Follower, *kinds: LiveKind) -> None:
-        """``reader`` is called within the transaction that meets a change of ``kinds``."""
-        self._readers.add(reader, *kinds)
+    def read_by(self, loader: Loader, *kinds: LiveKind) -> None:
+        """``loader`` is called within the transaction that meets a change of ``kinds``."""
+        self._loaders.append((loader, kinds))
 
-    def subscribe(self, subscriber: Follower, *kinds: LiveKind) -> None:
-        """``subscriber`` is called after the commit of that transaction, so that nothing is learnt
-        of rows that never come to be. What it raises is logged, and it is called again."""
-        self._subscribers.add(subscriber, *kinds)
+    def subscribe(self, subscriber: Subscriber, *parts: str) -> None:
+        """``subscriber`` is called with the old and the new settings after the commit that changes
+        one of ``parts`` (fields of :class:`Settings`), so that it learns nothing of rows that never
+        come to be. What it raises is logged, and it is called again."""
+        self._subscribers.append((subscriber, parts))
 
     def see(self, versions: Mapping[int, int]) -> None:
         """See the rows as of ``versions``, for the current transaction and after its commit."""
-        self._readers.call(versions)
-        if self._subscribers.has_news(versions):
-            self._committing = versions
+        self._players.clear()
+        if versions != self.seen.versions:
+            self._read(versions)
+        if self.seen is not self._told:
             transaction.on_commit(self._publish, robust=True)
 
     def forget(self) -> None:
-        """Trust nothing that was read: a transaction was not committed. Subscribers were told
-        nothing of it."""
-        self._readers.forget()
+        """What was committed counts again: a transaction was not. Subscribers were told nothing of
+        it."""
+        self.seen = self.current
+        set_clock(self.seen.clock)
+
+    def find_account(self, account: str) -> AccountSettings:
+        """The settings of an account, those of the first start where it has none; of a playground
+        without the rights of its senders, whom its user makes up, unless the user may change
+        tools, which is no setting and is asked in each transaction."""
+        found = self.seen.accounts.get(account, DEFAULT_ACCOUNT)
+        if not is_playground(account):
+            return found
+        if account not in self._players:
+            self._players[account] = may_change_tools(account)
+        return found if self._players[account] else found.without_rights()
+
+    def _read(self, versions: Mapping[int, int]) -> None:
+        """Read what is new. A part whose rows make no sense stays as it is, and is tried again: no
+        message is lost because of them."""
+        new, failed = self._find_new(versions), set[int]()
+        for load, kinds in self._loaders:
+            try:
+                self.seen = self.seen if new.isdisjoint(kinds) else load(self.seen)
+            except DatabaseError:
+                raise
+            except Exception:
+                logger.exception("What was changed could not be read, and is not obeyed")
+                failed.update(kinds)
+        read = {kind: versions[kind] for kind in versions if kind not in failed}
+        self.seen = replace(self.seen, versions=read)
+        set_clock(self.seen.clock)
+
+    def _find_new(self, versions: Mapping[int, int]) -> set[LiveKind]:
+        """The kinds of which something is new: all settings, where a change did not say of what."""
+        known = self.seen.versions
+        new = {kind for kind in LiveKind if versions[kind] != known.get(kind)}
+        settings = {kind for kind in LiveKind if kind.is_set_by_operators}
+        *of_kinds, in_all = (
+            versions[kind] - known.get(kind, 0) for kind in sorted(settings, reverse=True)
+        )
+        return new | settings if in_all > sum(of_kinds) else new
 
     def _publish(self) -> None:
-        self._subscribers.call(self._committing)
+        old, new = self._told, self.seen
+        self.current = new
+        for subscriber, parts in self._subscribers:
+            if any(getattr(old, part) is not getattr(new, part) for part in parts):
+                subscriber(old, new)
+        self._told = new

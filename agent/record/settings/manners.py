@@ -44,19 +44,6 @@ class MannersTable:
         return (row for row in self.rows if is_for(row, chat))
 
 
-class MannersRows:
-    """The table as new as the last :meth:`load`, which only the database thread calls; ``current``
-    may be read anywhere."""
-
-    def __init__(self, base: Callable[[], ChatManners] = environment_manners) -> None:
-        self._base = base
-        self.current = MannersTable(base=base)
-
-    def load(self) -> None:
-        """Read the rows again."""
-        self.current = load_manners_table(self._base)
-
-
 def load_manners_table(base: Callable[[], ChatManners] = environment_manners) -> MannersTable:
     rows = MannersRow.objects.filter(enabled=True).order_by("pk")
     return MannersTable(tuple(sorted(rows, key=rank_row)), base)

@@ -49,28 +49,13 @@ def list_places(chat: ChatAddress, sender_id: str) -> Iterator[Place]:
                 yield account, kind, peer, user
 
 
-class PersonaRows:
-    """The table as new as the last time it was loaded. Only the database thread calls the methods;
-    ``current`` may be read anywhere."""
-
-    def __init__(self) -> None:
-        self.current = PersonaTable()
-
-    def load(self) -> None:
-        """Read the personas again, and which endpoints they ask."""
-        self.current = replace(_load_personas(), places=self.current.places)
-
-    def load_places(self) -> None:
-        """Read again where they answer."""
-        self.current = replace(self.current, places=_load_places())
-
-
 def load_persona_table() -> PersonaTable:
     """Every persona that is switched on, in three queries."""
-    return replace(_load_personas(), places=_load_places())
+    return replace(load_personas(), places=load_places())
 
 
-def _load_personas() -> PersonaTable:
+def load_personas() -> PersonaTable:
+    """The same without the places where they answer."""
     endpoints = _load_choices()
     default, by_pk, agents = None, {}, []
     usual: Mapping[ModelRole, tuple[int, ...]] = {}
@@ -88,7 +73,8 @@ def _load_personas() -> PersonaTable:
     return PersonaTable(default, by_pk, {}, tuple(agents), usual)
 
 
-def _load_places() -> dict[Place, int]:
+def load_places() -> dict[Place, int]:
+    """The keys of the personas by where they answer."""
     columns = ("account", "chat_kind", "peer_id", "user_id", "persona_id")
     rows = PersonaChoice.objects.values_list(*columns)
     return {(account, kind, peer, user): pk for account, kind, peer, user, pk in rows}

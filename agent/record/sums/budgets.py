@@ -25,8 +25,8 @@ from agent.domain.notices import ALL, BudgetNews, budget_note
 from agent.domain.types import ChatAddress
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint, Persona, SpendSum
 from agent.record.chats.subject_names import name_subjects
-from agent.record.settings.accounts import AccountRows
 from agent.record.settings.chat_choices import free_name
+from agent.record.settings.live import LiveSettings
 from agent.record.sums.owner_notes import tell_owners
 from agent.record.sums.spendings import SUBJECT_LIMIT, load_spent_tokens
 from tools.local_time import current_day, first_of_day
@@ -105,8 +105,8 @@ def mirror_environment(asked: Sequence[None] = (None,)) -> Sequence[None]:
 class BudgetAlarms:
     """Tells owners, each once in a period, whichever process sees it first."""
 
-    def __init__(self, accounts: AccountRows) -> None:
-        self._accounts = accounts
+    def __init__(self, live: LiveSettings) -> None:
+        self._live = live
 
     def tell(self, alarms: Sequence[BudgetAlarm]) -> list[bool]:
         """Put ``alarms`` down and tell the owners of their accounts; which of them were new."""
@@ -147,7 +147,7 @@ class BudgetAlarms:
         )
         if alarm.account:
             platform, _, account = alarm.account.partition(":")
-            owners = self._accounts.find(account).owners
+            owners = self._live.find_account(account).owners
             tell_owners(ChatAddress(account, "private", "", platform), owners, text, timezone.now())
         transaction.on_commit(partial(logger.warning, "%s", text), robust=True)
         return True

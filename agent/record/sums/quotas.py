@@ -13,7 +13,7 @@ from agent.domain.answer_triggers import UNADDRESSED, TriggerDecision
 from agent.domain.manners import ChatManners
 from agent.domain.types import IncomingMessage
 from agent.models import Message
-from agent.record.settings.accounts import AccountRows
+from agent.record.settings.live import LiveSettings
 from agent.record.sums import tallies
 from agent.record.sums.budgets import BudgetAlarms
 from agent.record.sums.spendings import load_spent_tokens
@@ -40,11 +40,11 @@ class AnswerQuotas:
     processes, also after a failed transaction or a crash.
     """
 
-    def __init__(self, accounts: AccountRows, tokens_per_day: int) -> None:
-        self.accounts = accounts
+    def __init__(self, live: LiveSettings, tokens_per_day: int) -> None:
+        self._live = live
         self.known_tokens: Callable[[str], int | None] = lambda day: None
         """What all calls of a day have used, where that is known without the database."""
-        self._alarms = BudgetAlarms(accounts)
+        self._alarms = BudgetAlarms(live)
         self._tokens_per_day = tokens_per_day
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
@@ -115,7 +115,7 @@ class AnswerQuotas:
     def is_limited(self, manners: ChatManners, account: str, sender_id: str) -> bool:
         """Whether answers to the sender are counted, in a chat with these ``manners``."""
         has_limits = manners.has_limits or self._tokens_per_day
-        return bool(has_limits) and sender_id not in self.accounts.find(account).owners
+        return bool(has_limits) and sender_id not in self._live.find_account(account).owners
 
 
 def _subjects(message: IncomingMessage) -> tuple[str, str, str]:

@@ -76,7 +76,7 @@ class TrialStarter:
     def begin_trials(self, wishes: Sequence[TrialWish]) -> list[BegunTrial | TrialRefusal]:
         """An operation of the record. The run and the operator's act are written together."""
         versions = read_versions()
-        self._starter.refresh(versions)
+        self._starter.live.see(versions)
         return [self._begin(wish, versions[LiveKind.SETTINGS]) for wish in wishes]
 
     def _begin(self, wish: TrialWish, version: int) -> BegunTrial | TrialRefusal:
@@ -97,7 +97,7 @@ class TrialStarter:
             persona,
             message,
             row.session_id,
-            self._starter.accounts.find(message.chat.account),
+            self._starter.live.find_account(message.chat.account),
             opening[1:],
             load_session_state(row.session_id),
         )

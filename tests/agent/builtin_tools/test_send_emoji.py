@@ -22,7 +22,12 @@ from agent.record.record import Record
 from agent.run.services import RunServices
 from agent.stickers import store as stickers
 from agent.stickers.choosing import StickerChooser, StickerQuery, parse_choice, rank_stickers
-from agent.stickers.store import StickerCandidate, sync_stickers, words_from_path
+from agent.stickers.store import (
+    StickerCandidate,
+    count_usable_stickers,
+    sync_stickers,
+    words_from_path,
+)
 from tests.agent.talk import GROUP, Script
 from tests.pictures import BLUE, GREEN, RED, picture
 from tools.contract import (
@@ -75,7 +80,7 @@ class Desk:
     async def look(self) -> None:
         """At the folder, as its page in the admin does."""
         await sync_to_async(sync_stickers)()
-        await sync_to_async(self.box.reload)()
+        self.box.recount(await sync_to_async(count_usable_stickers)())
 
     async def is_offered(self) -> bool:
         return await self.registry.has_tool(

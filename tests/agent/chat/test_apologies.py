@@ -14,12 +14,11 @@ from agent.domain.types import AccountSettings, Delivery
 from agent.models import Message, Run, Tally
 from agent.record.runs.recorded_answers import RecordedAnswer, RecordedAnswerMessage
 from agent.record.runs.runs import StartRun
-from agent.record.settings.accounts import AccountRows
 from agent.record.sums.tallies import take_notice_within
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from agent.run.message_sender import NOT_CONNECTED
-from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, message
+from tests.agent.talk import GROUP, PRIVATE, Mailbox, Script, arrival, give_owners, message
 from tools.registry.registry import ToolRegistry
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,12 +28,11 @@ State = Message.State
 class OwnedMailbox(Mailbox):
     """That of an account with an owner."""
 
-    def account_settings(self, account):
-        return AccountSettings(owners=frozenset({"90001"}))
+    owners = ("90001",)
 
 
 def handler_of(record, script, mailbox):
-    record.run_starter.accounts = AccountRows(mailbox)
+    give_owners(record.live, *getattr(mailbox, "owners", ()))
     jobs = BackgroundCalls(record, lambda _account: None)
     engines = PersonaEngines(Engine(script, ToolRegistry()))
     return ConversationHandler(record, engines, mailbox, jobs)
@@ -138,7 +136,7 @@ async def test_who_lost_the_claim_tells_nobody_of_a_failure(record):
     plan = handler.build_run_plan(pending.message)
     active = await record.begin_run(StartRun(plan, pending.pk, pending.session_pk))
     await Run.objects.filter(pk=active.run_pk).aupdate(claim_number=99)
-    pending = replace(pending, account=mailbox.account_settings(PRIVATE.account))
+    pending = replace(pending, account=AccountSettings(frozenset(mailbox.owners)))
     run = MessageRun(pending, active, handler._sender(pending, active, ()))
     with pytest.raises(ClaimLost):
         await handler.endings.fail(run, "x", FailureKind.MODEL)

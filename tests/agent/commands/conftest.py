@@ -9,31 +9,23 @@ from asgiref.sync import sync_to_async
 from agent.chat.conversation import ConversationHandler
 from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
-from agent.domain.types import AccountSettings, ChatAddress
+from agent.domain.types import ChatAddress
 from agent.models import Manners, Message
 from agent.record.record import Record
-from agent.record.settings.accounts import AccountRows
+from agent.record.settings.live import LiveSettings
 from agent.record.sums.quotas import AnswerQuotas
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
-from tests.agent.talk import GROUP, PROCESS, Mailbox, Script, arrival, message
+from tests.agent.talk import GROUP, PROCESS, Mailbox, Script, arrival, give_owners, message
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
 
 OWNER, MEMBER = "20009", "20001"
-
-
-class Owned(Mailbox):
-    """The way out of an account that belongs to somebody."""
-
-    def account_settings(self, account: str) -> AccountSettings:
-        return AccountSettings(owners=frozenset({OWNER}))
 
 
 class Room:
     """What is said in chats of one account, and what comes of it."""
 
-    def __init__(self, record: Record, quotas: AnswerQuotas, mailbox: Owned) -> None:
+    def __init__(self, record: Record, quotas: AnswerQuotas, mailbox: Mailbox) -> None:
         self.record, self.mailbox, self.model = record, mailbox, Script()
         self.stopped = False
         self.askers: list[str | None] = []
@@ -83,8 +75,8 @@ async def room(transactional_db: None, settings: Any) -> AsyncIterator[Room]:
     settings.LANGUAGE_CODE = "en"
     settings.PERSON_ANSWERS_PER_MINUTE, settings.PERSON_ANSWERS_PER_DAY = 10, 50
     await Manners.objects.acreate(name="ours", command_prefix="/")
-    mailbox = Owned()
-    quotas = AnswerQuotas(AccountRows(mailbox), 0)
-    record = Record(PROCESS, SettingsCache(), lambda: None, quotas, AccountRows(mailbox))
-    yield Room(record, quotas, mailbox)
+    give_owners(live := LiveSettings(), OWNER)
+    quotas = AnswerQuotas(live, 0)
+    record = Record(PROCESS, live, quotas)
+    yield Room(record, quotas, Mailbox())
     await record.close()

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from agent.domain.endpoint import Ability, Endpoint, ModelRole
 from agent.llm.endpoints.endpoint_book import DemoModel, EndpointBook
 from agent.llm.endpoints.endpoint_pool import (
@@ -46,13 +44,11 @@ class Bench:
     def __init__(self, table: EndpointTable) -> None:
         self.clients: list[Client] = []
         self.news: list[EndpointNews] = []
-        self.table = table
         pool = EndpointPool(self._connect, self.news.append)
-        self.book = EndpointBook(pool, table, lambda: self.table, tell=self.news.append)
+        self.book = EndpointBook(pool, table, tell=self.news.append)
 
     def change(self, table: EndpointTable) -> None:
-        self.table = table
-        self.book.reload()
+        self.book.replace_table(table)
 
     async def ask(self, role: ModelRole = ModelRole.CHAT) -> LLMResponse:
         return await self.book.model(role).complete(QUESTION)
@@ -164,15 +160,3 @@ async def test_a_row_that_cannot_be_read_is_told():
     bench.change(table(faults={7: "no key"}))
     await bench.ask()
     assert [(one.endpoint.pk, one.error) for one in bench.news] == [(7, "no key")]
-
-
-async def test_a_table_that_cannot_be_read_changes_nothing():
-    bench = Bench(table(row(1)))
-
-    def refuse() -> EndpointTable:
-        raise OSError("no database")
-
-    bench.book._load = refuse
-    with pytest.raises(OSError, match="no database"):
-        bench.book.reload()
-    assert bench.book.model(ModelRole.CHAT).name == "m1"

@@ -45,7 +45,7 @@ async def books(clock: Clock) -> AsyncIterator[Books]:
     def book(*endpoints: Endpoint, news: list[EndpointNews] | None = None) -> EndpointBook:
         table = EndpointTable({one.pk: one for one in endpoints if one.pk is not None})
         pool = EndpointPool(OpenAIClient, (news if news is not None else []).append, clock)
-        opened.append(EndpointBook(pool, table, lambda: table))
+        opened.append(EndpointBook(pool, table))
         return opened[-1]
 
     yield book

@@ -74,7 +74,7 @@ def test_a_choice_that_was_rolled_back_never_counts():
         choose("Pacific/Kiritimati")
         store.accept_messages([arrival(message("one"))])
         transaction.set_rollback(True)
-    store._run_starter.forget()
+    store._run_starter.live.forget()
     store.accept_messages([arrival(message("two"))])
     assert str(timezone.get_current_timezone()) == "UTC"
     (run,) = begin([StartRun(PLAN)])

@@ -4,6 +4,7 @@ import importlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
@@ -18,6 +19,7 @@ from agent.domain.states import Pause, PauseReason
 from agent.models import ChatSession, Manners, Message, OperatorAct
 from agent.record.arrivals.arrivals import ArrivalStore
 from agent.record.runs.runs import RunStarter
+from agent.record.settings.live import LiveSettings
 from agent.record.settings.manners import load_manners_table
 from agent.record.settings.timed_silences import CLOCK, end_silences
 from agent.record.waiting.pauses import ChatPause, load_pauses, pause_chats
@@ -28,7 +30,6 @@ from tests.agent.record.test_activity_processes import moving_in
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, arrival, arrivals, message
 from tools.live_rows import LiveKind
 from tools.models import ToolConfigChange
-from tools.registry.settings import SettingsCache
 
 END = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
 
@@ -53,13 +54,11 @@ def test_of_several_silences_that_counts_which_lasts_longest():
 def test_a_mute_makes_another_process_read_the_pauses_and_nothing_else(
     django_capture_on_commit_callbacks, django_assert_num_queries
 ):
-    settings, pauses = list[int](), list[int]()
-    starter = RunStarter(
-        PROCESS,
-        SettingsCache(),
-        lambda: settings.append(1),
-    )
-    starter.live.subscribe(lambda: pauses.append(len(load_pauses())), LiveKind.PAUSES)
+    pauses = list[int]()
+    live = LiveSettings()
+    live.read_by(lambda known: replace(known, pauses=load_pauses()), LiveKind.PAUSES)
+    live.subscribe(lambda _, new: pauses.append(len(new.pauses)), "pauses")
+    starter = RunStarter(PROCESS, live)
 
     def obey() -> None:
         with django_capture_on_commit_callbacks(execute=True):
@@ -71,7 +70,7 @@ def test_a_mute_makes_another_process_read_the_pauses_and_nothing_else(
         obey()
     with django_assert_num_queries(1):
         obey()
-    assert (settings, pauses) == ([1], [0, 1])
+    assert pauses == [0, 1]
 
 
 # --- Two processes --------------------------------------------------------------------

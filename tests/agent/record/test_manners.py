@@ -106,7 +106,7 @@ def test_a_row_that_was_rolled_back_is_not_obeyed_though_its_version_comes_again
         assert reasons(woken) == ["wake_word"]
         transaction.set_rollback(True)
     store.forget()
-    store._run_starter.forget()
+    store._run_starter.live.forget()
     Manners.objects.create(name="instead", wake_names="Snow")  # with the number of the other
     later = [arrival(message(words, GROUP)) for words in ("Frost?", "Snow?")]
     assert reasons(store.accept_messages(later)) == ["not_addressed", "wake_word"]

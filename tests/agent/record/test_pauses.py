@@ -10,7 +10,6 @@ from agent.domain.states import Pause, PauseReason, RunOrigin
 from agent.models import ChatSession, Message
 from agent.record.arrivals.arrivals import ArrivalStore
 from agent.record.runs.runs import RunPlan, StartRun
-from agent.record.settings.accounts import AccountRows
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.waiting.pauses import ChatPause, PauseLift, lift_pauses, load_pauses, pause_chats
 from agent.record.waiting.recovery import ClaimMessages, claim_messages
@@ -52,7 +51,7 @@ def test_a_timed_mute_ends_by_itself():
 
 def test_every_process_obeys_at_once():
     starter = beginnings()
-    store = ArrivalStore("p", starter, AnswerQuotas(AccountRows(), 0))
+    store = ArrivalStore("p", starter, AnswerQuotas(starter.live, 0))
     store.accept_messages([arrival(spoken_to())])
     pause()
     (accepted,) = store.accept_messages([arrival(spoken_to())])

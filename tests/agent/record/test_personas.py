@@ -4,7 +4,9 @@ import pytest
 
 from agent.domain.persona import PersonaSettings, environment_persona
 from agent.models import Persona as PersonaRow, PersonaChoice
-from agent.record.settings.personas import PersonaRows, load_longest_contexts, load_persona_table
+from agent.record.ground.versions import read_versions
+from agent.record.settings.live import LiveSettings
+from agent.record.settings.personas import load_longest_contexts, load_persona_table
 from tests.agent.talk import GROUP, PRIVATE
 
 pytestmark = pytest.mark.django_db
@@ -46,13 +48,12 @@ def test_what_is_empty_is_as_in_the_environment(settings):
 
 def test_a_deleted_persona_answers_no_more_and_its_snapshot_stays():
     row = made("brief", {"chat_kind": "group"})
-    rows = PersonaRows()
-    rows.load()
-    rows.load_places()
-    kept: PersonaSettings = rows.current.find(GROUP, "1")
+    live = LiveSettings()
+    live.see(read_versions())
+    kept: PersonaSettings = live.seen.personas.find(GROUP, "1")
     row.delete()
-    rows.load()
-    assert (kept.name, rows.current.find(GROUP, "1").name) == ("brief", "default")
+    live.see(read_versions())
+    assert (kept.name, live.seen.personas.find(GROUP, "1").name) == ("brief", "default")
 
 
 def test_the_longest_context_counts_for_what_is_kept_even_when_switched_off():

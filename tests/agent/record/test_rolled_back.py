@@ -11,9 +11,9 @@ from asgiref.sync import sync_to_async
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
 from agent.record.record import Record
+from agent.record.settings.snapshot import Settings
 from tests.agent.talk import GROUP, PLAN, PRIVATE, PROCESS, arrival, message
 from tools.models import ToolConfig
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,9 +91,13 @@ async def test_a_chat_that_was_deleted_in_the_admin_begins_anew_with_its_next_me
 
 
 async def test_uncommitted_settings_are_not_applied_and_later_ones_with_their_number_are():
-    cache = SettingsCache()
-    reloads: list[str] = []
-    record = Record(PROCESS, cache, lambda: reloads.append(cache.current["f"].description))
+    told: list[tuple[str | None, str]] = []
+    record = Record(PROCESS)
+
+    def described(known: Settings) -> str | None:
+        return known.tools["f"].description if "f" in known.tools else None
+
+    record.live.subscribe(lambda *both: told.append(tuple(map(described, both))), "tools")  # type: ignore[arg-type]
 
     @sync_to_async
     def describe(text: str) -> None:
@@ -102,15 +106,16 @@ async def test_uncommitted_settings_are_not_applied_and_later_ones_with_their_nu
     def described_and_slipped(_items: Sequence[Any]) -> NoReturn:
         ToolConfig.objects.update(description="never")
         record.run_starter.reload_settings([None])
+        assert described(record.live.seen) == "never"
         raise Slip
 
     await describe("first")
     await record.submit_batched(record.run_starter.reload_settings, None)
     with pytest.raises(Slip):
         await record.submit_batched(described_and_slipped, None)
-    assert cache.current["f"].description == "first"
+    assert described(record.live.current) == described(record.live.seen) == "first"
     await describe("second")
     await record.submit_batched(record.run_starter.reload_settings, None)
-    assert cache.current["f"].description == "second"
-    assert reloads[-1] == "second"
+    assert described(record.live.current) == "second"
+    assert told == [(None, "first"), ("first", "second")]
     await record.close()

@@ -18,10 +18,10 @@ from agent.record.runs.steps import (
     record_steps,
     start_calls,
 )
+from agent.record.settings.snapshot import Settings
 from agent.record.waiting.approvals import ApprovalRequest, record_questions
 from tests.agent.talk import GROUP, PLAN, PROCESS, accept, begin, message, reply
 from tools.models import ToolConfig
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db
 
@@ -161,15 +161,16 @@ def test_messages_sent_by_tools_are_history_in_the_order_they_were_sent():
 
 
 def test_tool_settings_are_as_new_as_the_beginning_of_the_run(django_capture_on_commit_callbacks):
-    cache, reloads = SettingsCache(), []
-    store = RunStarter(PROCESS, cache, lambda: reloads.append(1))
+    changes: list[Settings] = []
+    store = RunStarter(PROCESS)
+    store.live.subscribe(lambda _, new: changes.append(new), "tools")
     for value in ("rain", "snow"):
         ToolConfig.objects.update_or_create(name="f", defaults={"mock_value": value})
         with django_capture_on_commit_callbacks(execute=True):
             store.begin_runs([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
-        assert cache.current["f"].mock_value == value
+        assert store.live.current.tools["f"].mock_value == value
     store.begin_runs([StartRun(RunPlan(Run.Origin.HTTP, "m"))])
-    assert len(reloads) == 2
+    assert len(changes) == 2
 
 
 # --- Steps and calls ----------------------------------------------------------------

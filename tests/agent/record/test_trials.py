@@ -20,7 +20,6 @@ from agent.record.waiting.trials import (
 )
 from tests.agent.notes import ANN_AT_HOME, noted
 from tests.agent.talk import PLAN, PROCESS, accept, begin, message
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db
 REQUEST = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi"}]
@@ -36,7 +35,7 @@ def wish(author: User, *, has_request: bool = True, **fields: int) -> TrialWish:
 
 
 def ask(wanted: TrialWish) -> BegunTrial | TrialRefusal:
-    starter = RunStarter(PROCESS, SettingsCache(), lambda: None)
+    starter = RunStarter(PROCESS)
     (begun,) = TrialStarter(PROCESS, starter, lambda persona: "m1").begin_trials([wanted])
     return begun
 

@@ -13,17 +13,14 @@ from asgiref.sync import sync_to_async
 from agent.domain.budgets import Shortage
 from agent.domain.endpoint import Endpoint, TokenPrices
 from agent.domain.errors import BudgetSpent
-from agent.domain.types import AccountSettings
 from agent.llm.spending import CallCost, Spend, SpendHold, scope, spending_for
 from agent.models import Budget, BudgetStop, Message, ModelEndpoint
 from agent.record.record import Record
-from agent.record.settings.accounts import AccountRows
 from agent.record.sums.budgets import BudgetAlarms, load_budgets, mirror_environment
 from agent.runtime import budget_ledger
 from agent.runtime.budget_ledger import BudgetLedger
-from tests.agent.talk import Mailbox
+from tests.agent.talk import give_owners
 from tools.local_time import current_day, first_of_day
-from tools.registry.settings import SettingsCache
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,11 +32,14 @@ PATIENT = replace(FREE, timeout_seconds=60)
 
 
 async def ledger(record: Record, owners: str = "", **options: Any) -> BudgetLedger:
-    mailbox = Mailbox()
-    mailbox.account_settings = lambda account: AccountSettings(frozenset(owners.split()))  # type: ignore[method-assign]
-    made = BudgetLedger(record, BudgetAlarms(AccountRows(mailbox)), **options)
-    await sync_to_async(made.reload)()
+    give_owners(record.live, *owners.split())
+    made = BudgetLedger(record, BudgetAlarms(record.live), **options)
+    await reload(record)
     return made
+
+
+async def reload(record: Record) -> None:
+    await record.submit_batched(record.run_starter.reload_settings, None)
 
 
 async def budget(**fields: Any) -> Budget:
@@ -130,7 +130,7 @@ async def test_owners_go_on_where_only_owners_are_answered(record):
     with spending_for(**ANN), pytest.raises(BudgetSpent):
         await held(gate)
     await budget(limit=10, at_limit="sentence")
-    await sync_to_async(gate.reload)()
+    await reload(record)
     with spending_for(**ANN, is_owner=True), pytest.raises(BudgetSpent):
         await held(gate)
 
@@ -297,7 +297,7 @@ async def test_a_budget_without_its_other_endpoint_answers_owners_only(record):
 
 async def test_a_process_that_begins_reads_what_another_spent(record):
     await budget(limit=1_000)
-    other = Record("p2", SettingsCache(), lambda: None)
+    other = Record("p2")
     with spending_for(**ANN):
         (await ledger(other)).spend(Spend(CallCost(8, "m", input=950), scope.get()))
         await other.close()

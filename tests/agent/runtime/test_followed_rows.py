@@ -83,7 +83,7 @@ def test_what_nobody_set_makes_no_setting_be_read(look, django_assert_num_querie
     with django_assert_num_queries(2):
         look()
     save_learnt(LearntRefusal(rows["ModelEndpoint"].pk, "no_tools", "I cannot"))
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         look()
     ConfigVersion.bump(LiveKind.STICKERS)
     with django_assert_num_queries(2):
@@ -96,5 +96,5 @@ def test_a_change_that_does_not_say_of_what_has_everything_read_again(
 ):
     look()
     ConfigVersion.bump()
-    with django_assert_num_queries(1 + 18):
+    with django_assert_num_queries(1 + 13):
         look()

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from django.utils import timezone
 
 from agent.domain.errors import MediaError
-from agent.domain.types import ChatAddress, Delivery, MessagePart
+from agent.domain.types import AccountSettings, ChatAddress, Delivery, MessagePart
 from agent.models import Message
 from onebot.connections import client as calls_module
 from onebot.connections.client import Connections, OneBotClient, PendingActions, Relay, Socket
@@ -61,7 +61,7 @@ class Line:
             OneBotClient(self.connections, self.calls, Relay(no_accounts))
         )
         self.deliveries.append(self.delivery)
-        self.delivery._by_url = frozenset({ACCOUNT} if by_url else ())
+        self.delivery.replace_accounts({ACCOUNT: AccountSettings(media_by_url=by_url)})
         self.socket = Socket(self._send, "universal", user_agent)
         self.connections.attach(ACCOUNT, self.socket)
         self._respond = respond

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -13,11 +13,12 @@ from tests.tools.http_tools.rows import enter_secrets
 from tools.contract import ToolExecutionResult, ToolInvocation
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import Fetcher
-from tools.http_tools.provider import HttpToolProvider
+from tools.http_tools.provider import HttpToolProvider, load_http_tools
 from tools.models import HttpTool, Secret, ToolConfig
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
+from tools.registry.settings import ToolSettings, load_tool_settings
 from tools.secrets.masked import MASK
+from tools.secrets.models import load_secrets
 
 pytestmark = pytest.mark.django_db
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -30,15 +31,15 @@ class Bench:
         self.server = server
         self.provider = HttpToolProvider(Fetcher(AllowList.parse([allow] if allow else [])))
         self.provider.start()
-        self._cache = SettingsCache()
-        self.registry = ToolRegistry(lambda: self._cache.current)
+        self._rows: Mapping[str, ToolSettings] = {}
+        self.registry = ToolRegistry(lambda: self._rows)
         self.registry.register_provider(self.provider)
 
     async def obey(self, change: Callable[[], Any]) -> None:
         def obeyed() -> None:
             change()
-            self.provider.reload()
-            self._cache.refresh()
+            self.provider.obey(load_http_tools(), load_secrets())
+            self._rows = load_tool_settings()
 
         await sync_to_async(obeyed)()
 
@@ -137,7 +138,8 @@ async def test_a_declaration_stays_the_same_object_until_its_row_changes(bench):
 async def test_nothing_is_offered_before_the_provider_is_started(file_server):
     provider = HttpToolProvider(Fetcher())
     await HttpTool(name="weather", url="https://api.example.com/").asave()
-    await sync_to_async(provider.reload)()
+    rows, secrets = await sync_to_async(load_http_tools)(), await sync_to_async(load_secrets)()
+    provider.obey(rows, secrets)
     assert await provider.list_tools() == []
     provider.start()
     assert [spec.name for spec in await provider.list_tools()] == ["weather"]

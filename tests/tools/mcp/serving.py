@@ -19,11 +19,13 @@ from tools.fetch.allow_list import AllowList
 from tools.fetch.request import DestinationResolver
 from tools.mcp.link import McpConnection
 from tools.mcp.provider import McpToolProvider, load_session_opener
-from tools.mcp.settings import McpServerSettings
+from tools.mcp.settings import McpServerSettings, load_server_settings
 from tools.mcp.specs import SessionOpener
 from tools.models import McpServer
 from tools.registry.catalogue import DatabaseThread
 from tools.registry.registry import ToolRegistry
+from tools.registry.settings import load_tool_settings
+from tools.secrets.models import load_secrets
 
 HERE = Path(__file__).parent
 GOOD = HERE / "good_server.py"
@@ -158,8 +160,11 @@ class Office:
         return self
 
     async def reload(self) -> None:
-        await self._commit.submit(self.provider.reload)
-        await self._commit.submit(self.provider.reload_names)
+        await self._commit.submit(self._obey)
+
+    def _obey(self) -> None:
+        self.provider.obey(load_server_settings(load_secrets()))
+        self.provider.know(load_tool_settings().values())
 
     async def offers(self, *names: str) -> None:
         """Wait until exactly these tools are there."""

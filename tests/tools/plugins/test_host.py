@@ -317,7 +317,7 @@ async def test_a_host_that_was_never_started_offers_nothing_and_closes(tmp_path)
             hosting.desk, tmp_path, LIMITS, CapabilityService(hosting.desk, hosting.services)
         )
         provider = PluginToolProvider(host)
-        await hosting.read(provider.reload)
+        await hosting.read(hosting.host.reload)
         assert await provider.list_tools() == []
         assert "正在启动" in provider.absence("greet") or provider.absence("greet") == ""
         await provider.close()

@@ -5,13 +5,14 @@ from django.core.management import call_command
 from pytest_django import DjangoAssertNumQueries
 
 from tools.contract import ToolAnnotation, ToolIcon, ToolSpec
+from tools.live_rows import LiveKind
 from tools.models import ConfigVersion, ToolConfig
 from tools.registry.catalogue import (
     DefaultConfig,
     declared_settings,
     ensure_tool_rows,
 )
-from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
+from tools.registry.settings import ToolSettings, load_tool_settings
 
 pytestmark = pytest.mark.django_db
 
@@ -42,39 +43,9 @@ def test_every_row_is_loaded_in_one_query(django_assert_num_queries: DjangoAsser
     }
 
 
-def test_an_unchanged_cache_costs_one_small_query(
-    django_assert_num_queries: DjangoAssertNumQueries,
-):
-    ToolConfig.objects.create(name="a")
-    cache = SettingsCache()
-    loaded = cache.refresh()
-    with django_assert_num_queries(1):
-        assert cache.refresh() is loaded
-
-
-def test_what_is_loaded_can_be_read_without_the_database(
-    django_assert_num_queries: DjangoAssertNumQueries,
-):
-    cache = SettingsCache()
-    assert cache.current == {}
-    ToolConfig.objects.create(name="a")
-    with django_assert_num_queries(2):
-        cache.refresh()
-    with django_assert_num_queries(0):
-        assert list(cache.current) == ["a"]
-
-
-def test_an_empty_table_is_loaded_once(django_assert_num_queries: DjangoAssertNumQueries):
-    cache = SettingsCache()
-    cache.refresh()
-    with django_assert_num_queries(1):
-        cache.refresh()
-
-
 def test_each_way_to_change_a_row_is_noticed():
     row = ToolConfig.objects.create(name="a")
-    cache = SettingsCache()
-    seen = [cache.refresh()]
+    seen = [ConfigVersion.current(LiveKind.TOOLS)]
 
     def save() -> None:
         row.mock_value = "new"
@@ -89,21 +60,13 @@ def test_each_way_to_change_a_row_is_noticed():
         row.delete,
     ):
         change()
-        seen.append(cache.refresh())
-    assert len({id(mapping) for mapping in seen}) == len(seen)
-    assert list(seen[-1]) == ["c"]
+        seen.append(ConfigVersion.current(LiveKind.TOOLS))
+    assert seen == sorted(set(seen))
+    assert list(load_tool_settings()) == ["c"]
 
 
 def test_the_whole_table_cannot_be_emptied_by_a_slip():
     assert not hasattr(ToolConfig.objects, "delete")
-
-
-def test_a_mapping_once_given_never_changes():
-    cache = SettingsCache()
-    before = cache.refresh()
-    ToolConfig.objects.create(name="a")
-    assert list(cache.refresh()) == ["a"]
-    assert before == {}
 
 
 def test_a_change_that_is_rolled_back_leaves_the_number_alone():
@@ -190,10 +153,10 @@ def test_two_specs_of_one_name_make_one_row():
 
 
 def test_new_rows_are_noticed_by_a_running_process():
-    cache = SettingsCache()
-    cache.refresh()
+    before = ConfigVersion.current(LiveKind.TOOLS)
     ensure_tool_rows([WEATHER])
-    assert cache.refresh()["get_weather"].mock_enabled
+    assert ConfigVersion.current(LiveKind.TOOLS) > before
+    assert load_tool_settings()["get_weather"].mock_enabled
 
 
 def test_a_tool_without_a_row_behaves_as_its_first_row_would():

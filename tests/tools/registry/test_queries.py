@@ -9,7 +9,7 @@ from tests.tools.fakes import Provider
 from tools.contract import ToolExecutionContext, ToolInvocation, ToolSpec
 from tools.registry.catalogue import ensure_tool_rows
 from tools.registry.registry import ToolRegistry
-from tools.registry.settings import SettingsCache
+from tools.registry.settings import load_tool_settings
 
 
 @pytest.mark.django_db
@@ -21,13 +21,9 @@ def test_listing_and_calling_ask_nothing_of_the_database(
         ToolSpec(name=f"t{number}", parameters_schema={"type": "object"}) for number in range(count)
     ]
     ensure_tool_rows(specs)
-    cache, chat = SettingsCache(), ToolExecutionContext(is_group_chat=False)
-    registry = ToolRegistry(lambda: cache.current)
+    rows, chat = load_tool_settings(), ToolExecutionContext(is_group_chat=False)
+    registry = ToolRegistry(lambda: rows)
     registry.register_provider(Provider("P", *specs))
-    with django_assert_num_queries(2):
-        cache.refresh()
     with django_assert_num_queries(0):
         assert len(asyncio.run(registry.get_llm_definitions(chat.availability()))) == count
         assert asyncio.run(registry.invoke(ToolInvocation(f"t{count - 1}"), chat)).success
-    with django_assert_num_queries(1):
-        cache.refresh()

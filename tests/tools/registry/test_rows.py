@@ -9,9 +9,10 @@ from django.core.exceptions import ValidationError
 from django.utils import translation
 from pytest_django import DjangoAssertNumQueries
 
+from tools.live_rows import ConfigVersion, LiveKind
 from tools.models import ToolConfig, ToolConfigChange
 from tools.models.row_history import record_changes, revert_change
-from tools.registry.settings import SettingsCache, ToolSettings, load_tool_settings
+from tools.registry.settings import ToolSettings, load_tool_settings
 
 pytestmark = pytest.mark.django_db
 
@@ -195,12 +196,13 @@ def test_a_value_that_is_no_longer_valid_is_not_brought_back(weather, author):
 
 
 def test_a_revert_is_obeyed_from_the_next_message_on(weather, author):
-    cache = SettingsCache()
     change = changed(weather, author, enabled=False)
-    assert not cache.refresh()["get_weather"].enabled
+    assert not load_tool_settings()["get_weather"].enabled
     assert change is not None
+    before = ConfigVersion.current(LiveKind.TOOLS)
     revert_change(change, weather, author)
-    assert cache.refresh()["get_weather"].enabled
+    assert ConfigVersion.current(LiveKind.TOOLS) > before
+    assert load_tool_settings()["get_weather"].enabled
 
 
 def test_a_field_of_an_older_version_is_left_out_of_a_revert(weather, author):

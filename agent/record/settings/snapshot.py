@@ -1,0 +1,74 @@
+"""What is obeyed of rows: one frozen value, and how its parts are read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from agent.domain.budgets import BudgetTerms
+from agent.domain.states import Pause
+from agent.domain.types import AccountSettings, ChatAddress
+from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_table
+from agent.record.settings.clock import load_clock
+from agent.record.settings.endpoints import load_endpoint_rows
+from agent.record.settings.manners import MannersTable, load_manners_table
+from agent.record.settings.personas import PersonaTable, load_personas, load_places
+from tools.http_tools.validation import HttpToolSettings
+from tools.live_rows import LiveKind
+from tools.local_time import Clock
+from tools.mcp.settings import McpServerSettings
+from tools.plugins.rows import PluginSettings
+from tools.registry.settings import ToolSettings, load_tool_settings
+from tools.secrets.masked import SecretValues
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What operators set, and what else processes remember of rows, as one transaction saw it.
+
+    It is replaced and never changed, and so are its parts: one that is the same object as before is
+    as it was. A part of which nobody here has need stays empty.
+    """
+
+    versions: Mapping[int, int] = field(default_factory=dict)
+    """Of each :class:`LiveKind`, as of which its rows are here."""
+    clock: Clock = field(default_factory=Clock)
+    accounts: Mapping[str, AccountSettings] = field(default_factory=dict)
+    manners: MannersTable = field(default_factory=MannersTable)
+    personas: PersonaTable = field(default_factory=PersonaTable)
+    endpoints: EndpointTable = field(default_factory=environment_table)
+    budgets: tuple[BudgetTerms, ...] = ()
+    tools: Mapping[str, ToolSettings] = field(default_factory=dict)
+    secrets: SecretValues = field(default_factory=SecretValues)
+    http_tools: tuple[HttpToolSettings, ...] = ()
+    mcp_servers: Mapping[int, McpServerSettings] = field(default_factory=dict)
+    plugins: tuple[PluginSettings, ...] = ()
+    pauses: Mapping[ChatAddress, Pause] = field(default_factory=dict)
+    """Where an account cannot speak, which nobody set."""
+    stickers: int = 0
+    """How many may be sent."""
+
+
+#: Reads one part again. The others stay as they are.
+Loader = Callable[[Settings], Settings]
+
+
+def _read_personas(known: Settings) -> Settings:
+    personas = replace(load_personas(), places=known.personas.places)
+    endpoints = replace(known.endpoints, defaults=personas.usual_endpoints)
+    return replace(known, personas=personas, endpoints=endpoints)
+
+
+LOADERS: tuple[tuple[Loader, tuple[LiveKind, ...]], ...] = (
+    (lambda known: replace(known, clock=load_clock()), (LiveKind.CLOCK,)),
+    (lambda known: replace(known, manners=load_manners_table()), (LiveKind.MANNERS,)),
+    (_read_personas, (LiveKind.PERSONAS,)),
+    (
+        lambda known: replace(known, personas=replace(known.personas, places=load_places())),
+        (LiveKind.PERSONA_PLACES,),
+    ),
+    (
+        lambda known: replace(known, endpoints=load_endpoint_rows(known.endpoints.defaults)),
+        (LiveKind.ENDPOINTS, LiveKind.LEARNT),
+    ),
+    (lambda known: replace(known, tools=load_tool_settings()), (LiveKind.TOOLS,)),
+)
+"""What every record reads, each with the kinds of rows of which it is made."""
