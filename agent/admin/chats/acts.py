@@ -42,8 +42,8 @@ from agent.record.settings.manners import ONEBOT, load_manners_table
 from agent.record.settings.timed_silences import end_silence, silence_chat
 from agent.record.waiting.hand_messages import GOING_ON, HandMessage, find_address, put_down, resend
 from agent.record.waiting.operator_acts import record_act
-from agent.record.waiting.pauses import PauseLift, lift_pauses
-from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.pauses import lift_pause
+from agent.record.waiting.stops import stop_answer
 from agent.record.waiting.take_overs import hand_back, take_over
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
@@ -372,7 +372,7 @@ def _speak(call: ActCall) -> ActDone:
 
 
 def _lift(call: ActCall) -> ActDone:
-    if not lift_pauses(PauseLift(find_address(call.session))):
+    if not lift_pause(find_address(call.session)):
         raise ActRefused(gettext("The account can speak here already."))
     record_act(ActKind.LIFT, call.session.pk, call.author)
     return ActDone(gettext("The account can speak here again, from the next message on."))
@@ -406,7 +406,7 @@ def _cancel(call: ActCall) -> ActDone:
     if message is None or message.reason == MessageReason.COMMAND:
         raise ActRefused(gettext("This cannot be cancelled."))
     pk = message.merged_into_id or message.pk
-    if not stop_runs(StopRequest(pk, MessageReason.STOPPED)).is_stopped:
+    if not stop_answer(pk, MessageReason.STOPPED).is_stopped:
         raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
     run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
     record_act(ActKind.CANCEL, call.session.pk, call.author, message=message, run=run)

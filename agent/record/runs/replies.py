@@ -173,37 +173,22 @@ def _settle(outcomes: Sequence[SendResult], now: datetime) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LateSendResult:
-    """A client's late answer: the wait for it is over."""
-
-    account: str
-    echo: str
-    delivery: Delivery
-
-
-def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
-    """Record the true outcome of messages whose outcome was unknown; returns which answers were
-    used."""
-    corrected = []
-    told = Message.objects.filter(echo__in=[answer.echo for answer in answers]).order_by("pk")
+def correct_send_result(account: str, echo: str, delivery: Delivery) -> bool:
+    """Record the true outcome of a message whose outcome was unknown, by a client's late answer:
+    the wait for it is over. Whether the answer was used."""
+    told = Message.objects.filter(echo=echo).order_by("pk")
     list(told.select_for_update(no_key=True).values_list("pk"))  # others may settle them now
-    for answer in answers:
-        delivery = answer.delivery
-        late = Message.objects.filter(
-            echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT)
-        )
-        changes: dict[str, Any] = {
-            "state": delivery.state,
-            "message_id": delivery.message_id[:128],
-            "detail": delivery.error,
-            "settled_at": Coalesce("settled_at", timezone.now()),
-        }
-        count_messages(late, delivery.state)
-        if delivery.state == State.FAILED:
-            changes["in_history"] = False
-        corrected.append(late.update(**changes) > 0)
-    return corrected
+    late = told.filter(session__account=account, state__in=(State.UNKNOWN, State.SENT))
+    count_messages(late, delivery.state)
+    changes: dict[str, Any] = {"in_history": False} if delivery.state == State.FAILED else {}
+    changed = late.order_by().update(
+        state=delivery.state,
+        message_id=delivery.message_id[:128],
+        detail=delivery.error,
+        settled_at=Coalesce("settled_at", timezone.now()),
+        **changes,
+    )
+    return changed > 0
 
 
 def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:

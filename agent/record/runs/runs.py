@@ -173,11 +173,10 @@ class RunStarter:
         if reload is not None:
             self.live.subscribe(reload, LiveKind.SETTINGS)
 
-    def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
+    def reload_settings(self) -> None:
         """Apply the operator's changes since the last check; others know of them once the current
         transaction is committed."""
         self.refresh(read_versions())
-        return asked
 
     def read_manners(self) -> MannersTable:
         """The manners as they are now, for the current transaction."""

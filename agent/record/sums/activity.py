@@ -211,18 +211,12 @@ def _rows(pks: Sequence[int]) -> list[Sequence[Any]]:
     return statements.find_ended.rows(messages=list(pks)) if pks else []
 
 
-class KeptDays(NamedTuple):
-    """The first day whose sums by day, and whose sums by hour, are kept."""
-
-    day: str
-    hour_day: str
-
-
-def prune_activity(kept: KeptDays) -> int:
-    """Delete some of the sums that are too old; how many, 0 once there are none."""
-    is_old = Q(day__lt=kept.day) | Q(day__lt=kept.hour_day, hour__gt=WHOLE_DAY)
+def prune_activity(first_day: str, first_hour_day: str) -> int:
+    """Delete some of the sums by day before ``first_day``, and of those by hour before
+    ``first_hour_day``; how many, 0 once there are none."""
+    is_old = Q(day__lt=first_day) | Q(day__lt=first_hour_day, hour__gt=WHOLE_DAY)
     count = 0
-    for rows in (ActivitySum.objects.filter(is_old), ToolUse.objects.filter(day__lt=kept.day)):
+    for rows in (ActivitySum.objects.filter(is_old), ToolUse.objects.filter(day__lt=first_day)):
         old = list(rows.order_by().values_list("pk", flat=True)[:FORGOTTEN])
         count += rows.model._default_manager.filter(pk__in=old).delete()[0]
     return count
