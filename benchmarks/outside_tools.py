@@ -67,7 +67,7 @@ async def measured(record: Record) -> dict[str, float]:
     for provider in providers:
         registry.register_provider(provider)
         provider.start()
-    await record.submit_batched(record.run_starter.reload_settings, None)
+    await record.submit(record.run_starter.reload_settings)
     async with asyncio.timeout(CONNECT_SECONDS):
         while len(await registry.list_tools()) < TOOLS:  # noqa: ASYNC110 - the servers make it so
             await asyncio.sleep(0.1)

@@ -47,7 +47,7 @@ def _unclaimed_hands() -> None:
 
 
 def _uncounted() -> None:
-    _patch("agent.record.runs.replies:count_endings", lambda *counted: None)
+    _patch("agent.record.runs.replies:count_ended", lambda *counted: None)
 
 
 def _not_deduped() -> None:

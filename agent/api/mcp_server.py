@@ -50,12 +50,11 @@ from agent.domain.states import Claim, RunOrigin
 from agent.record.record import Record
 from agent.record.runs.external_calls import (
     ExternalCallKeys,
-    StartExternalCall,
-    begin_external_calls,
-    end_external_calls,
+    begin_external_call,
+    end_external_call,
 )
 from agent.record.runs.steps import NewCall
-from agent.record.runs.subagent_runs import RunBreakOff, break_off_runs
+from agent.record.runs.subagent_runs import break_off_run
 from agent.run.model_call import elapsed_ms
 from agent.run.tool_results import NO_TEXT, PROVIDER_NAME, call_outcome, needs_approval, result_text
 from tools.contract import (
@@ -175,7 +174,7 @@ class ExternalCalls:
     async def list_tools(self) -> list[ToolSpec]:
         """What may be called now, by what the operator has set up by now; a spec is the same object
         while it is unchanged."""
-        await self._record.submit_batched(self._record.run_starter.reload_settings, None)
+        await self._record.submit(self._record.run_starter.reload_settings)
         return sort_for_model(await self._registry.list_tools(self._context().availability()))
 
     async def call(self, tool_name: str, arguments: Mapping[str, object]) -> ToolExecutionResult:
@@ -185,7 +184,7 @@ class ExternalCalls:
         is unknown. Raises what the database raises when the call could not be put on record.
         """
         await self._record.wait_for_room()
-        await self._record.submit_batched(self._record.run_starter.reload_settings, None)
+        await self._record.submit(self._record.run_starter.reload_settings)
         given = _given(arguments)
         new = NewCall(
             f"call_{uuid.uuid4().hex[:24]}", make_storable(tool_name), _recorded(given), ""
@@ -207,13 +206,13 @@ class ExternalCalls:
             result_text(new.call_id, result, can_see=False),
             elapsed_ms(started),
         )
-        await self._record.submit_batched(end_external_calls, (entry, outcome), Claim(entry.run_pk))
+        await self._record.submit(
+            end_external_call, entry.run_pk, outcome, claim=Claim(entry.run_pk)
+        )
         return result
 
     async def _begun(self, new: NewCall) -> ExternalCallKeys:
-        begun = self._record.submit_batched(
-            begin_external_calls, StartExternalCall(self._origin, new, self._record.process_id)
-        )
+        begun = self._record.submit(begin_external_call, self._origin, new, self._record.process_id)
         try:
             return await asyncio.shield(begun)
         except asyncio.CancelledError:  # it may be committed all the same
@@ -240,7 +239,7 @@ class ExternalCalls:
     def _break_off(self, entry: ExternalCallKeys) -> None:
         """Not awaited: a cancelled caller has no time for it, and a submitted request is carried
         out anyway."""
-        self._record.submit(break_off_runs, RunBreakOff(entry.run_pk, STOPPED))
+        self._record.submit(break_off_run, entry.run_pk, STOPPED)
 
 
 def _is_for_outside(spec: ToolSpec) -> bool:

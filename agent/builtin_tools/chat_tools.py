@@ -16,9 +16,8 @@ from agent.media.forwards import MAX_FORWARD_LEVELS, ForwardReader, OpenedMessag
 from agent.media.result_pictures import ResultPictureHook
 from agent.record.chats.chat_record import (
     MessagePage,
-    PageRequest,
     RecordedMessage,
-    load_message_pages,
+    load_message_page,
 )
 from agent.record.record import Record
 from agent.run.services import get_sender
@@ -68,9 +67,7 @@ def build_history_tool(record: Record | None) -> FunctionTool:
             raise ToolFailed(NOTHING)
         before = make_storable(before).strip()
         number = min(max(num, 1), HIGHEST_NUMBER)
-        page = await record.submit(
-            load_message_pages, PageRequest(get_sender(context).chat, number, before)
-        )
+        page = await record.submit(load_message_page, get_sender(context).chat, number, before)
         if page is None:
             raise ToolFailed(UNKNOWN.format(before=clean_name(before)))
         return _history_result(page)

@@ -32,9 +32,8 @@ from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.runs import ActiveRun, RunPlan, StartRun
 from agent.record.waiting.approvals import (
-    ApprovalDecision,
     ApprovalOutcome,
-    apply_approval_decisions,
+    apply_approval_decision,
 )
 from agent.record.waiting.recovery import PendingMessage
 from agent.run.deferred_calls import DeferredCalls
@@ -209,7 +208,7 @@ class ConversationHandler:
         account = message.chat.account
         is_owner = message.sender_id in run.pending.account.owners
         outcome, problem = await self.record.submit(
-            apply_approval_decisions, ApprovalDecision(reply, account, message.sender_id, is_owner)
+            apply_approval_decision, reply, account, message.sender_id, is_owner
         )
         if outcome is ApprovalOutcome.UNKNOWN and not is_owner:
             return None

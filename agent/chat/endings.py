@@ -22,7 +22,7 @@ from agent.record.record import Record
 from agent.record.runs.deferred_calls import load_call_outcome
 from agent.record.runs.recorded_answers import RecordedAnswer
 from agent.record.runs.replies import RunCompletion, SendResult
-from agent.record.sums.failures import FailedAnswer, report_failure
+from agent.record.sums.failures import report_failure
 from agent.record.sums.tallies import chat_subject, take_notice_of_day
 from agent.run.message_sender import NOT_CONNECTED, MessageSender
 from agent.run.task import RunResult, only_repeats
@@ -150,8 +150,9 @@ class RunEndings:
         message, path = run.message, reverse("admin:agent_run_change", args=[run.active.run_pk])
         note = owner_note(kind, message.chat, message.chat_title, run.active.run_pk, path)
         owners = run.pending.account.owners if self.tells_owners else frozenset[str]()
-        failed = FailedAnswer(message.chat, kind, owners, note)
-        if not await self.record.submit(report_failure, failed, claim=run.active.claim):
+        if not await self.record.submit(
+            report_failure, message.chat, kind, owners, note, claim=run.active.claim
+        ):
             run.notes.append(NOT_REPEATED)
             return None
         return await say_sentence(run, _apology(run, kind))

@@ -25,7 +25,6 @@ from agent.record.chats.chat_record import RecalledMessage
 from agent.record.record import Record
 from agent.record.runs.merged import HeldMessage, merge_messages
 from agent.record.waiting.recovery import (
-    ClaimMessages,
     PendingMessage,
     claim_messages,
     find_held_messages,
@@ -34,7 +33,7 @@ from agent.record.waiting.recovery import (
     reclaim_messages,
     release_messages,
 )
-from agent.record.waiting.stops import StopChat, StopRequest, stop_chats, stop_runs
+from agent.record.waiting.stops import stop_answer, stop_chat
 from tools import metrics
 from tools.error_boundary import CapturedError, LogLimit, capture_error
 from tools.processes import crash_points
@@ -208,8 +207,7 @@ class Inbox:
         once."""
         self._claiming[account] += 1
         read_manners = self.record.run_starter.read_manners
-        wish = ClaimMessages(account, self.record.process_id, read_manners)
-        claimed = self.record.submit(claim_messages, wish)
+        claimed = self.record.submit(claim_messages, account, self.record.process_id, read_manners)
         claimed.add_done_callback(lambda future: self._on_claimed(account, future))
 
     async def abandon(self) -> None:
@@ -230,7 +228,7 @@ class Inbox:
         None; whether there was one."""
         work = self._under_way.get(chat)
         if work is None or work.task is asyncio.current_task():
-            return await self.record.submit(stop_chats, StopChat(chat, reason, asker))
+            return await self.record.submit(stop_chat, chat, reason, asker)
         if is_stopped := asker is None or asker in work.askers:
             await self._stop_work(work, reason)
         return is_stopped
@@ -448,7 +446,7 @@ class Inbox:
                 await self._stop_on_record(job.pending.message.chat, job.pk, work.reason)
 
     async def _stop_on_record(self, chat: ChatAddress, pk: int, reason: MessageReason) -> None:
-        outcome = await self.record.submit(stop_runs, StopRequest(pk, reason))
+        outcome = await self.record.submit(stop_answer, pk, reason)
         if outcome.leaves_more:
             self.resume(chat.account)
 

@@ -23,7 +23,7 @@ from agent.record.record import Record
 from agent.record.runs.replies import RunCompletion
 from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
 from agent.record.settings.timed_silences import end_silence, silence_chat
-from agent.record.waiting.command_orders import CommandOrder, carry_out_commands, load_last_words
+from agent.record.waiting.command_orders import carry_out_command, load_last_words
 from tools.models.tool_config import check_ids, parse_ids
 from tools.text.readable import shorten_text
 
@@ -194,8 +194,10 @@ class CommandDesk:
         if command.name is CommandName.STOP:
             asker = None if call.is_manager else run.message.sender_id
             call = replace(call, has_stopped=await stop(call.chat, asker))
-        order = CommandOrder(run.active.run_pk, lambda: carry_out(call))
-        text = await self.record.submit(carry_out_commands, order, claim=run.active.claim)
+        claim = run.active.claim
+        text = await self.record.submit(
+            carry_out_command, claim.run_pk, lambda: carry_out(call), claim=claim
+        )
         outcome = await say_sentence(run, text) if text else None
         failed = outcome is not None and outcome.delivery.state == State.FAILED
         await run.sender.journal.finish(

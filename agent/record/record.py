@@ -94,8 +94,7 @@ class Record(GroupCommit):
         this one has just started.
         """
         asked_at = read_boot_clock()
-        heartbeat = recovery.ProcessHeartbeat(self.process_id, alone, is_first)
-        renewed = self.submit(recovery.record_heartbeats, heartbeat)
+        renewed = self.submit(recovery.record_heartbeat, self.process_id, alone, is_first)
         renewed.add_done_callback(lambda done: self._on_renewed(asked_at, done))
         return renewed
 

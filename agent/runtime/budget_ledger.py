@@ -313,7 +313,7 @@ class BudgetLedger:
                 self._stopped.pop((terms.pk, wanted.subject, wanted.first_day), None)
                 logger.warning("Owners could not be told of the budget %s: %s", terms.name, error)
 
-        self._record.submit_batched(self._alarms.tell, alarm).add_done_callback(on_told)
+        self._record.submit(self._alarms.tell, alarm).add_done_callback(on_told)
 
     # --- What the record says ---------------------------------------------------------
 

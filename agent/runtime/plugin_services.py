@@ -10,7 +10,7 @@ from agent.builtin_tools.send_message import CONFIRMED, delivery_result, send_pa
 from agent.domain.types import MessagePart
 from agent.llm.requests.base import LLMClient
 from agent.llm.spending import spending_in
-from agent.record.chats.chat_record import PageRequest, load_message_pages
+from agent.record.chats.chat_record import load_message_page
 from agent.record.record import Record
 from agent.run.message_sender import MessageSender
 from agent.run.services import get_services
@@ -63,9 +63,7 @@ class PluginServices:
         Oldest first; fewer where they are long. Raises :class:`tools.contract.ToolFailed` without a
         chat.
         """
-        page = await self._record.submit(
-            load_message_pages, PageRequest(_sender(call).chat, number)
-        )
+        page = await self._record.submit(load_message_page, _sender(call).chat, number)
         return (
             [describe_message(said) for said in fit_messages_on_page(page.messages)] if page else []
         )

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -13,7 +13,7 @@ from agent.record.record import Record
 from agent.record.settings.personas import load_longest_contexts
 from agent.record.sums import activity, spendings, tallies
 from agent.record.waiting import expiry
-from agent.record.waiting.expiry import EraseRequest, EraseResult
+from agent.record.waiting.expiry import EraseResult
 from tools.error_boundary import log_errors
 from tools.local_time import today
 from tools.time_limits import TIME_LIMITS
@@ -31,7 +31,7 @@ KEEP_COUNTS_FOR = timedelta(days=2)
 #: How long it is known in what hour something happened.
 KEEP_HOURS_FOR = timedelta(days=3)
 
-EraseOperation = Callable[[EraseRequest], EraseResult]
+EraseOperation = Callable[[datetime, int, int], EraseResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
     """Erase all rows of ``kind`` that are too old, in batches; how many there were. After
     cancellation the next call continues."""
     kept = kept_history_limit(await record.submit_batched(load_longest_contexts, None))
-    wish = EraseRequest(timezone.now() - timedelta(days=kind.days), kept)
+    before = timezone.now() - timedelta(days=kind.days)
     count, after = 0, 0
     while True:
-        erased = await record.submit(kind.erase, replace(wish, after=after))
+        erased = await record.submit(kind.erase, before, kept, after)
         count += erased.count
         if erased.after is None:
             return count
@@ -106,7 +106,7 @@ async def prune_counts(record: Record) -> int:
     oldest = timezone.localtime(now - timedelta(days=spendings.KEPT_DAYS)).date()
     while await record.submit(spendings.prune_spendings, oldest.isoformat()):
         pass
-    kept_sums = activity.KeptDays(oldest.isoformat(), (today() - KEEP_HOURS_FOR).isoformat())
-    while await record.submit(activity.prune_activity, kept_sums):
+    first_days = oldest.isoformat(), (today() - KEEP_HOURS_FOR).isoformat()
+    while await record.submit(activity.prune_activity, *first_days):
         pass
     return count

@@ -27,7 +27,7 @@ from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MediaSource, Outbox
 from agent.llm.spending import meter
 from agent.media.media_store import run_copy_expiry, run_copy_size_limit
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.endpoint_reports import log_failure
 from agent.record.ground.clock_skew import ClockWatch
 from agent.record.record import Record
@@ -141,7 +141,7 @@ class Runtime:
         self._budgets.shares_database = not alone
         self.book.start()
         for mirror in (mirror_environment, budgets.mirror_environment):
-            self.record.submit_batched(mirror, None).add_done_callback(log_failure)
+            self.record.submit(mirror).add_done_callback(log_failure)
         first = self.record.renew_lease(
             alone=alone, is_first=True
         )  # before anything can be claimed from the dead
@@ -175,7 +175,7 @@ class Runtime:
     def message_recalled(self, recall: MessageRecall) -> Coroutine[Any, Any, None]:
         """A client reports that a message was taken back: it is marked on record, before anything
         that arrives later, and not answered."""
-        recorded = self.record.submit(record_recalls, recall, is_in_order=True)
+        recorded = self.record.submit(record_recall, recall, is_in_order=True)
 
         async def drop() -> None:
             await self.inbox.drop_recalled(await recorded)
@@ -265,8 +265,8 @@ class Runtime:
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),
-                    self.record.submit_batched(end_take_overs, None),
-                    self.record.submit_batched(self._clock_watch.look, None),
+                    self.record.submit(end_take_overs),
+                    self.record.submit(self._clock_watch.look),
                 )
             await asyncio.sleep(HEARTBEAT_SECONDS)
             sighting = self.record.renew_lease(alone=False)
@@ -291,7 +291,7 @@ class Runtime:
         it."""
         while True:
             with log_errors(logger, "What the operator has changed could not be looked up"):
-                await self.record.submit_batched(self.record.run_starter.reload_settings, None)
+                await self.record.submit(self.record.run_starter.reload_settings)
             with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
             await self._news.wait(WATCH_SECONDS)

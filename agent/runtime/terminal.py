@@ -26,7 +26,6 @@ from agent.record.runs.replies import RunCompletion
 from agent.record.runs.runs import ActiveRun, StartRun
 from agent.record.runs.steps import CallOutcome
 from agent.record.waiting.recovery import (
-    ClaimMessages,
     PendingMessage,
     claim_messages,
     release_messages,
@@ -186,8 +185,7 @@ class TerminalChat:
     async def _claimed(self) -> list[PendingMessage]:
         """Abandoned messages; outcomes of earlier calls are put aside, to be announced."""
         claimed: list[PendingMessage] = []
-        wish = ClaimMessages(ACCOUNT, self._record.process_id)
-        while some := await self._record.submit(claim_messages, wish):
+        while some := await self._record.submit(claim_messages, ACCOUNT, self._record.process_id):
             claimed += some
         self._later += [left for left in claimed if left.is_later_result]
         return [left for left in claimed if not left.is_later_result]

@@ -22,7 +22,7 @@ from agent.memory.recall import NoteService
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.replies import RunCompletion
-from agent.record.runs.subagent_runs import RunBreakOff, break_off_runs
+from agent.record.runs.subagent_runs import break_off_run
 from agent.record.sums.tallies import account_subject
 from agent.record.waiting.trials import BegunTrial, TrialRefusal, TrialStarter, TrialWish
 from agent.run.engine import Engine, PersonaEngines
@@ -128,7 +128,7 @@ class Trials:
             return TrialRefusal(CROWDED)
         if wish.endpoint_pk is not None and wish.endpoint_pk not in self._book.table.rows:
             return TrialRefusal(NO_ENDPOINT)
-        begun = await self._record.submit_batched(self._starter.begin_trials, wish)
+        begun = await self._record.submit(self._starter.begin_trial, wish)
         if isinstance(begun, TrialRefusal):
             return begun
         name = f"trial-{begun.claim.run_pk}"
@@ -160,7 +160,7 @@ class Trials:
             with suppress(ClaimLost):
                 await journal.finish(ending)
         except asyncio.CancelledError:
-            await self._record.submit(break_off_runs, RunBreakOff(run_pk, STOPPED))
+            await self._record.submit(break_off_run, run_pk, STOPPED)
             raise
 
     async def _run(self, begun: BegunTrial, journal: RunJournal, notes: list[str]) -> RunResult:

@@ -17,10 +17,8 @@ from agent.record.runs.deferred_calls import CallSuspension
 from agent.record.runs.replies import RunCompletion
 from agent.record.runs.steps import CallOutcome, NewStep
 from agent.record.runs.subagent_runs import (
-    RunBreakOff,
-    StartSubagentRun,
-    begin_subagent_runs,
-    break_off_runs,
+    begin_subagent_run,
+    break_off_run,
 )
 from agent.run.engine import Engine
 from agent.run.services import get_services
@@ -144,9 +142,12 @@ class SubagentRunner:
         """The key of the run; 0 for one that is not on record."""
         if self._record is None or not invocation.call_pk:
             return 0
-        begun = self._record.submit_batched(
-            begin_subagent_runs,
-            StartSubagentRun(invocation.call_pk, model.name, self._record.process_id, agent.name),
+        begun = self._record.submit(
+            begin_subagent_run,
+            invocation.call_pk,
+            model.name,
+            self._record.process_id,
+            agent.name,
         )
         try:
             return await asyncio.shield(begun)
@@ -170,7 +171,7 @@ class SubagentRunner:
                 if isinstance(error, asyncio.CancelledError)
                 else f"{type(error).__name__}: {error}"
             )
-            await self._record.submit(break_off_runs, RunBreakOff(run_pk, reason))
+            await self._record.submit(break_off_run, run_pk, reason)
 
 
 async def _run_within(

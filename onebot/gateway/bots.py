@@ -11,7 +11,7 @@ from django.utils import timezone
 from agent.domain.types import AccountSettings, MediaAudience, MediaPolicy
 from agent.models import ServerProcess
 from agent.record.waiting import recovery
-from agent.record.waiting.expiry import BATCH, EraseRequest, EraseResult
+from agent.record.waiting.expiry import BATCH, EraseResult
 from onebot.models import Bot, ClientEvent
 from onebot.protocol.events import OtherEvent
 
@@ -133,14 +133,14 @@ def save_client_events(events: Sequence[tuple[OtherEvent, datetime]]) -> list[No
     return [None] * len(events)
 
 
-def erase_client_events(wish: EraseRequest) -> EraseResult:
+def erase_client_events(before: datetime, history: int, after: int) -> EraseResult:
     """Erase client events that are too old, the oldest first."""
     rows = list(
-        ClientEvent.objects.filter(pk__gt=wish.after)
+        ClientEvent.objects.filter(pk__gt=after)
         .order_by("pk")
         .values_list("pk", "created_at")[:BATCH]
     )
-    going = [pk for pk, created_at in rows if created_at < wish.before]
+    going = [pk for pk, created_at in rows if created_at < before]
     count, _ = ClientEvent.objects.filter(pk__in=going).delete()
     return EraseResult(count, rows[-1][0] if len(going) == BATCH else None)
 

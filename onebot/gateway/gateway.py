@@ -13,7 +13,7 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress, IncomingMessage, is_playground
 from agent.record.chats import early_ids
 from agent.record.chats.chat_record import MessageRecall
-from agent.record.runs.replies import LateSendResult, correct_send_results
+from agent.record.runs.replies import correct_send_result
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
 from onebot.connections.client import (
@@ -231,8 +231,10 @@ class Gateway:
         if self._pending.resolve(self_id, response) or response.echo is None:
             return
         await self.runtime.record.wait_for_room()
-        late = LateSendResult(self_id, response.echo, to_delivery(response))
-        self._keep(self.runtime.record.submit_batched(correct_send_results, late))
+        corrected = self.runtime.record.submit(
+            correct_send_result, self_id, response.echo, to_delivery(response)
+        )
+        self._keep(corrected)
 
     @property
     def is_behind(self) -> bool:

@@ -3,7 +3,7 @@ and looked up again."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from datetime import UTC, datetime, timedelta
 from random import sample
 from typing import Any
@@ -14,11 +14,9 @@ from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.record.record import Record
 from agent.record.waiting.pauses import (
-    ChatPause,
-    PauseLift,
     find_paused_chats,
-    lift_pauses,
-    pause_chats,
+    lift_pause,
+    pause_chat,
 )
 from onebot.connections.client import OneBotClient
 from onebot.protocol.events import (
@@ -109,7 +107,7 @@ class PauseWatch:
             case "all_muted":
                 self._keep(chat, self._pause_member(chat))
             case change:
-                self._lift(PauseLift(chat, _LIFTS[change], change != "all_unmuted"))
+                self._lift(chat, _LIFTS[change], change != "all_unmuted")
 
     async def _pause_member(self, chat: ChatAddress) -> None:
         """A group is muted, but for its managers."""
@@ -149,7 +147,7 @@ class PauseWatch:
         else:
             is_over = member.get("role") in _MANAGERS or not await self._is_all_muted(chat, True)
         if is_over:
-            self._lift(PauseLift(chat, (pause.reason,)))
+            self._lift(chat, (pause.reason,))
 
     async def _is_all_muted(self, chat: ChatAddress, unknown: bool = False) -> bool:
         """Whether the whole group is muted; ``unknown`` where the client does not say. NapCat: 0
@@ -171,11 +169,13 @@ class PauseWatch:
 
     def _pause(self, chat: ChatAddress, pause: Pause) -> None:
         logger.warning("%s cannot speak in %s: %s", chat.account, chat.address, pause.reason.value)
-        asked = ChatPause(chat, pause)
-        self._write(self._record.submit(pause_chats, asked, is_in_order=True))
+        self._write(self._record.submit(pause_chat, chat, pause, is_in_order=True))
 
-    def _lift(self, lift: PauseLift) -> None:
-        self._write(self._record.submit(lift_pauses, lift, is_in_order=True))
+    def _lift(
+        self, chat: ChatAddress, reasons: Collection[Reason], lifts_timed: bool = True
+    ) -> None:
+        lifted = self._record.submit(lift_pause, chat, reasons, lifts_timed, is_in_order=True)
+        self._write(lifted)
 
     def _write(self, written: "asyncio.Future[Any]") -> None:
         self._written.add(written)

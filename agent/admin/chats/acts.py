@@ -351,7 +351,7 @@ def _speak(call: ActCall) -> ActDone:
 
 
 def _lift(call: ActCall) -> ActDone:
-    if not pauses.lift_pauses(pauses.PauseLift(find_address(call.session))):
+    if not pauses.lift_pause(find_address(call.session)):
         raise ActRefused(gettext("The account can speak here already."))
     operator_acts.record_act(states.ActKind.LIFT, call.session.pk, call.author)
     return ActDone(gettext("The account can speak here again, from the next message on."))
@@ -390,7 +390,7 @@ def _cancel(call: ActCall) -> ActDone:
     if message is None or message.reason == states.MessageReason.COMMAND:
         raise ActRefused(gettext("This cannot be cancelled."))
     pk = message.merged_into_id or message.pk
-    if not stops.stop_runs(stops.StopRequest(pk, states.MessageReason.STOPPED)).is_stopped:
+    if not stops.stop_answer(pk, states.MessageReason.STOPPED).is_stopped:
         raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
     run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
     operator_acts.record_act(

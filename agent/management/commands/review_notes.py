@@ -44,7 +44,7 @@ class Command(BaseCommand):
         book = wiring.build_endpoint_book(record)
         meter.set_receiver(record.spend)
         try:
-            await record.submit_batched(record.run_starter.reload_settings, None)
+            await record.submit(record.run_starter.reload_settings)
             model = book.find_model(ModelRole.MEMORY) if uses_model else None
             return await review_notes(record, model)
         finally:

@@ -28,6 +28,7 @@ from agent.record.chats.own_messages import (
     repeats_own,
 )
 from agent.record.chats.session_cache import SessionCache, TouchedSession
+from agent.record.chats.sessions import SessionState
 from agent.record.ground import statements
 from agent.record.ground.versions import read_versions
 from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
@@ -67,6 +68,8 @@ class AcceptedMessage:
     manners: ChatManners = field(default_factory=environment_manners)
     command: Command | None = None
     header: dict[str, Any] | None = None
+    kept: SessionState = field(default_factory=SessionState)
+    """What the chat's row keeps for a run that begins with it."""
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
         """``message``, which is to be answered, as claimed by this process."""
@@ -113,7 +116,7 @@ class ArrivalStore:
         """
         accepted = self._store_messages(arrivals)
         wishes = {
-            index: StartRun(arrival.plan, one.pk, one.session_pk, is_taken=True)
+            index: StartRun(arrival.plan, one.pk, one.session_pk, kept=one.kept)
             for index, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
             if arrival.plan and _begins_at_once(arrival, one)
         }
@@ -162,6 +165,7 @@ class ArrivalStore:
                 manners=one.manners,
                 command=one.command,
                 header=one.header,
+                kept=chat.kept,
             )
             for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
         ]

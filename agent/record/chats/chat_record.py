@@ -25,19 +25,6 @@ _UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE))
 
 
 @dataclass(frozen=True, slots=True)
-class PageRequest:
-    """``limit`` messages of ``chat`` before the one called ``before``: a row as ``#12``, or a
-    client's message id.
-
-    With "" for ``before``: those before the message that is being answered.
-    """
-
-    chat: ChatAddress
-    limit: int
-    before: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class RecordedMessage:
     """One message as it is on record."""
 
@@ -107,23 +94,25 @@ class RecalledMessage:
     """The key of the message that it is answered together with."""
 
 
-def load_message_pages(wish: PageRequest) -> MessagePage | None:
-    """The requested page; None if its ``before`` is no message of the chat."""
-    rows = Message.objects.filter(session_id=find_session(wish.chat))
-    if wish.before:
-        before = _find_pk(rows, wish.before)
-        if before is None:
+def load_message_page(chat: ChatAddress, limit: int, before: str = "") -> MessagePage | None:
+    """``limit`` messages of ``chat`` before the one called ``before``: a row as ``#12``, or a
+    client's message id; None if that is no message of the chat.
+
+    With "" for ``before``: those before the message that is being answered.
+    """
+    rows = Message.objects.filter(session_id=find_session(chat))
+    if before:
+        end = _find_pk(rows, before)
+        if end is None:
             return None
     else:  # the message that is being answered: there is one at most, beside commands
         running = rows.filter(direction=Direction.IN, state=State.RUNNING)
         running = running.exclude(reason=Message.Reason.COMMAND)
-        before = running.order_by("-pk").values_list("pk", flat=True).first()
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    newest = list(rows.exclude(_UNSAID).defer("segments", "raw").order_by("-pk")[: wish.limit + 1])
-    return MessagePage(
-        [_said(row) for row in reversed(newest[: wish.limit])], len(newest) > wish.limit
-    )
+        end = running.order_by("-pk").values_list("pk", flat=True).first()
+    if end is not None:
+        rows = rows.filter(pk__lt=end)
+    newest = list(rows.exclude(_UNSAID).defer("segments", "raw").order_by("-pk")[: limit + 1])
+    return MessagePage([_said(row) for row in reversed(newest[:limit])], len(newest) > limit)
 
 
 def find_messages(chat: ChatAddress, message_id: str) -> FoundMessage | None:
@@ -161,7 +150,7 @@ def find_targets(session_pk: int, message_id: str) -> ReplyTarget | None:
     )
 
 
-def record_recalls(recall: MessageRecall) -> list[RecalledMessage]:
+def record_recall(recall: MessageRecall) -> list[RecalledMessage]:
     """Keep that a message was taken back: it stays on record, and is shown to no model again.
 
     Those that were not known to be taken back before; none for one that is not on record, which is

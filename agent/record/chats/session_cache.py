@@ -11,6 +11,7 @@ from django.db import transaction
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession
+from agent.record.chats.sessions import SessionState, read_session_state
 from agent.record.ground import statements
 
 #: Sessions whose row is cached, so that a known chat needs no query.
@@ -26,14 +27,15 @@ class KnownSession(NamedTuple):
 
 
 class TouchedSession(NamedTuple):
-    """A chat's row as it is when something is said there."""
+    """A chat's row as it is when something is said there, with ``kept`` for a run that begins."""
 
     pk: int
     title: str
-    pause_reason: PauseReason | None = None
-    paused_until: datetime | None = None
-    taken_over_by: str = ""
-    taken_over_until: datetime | None = None
+    pause_reason: PauseReason | None
+    paused_until: datetime | None
+    taken_over_by: str
+    taken_over_until: datetime | None
+    kept: SessionState
 
     def find_pause(self, now: datetime) -> PauseReason | None:
         """Why the account cannot speak in the chat, at ``now``; None where it can."""
@@ -121,7 +123,8 @@ def _touch_sessions(
         rows = statements.touch_session.rows(pk=pk, now=now, **_columns(chat))
         if not rows:
             raise StaleSession(f"the session {pk} is not what it was")
-        title, pause, until, operator, taken_until = rows[0]
-        reason = PauseReason(pause) if pause else None
-        touched[chat] = TouchedSession(pk, title, reason, until, operator or "", taken_until)
+        title, pause, until, *columns = rows[0]
+        *_, operator, taken_until, _has_notes = columns
+        reason, kept = PauseReason(pause) if pause else None, read_session_state(columns)
+        touched[chat] = TouchedSession(pk, title, reason, until, operator or "", taken_until, kept)
     return touched

@@ -1,7 +1,7 @@
 """What the row of a chat keeps from one run for the next: its state, whether a continuation is
 active, and the deferred tools that were found in it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,9 +74,12 @@ def open_chats(chat: ChatAddress, manners: ChatManners) -> OpenedChat:
 def load_session_state(session_pk: int | None) -> SessionState:
     """Nothing without a chat, or when its row is gone."""
     rows = statements.find_session_state.rows(session=session_pk) if session_pk else []
-    if not rows:
-        return SessionState()
-    state, is_on, is_continuing, names, context_after, operator, until, has_notes = rows[0]
+    return read_session_state(rows[0]) if rows else SessionState()
+
+
+def read_session_state(columns: Sequence[Any]) -> SessionState:
+    """From the ``columns`` of a row that :data:`statements.find_session_state` names."""
+    state, is_on, is_continuing, names, context_after, operator, until, has_notes = columns
     is_over = until is not None and until <= timezone.now()
     return SessionState(
         parse_stored_state(state),

@@ -2,7 +2,6 @@
 be answered when they came."""
 
 import logging
-from collections.abc import Sequence
 from datetime import timedelta
 
 from django.utils import timezone
@@ -42,7 +41,7 @@ class ClockWatch:
     def __init__(self) -> None:
         self._is_told = False
 
-    def look(self, asked: Sequence[None]) -> list[bool]:
+    def look(self) -> bool:
         """Whether they agree."""
         skew = find_clock_skew()
         if skew is not None and not self._is_told:
@@ -52,4 +51,4 @@ class ClockWatch:
                 skew.total_seconds() // 60,
             )
         self._is_told = skew is not None
-        return [skew is None] * len(asked)
+        return skew is None

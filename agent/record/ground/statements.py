@@ -19,7 +19,7 @@ from django.utils.dateparse import parse_datetime
 #: Rows of one statement that adds, at most: a database takes so many values and no more.
 ROWS_AT_ONCE = 64
 _PARAMETER = re.compile(r"%\((\w+)\)s((?:::\w+)?)")
-_ADDED = re.compile(r"(.*\sVALUES )(\(.*\))(\s+(?:RETURNING|ON CONFLICT)\s.*)", re.DOTALL)
+_MANY = re.compile(r"(.*\sVALUES )(\(.*?\))(\s+(?:\)|RETURNING|ON CONFLICT)\s.*)", re.DOTALL)
 _LIST, _LOCK = re.compile(r"= ANY\((%\(\w+\)s)\)"), re.compile(r"\s+FOR (?:NO KEY )?UPDATE\b")
 _Adapt = Callable[[Any], Any]
 
@@ -41,14 +41,7 @@ class Statement:
         text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
         with connection.cursor() as cursor:
             cursor.execute(text, _given(parameters, values))
-            found: list[Sequence[Any]] = cursor.fetchall()
-            if not self._readers or not found:
-                return found
-            readers = [self._readers.get(column[0]) for column in cursor.description]
-        return [
-            [read(value) if read else value for read, value in zip(readers, row, strict=True)]
-            for row in found
-        ]
+            return self._read(cursor)
 
     def count(self, **values: Any) -> int:
         """How many rows it changed."""
@@ -66,7 +59,11 @@ class Statement:
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
         """Insert ``rows``, many with one statement; the keys that it returns, in order."""
-        pks: list[int] = []
+        return sorted(pk for (pk,) in self.many(rows))
+
+    def many(self, rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Any]]:
+        """Run for ``rows``, many with one statement; what it returns, in any order."""
+        found: list[Sequence[Any]] = []
         for begin in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[begin : begin + ROWS_AT_ONCE]
             compiled = self._compiled.get((connection.vendor, len(some)))
@@ -74,11 +71,21 @@ class Statement:
             with connection.cursor() as cursor:
                 cursor.execute(text, [one for row in some for one in _given(parameters, row)])
                 if cursor.description:
-                    pks += sorted(pk for (pk,) in cursor.fetchall())
-        return pks
+                    found += self._read(cursor)
+        return found
+
+    def _read(self, cursor: Any) -> list[Sequence[Any]]:
+        found: list[Sequence[Any]] = cursor.fetchall()
+        if not self._readers or not found:
+            return found
+        readers = [self._readers.get(column[0]) for column in cursor.description]
+        return [
+            [read(value) if read else value for read, value in zip(readers, row, strict=True)]
+            for row in found
+        ]
 
     def _compile(self, count: int) -> tuple[str, list[tuple[str, _Adapt | None]]]:
-        """The text as the database of the moment takes it, to add ``count`` rows; and the values of
+        """The text as the database of the moment takes it, for ``count`` rows; and the values of
         one in the order of their places, with what is done to them."""
         text, casts = self.text, dict[str, _Adapt]({"::jsonb": json.dumps})
         if connection.vendor == "sqlite":
@@ -87,7 +94,7 @@ class Statement:
             casts |= {"::timestamptz": connection.ops.adapt_datetimefield_value}
         parameters = [(name, casts.get(cast)) for name, cast in _PARAMETER.findall(text)]
         text = _PARAMETER.sub("%s" if connection.vendor == "sqlite" else r"%s\2", text)
-        if count > 1 and (parts := _ADDED.fullmatch(text)):
+        if count > 1 and (parts := _MANY.fullmatch(text)):
             text = f"{parts[1]}{', '.join([parts[2]] * count)}{parts[3]}"
         self._compiled[connection.vendor, count] = compiled = (text, parameters)
         return compiled
@@ -137,16 +144,20 @@ add_sessions = Statement("""
     ) RETURNING id
 """)
 
-#: What a message is judged by is read by the statement that says there is something new: whatever
-#: any process has committed counts for it, and who changes it later finds the message on record.
+#: What a message is judged by, and what its run begins with, is read by the statement that says
+#: there is something new: whatever any process has committed counts for it, and who changes it
+#: later finds the message on record.
 touch_session = Statement(
     """
     UPDATE agent_chatsession SET last_message_at = %(now)s::timestamptz
     WHERE id = %(pk)s AND platform = %(platform)s AND account = %(account)s AND kind = %(kind)s
       AND peer_id = %(peer_id)s
-    RETURNING title, pause_reason, paused_until, taken_over_by, taken_over_until
+    RETURNING title, pause_reason, paused_until, state, timing_gate, is_continuing,
+              discovered_tools, context_after, taken_over_by, taken_over_until,
+              EXISTS (SELECT 1 FROM agent_note)
     """,
     times="paused_until taken_over_until",
+    values="state discovered_tools",
 )
 
 find_session_state = Statement(
@@ -313,19 +324,28 @@ send_message = Statement("""
     WHERE id = %(pk)s
 """)
 
-settle_reply = Statement("""
+#: How messages end, with what that is counted by. NULL leaves what there is. One that has ended
+#: before ends only ``again``: what was counted then has to be taken back first.
+settle_messages = Statement(
+    """
+    WITH ended (pk, state, detail, message_id, run, in_history, now, again) AS (
+        VALUES (
+            %(pk)s, %(state)s, %(detail)s, %(message_id)s, %(run)s::bigint, %(in_history)s,
+            %(now)s::timestamptz, %(again)s
+        )
+    )
     UPDATE agent_message
-    SET state = %(state)s, message_id = %(message_id)s, detail = %(detail)s,
-        in_history = %(in_history)s, settled_at = %(now)s::timestamptz
-    WHERE id = %(pk)s
-""")
-
-answer_message = Statement("""
-    UPDATE agent_message
-    SET state = %(state)s, detail = %(detail)s, run_id = %(run)s, in_history = %(in_history)s,
-        settled_at = %(now)s::timestamptz
-    WHERE id = %(pk)s
-""")
+    SET state = ended.state, detail = ended.detail, in_history = ended.in_history,
+        message_id = COALESCE(ended.message_id, agent_message.message_id),
+        run_id = COALESCE(ended.run, agent_message.run_id), settled_at = ended.now
+    FROM ended
+    WHERE agent_message.id = ended.pk AND (agent_message.settled_at IS NULL OR ended.again)
+    RETURNING agent_message.id, session_id,
+        (SELECT account FROM agent_chatsession AS session WHERE session.id = session_id),
+        direction, agent_message.state, reason, created_at
+    """,
+    times="created_at",
+)
 
 explain_message = Statement("UPDATE agent_message SET reason = %(reason)s WHERE id = %(pk)s")
 

@@ -1,6 +1,5 @@
 """Tool calls that no model made: each is a run of its own, of one step and one call."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -18,15 +17,6 @@ from agent.record.runs.steps import (
 
 
 @dataclass(frozen=True, slots=True)
-class StartExternalCall:
-    """A request to record a call from an external client as begun, claimed by a process."""
-
-    origin: Run.Origin
-    call: NewCall
-    process_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class ExternalCallKeys:
     """The keys of a call on record and of its run."""
 
@@ -34,33 +24,21 @@ class ExternalCallKeys:
     call_pk: int
 
 
-def begin_external_calls(wishes: Sequence[StartExternalCall]) -> list[ExternalCallKeys]:
-    """Put calls on record that begin now. Their steps are empty: nothing was sent to a model."""
-    now = timezone.now()
-    version = settings_version()
-    rows = [
-        {
-            "origin": wish.origin,
-            "claimed_by": wish.process_id,
-            "started_at": now,
-            "config_version": version,
-        }
-        for wish in wishes
-    ]
-    pks = [run.pk for run in Run.objects.bulk_create([Run(**row) for row in rows])]
-    steps = [
-        NewStep(pk, number=1, request=[], tools=[], response=None, calls=(wish.call,))
-        for pk, wish in zip(pks, wishes, strict=True)
-    ]
-    return [
-        ExternalCallKeys(pk, call_pk)
-        for pk, (call_pk,) in zip(pks, record_steps(steps), strict=True)
-    ]
+def begin_external_call(origin: Run.Origin, call: NewCall, process_id: str) -> ExternalCallKeys:
+    """Put a call from an external client on record that begins now, claimed by a process. Its step
+    is empty: nothing was sent to a model."""
+    run = Run.objects.create(
+        origin=origin,
+        claimed_by=process_id,
+        started_at=timezone.now(),
+        config_version=settings_version(),
+    )
+    step = NewStep(run.pk, number=1, request=[], tools=[], response=None, calls=(call,))
+    [[call_pk]] = record_steps([step])
+    return ExternalCallKeys(run.pk, call_pk)
 
 
-def end_external_calls(ended: Sequence[tuple[ExternalCallKeys, CallOutcome]]) -> list[None]:
-    """Put down how calls ended, and their runs with them, which have done what they were for either
-    way."""
-    record_call_outcomes([outcome for _entry, outcome in ended])
-    complete_runs([RunCompletion(entry.run_pk, Run.State.FINISHED) for entry, _outcome in ended])
-    return [None] * len(ended)
+def end_external_call(run_pk: int, outcome: CallOutcome) -> None:
+    """Put down how a call ended, and its run with it, which has done what it was for either way."""
+    record_call_outcomes([outcome])
+    complete_runs([RunCompletion(run_pk, Run.State.FINISHED)])

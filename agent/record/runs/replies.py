@@ -12,7 +12,12 @@ from agent.domain.types import Delivery
 from agent.models import Message, Run
 from agent.record.ground import statements
 from agent.record.runs.steps import NewStep, record_steps
-from agent.record.sums.activity import count_endings, count_messages, forget_outcomes
+from agent.record.sums.activity import (
+    count_ended,
+    count_messages,
+    forget_outcomes,
+    take_back_outcomes,
+)
 
 Direction = Message.Direction
 State = Message.State
@@ -138,9 +143,8 @@ def mark_replies_sent(resent: Sequence[tuple[int, str, str]]) -> list[int]:
 
 
 def record_send_results(outcomes: Sequence[SendResult]) -> list[None]:
-    now, outcomes = timezone.now(), _with_answers(outcomes)
-    count_endings({outcome.pk: outcome.delivery.state for outcome in outcomes}, now)
-    _settle(outcomes, now)
+    now = timezone.now()
+    count_ended(_settle(_reply_rows(outcomes, now)), now)
     return [None] * len(outcomes)
 
 
@@ -159,51 +163,48 @@ def _with_answers(outcomes: Sequence[SendResult]) -> list[SendResult]:
     return [replace(one, delivery=known.get(one.pk, one.delivery)) for one in outcomes]
 
 
-def _settle(outcomes: Sequence[SendResult], now: datetime) -> None:
-    statements.settle_reply.each(
+def _reply_rows(outcomes: Sequence[SendResult], now: datetime) -> list[dict[str, Any]]:
+    return [
         {
             "pk": outcome.pk,
             "state": outcome.delivery.state,
             "message_id": outcome.delivery.message_id[:128],
             "detail": outcome.delivery.error,
+            "run": None,
             "in_history": outcome.is_speech and outcome.delivery.state != State.FAILED,
             "now": now,
+            "again": False,
         }
-        for outcome in outcomes
-    )
+        for outcome in _with_answers(outcomes)
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class LateSendResult:
-    """A client's late answer: the wait for it is over."""
+def _settle(rows: Sequence[dict[str, Any]]) -> list[Sequence[Any]]:
+    """Write how messages end, each once, by its last row; what they are counted by."""
+    last = {row["pk"]: row for row in rows}
+    ended = statements.settle_messages.many(list(last.values()))
+    if again := sorted(last.keys() - {pk for pk, *_ in ended}):
+        take_back_outcomes(again)
+        ended += statements.settle_messages.many([{**last[pk], "again": True} for pk in again])
+    return ended
 
-    account: str
-    echo: str
-    delivery: Delivery
 
-
-def correct_send_results(answers: Sequence[LateSendResult]) -> list[bool]:
-    """Record the true outcome of messages whose outcome was unknown; returns which answers were
-    used."""
-    corrected = []
-    told = Message.objects.filter(echo__in=[answer.echo for answer in answers]).order_by("pk")
+def correct_send_result(account: str, echo: str, delivery: Delivery) -> bool:
+    """Record the true outcome of a message whose outcome was unknown, by a client's late answer:
+    the wait for it is over. Whether the answer was used."""
+    told = Message.objects.filter(echo=echo).order_by("pk")
     list(told.select_for_update(no_key=True).values_list("pk"))  # others may settle them now
-    for answer in answers:
-        delivery = answer.delivery
-        late = Message.objects.filter(
-            echo=answer.echo, session__account=answer.account, state__in=(State.UNKNOWN, State.SENT)
-        )
-        changes: dict[str, Any] = {
-            "state": delivery.state,
-            "message_id": delivery.message_id[:128],
-            "detail": delivery.error,
-            "settled_at": Coalesce("settled_at", timezone.now()),
-        }
-        count_messages(late, delivery.state)
-        if delivery.state == State.FAILED:
-            changes["in_history"] = False
-        corrected.append(late.update(**changes) > 0)
-    return corrected
+    late = told.filter(session__account=account, state__in=(State.UNKNOWN, State.SENT))
+    count_messages(late, delivery.state)
+    changes: dict[str, Any] = {"in_history": False} if delivery.state == State.FAILED else {}
+    changed = late.order_by().update(
+        state=delivery.state,
+        message_id=delivery.message_id[:128],
+        detail=delivery.error,
+        settled_at=Coalesce("settled_at", timezone.now()),
+        **changes,
+    )
+    return changed > 0
 
 
 def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
@@ -211,26 +212,31 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     now = timezone.now()
     if steps := [ending.step for ending in endings if ending.step is not None]:
         record_steps(steps)
-    outcomes = _with_answers([one.outcome for one in endings if one.outcome is not None])
+    replies = [one.outcome for one in endings if one.outcome is not None]
     answered = [
-        (ending, pk)
-        for ending in endings
-        if ending.message_pk is not None
-        for pk in (ending.message_pk, *ending.merged)
+        {
+            "pk": pk,
+            "state": one.message_state,
+            "message_id": None,
+            "detail": one.detail,
+            "run": one.run_pk,
+            "in_history": one.in_history,
+            "now": now,
+            "again": False,
+        }
+        for one in endings
+        if one.message_pk is not None
+        for pk in (one.message_pk, *one.merged)
     ]
-    states = {outcome.pk: outcome.delivery.state for outcome in outcomes}
-    states |= {pk: ending.message_state for ending, pk in answered if ending.message_state}
-    runs = {ending.message_pk: ending.run_state for ending, _ in answered if ending.message_pk}
-    count_endings(states, now, runs)
-    _settle(outcomes, now)
-    _end(endings, answered, now)
+    runs = {one.message_pk: one.run_state for one in endings if one.message_pk is not None}
+    count_ended(_settle(_reply_rows(replies, now) + answered), now, runs)
+    explained = [one for one in endings if one.reason and one.message_pk]
+    statements.explain_message.each({"pk": e.message_pk, "reason": e.reason} for e in explained)
+    _end(endings, now)
     return [None] * len(endings)
 
 
-def _end(
-    endings: Sequence[RunCompletion], answered: Sequence[tuple[RunCompletion, int]], now: datetime
-) -> None:
-    """Write how runs, and the messages ``answered`` by them, end."""
+def _end(endings: Sequence[RunCompletion], now: datetime) -> None:
     statements.finish_run.each(
         {
             "pk": e.run_pk,
@@ -245,16 +251,3 @@ def _end(
         }
         for e in endings
     )
-    statements.answer_message.each(
-        {
-            "pk": pk,
-            "state": e.message_state,
-            "detail": e.detail,
-            "run": e.run_pk,
-            "in_history": e.in_history,
-            "now": now,
-        }
-        for e, pk in answered
-    )
-    explained = [e for e in endings if e.reason and e.message_pk]
-    statements.explain_message.each({"pk": e.message_pk, "reason": e.reason} for e in explained)

@@ -20,7 +20,7 @@ from agent.llm.requests.messages import SPEAKER, ChatMessage
 from agent.models import Message, Run, Step, ToolCall
 from agent.record.chats.chat_history import load_history
 from agent.record.chats.own_messages import adopt_own_messages
-from agent.record.chats.sessions import ChatGateSetting, load_session_state
+from agent.record.chats.sessions import ChatGateSetting, SessionState, load_session_state
 from agent.record.ground import statements
 from agent.record.ground.versions import read_versions
 from agent.record.runs import deferred_calls
@@ -67,8 +67,9 @@ class StartRun:
     resumed: bool = False
     is_later_result: bool = False
     claim_number: int = FIRST_CLAIM
-    is_taken: bool = False
-    """Whether this transaction put the message on record as one that is being worked on."""
+    kept: SessionState | None = None
+    """What the chat's row keeps, where this transaction put the message on record as one that is
+    being worked on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +148,10 @@ class RunStarter:
         self.live = live or LiveSettings()
         self._process_id = process_id
 
-    def reload_settings(self, asked: Sequence[None] = (None,)) -> Sequence[None]:
+    def reload_settings(self) -> None:
         """Apply the operator's changes since the last check; others know of them once the current
         transaction is committed."""
         self.live.see(read_versions())
-        return asked
 
     def read_manners(self) -> MannersTable:
         """The manners as they are now, for the current transaction."""
@@ -204,7 +204,7 @@ class RunStarter:
         ]
 
     def _take(self, wish: StartRun) -> bool:
-        if wish.is_taken:
+        if wish.kept is not None:
             return True
         taken = statements.take_message.count(
             pk=wish.message_pk, claim_number=wish.claim_number, process=self._process_id
@@ -248,7 +248,7 @@ class RunStarter:
             if wish.is_later_result and wish.message_pk
             else None
         )
-        kept = load_session_state(wish.session_pk)
+        kept = wish.kept or load_session_state(wish.session_pk)
         chat = wish.plan.chat
         return ActiveRun(
             Claim(run_pk, wish.claim_number, wish.plan.place),

@@ -96,29 +96,38 @@ def count_arrivals(arrivals: Iterable[Arrival]) -> None:
     )
 
 
-def count_endings(
-    states: Mapping[int, str], now: datetime, runs: Mapping[int, str] | None = None
-) -> None:
-    """Count how messages end, before that is written: ``states`` are their new states by key.
-    ``runs`` has the states of runs that end with them, by the key of the message answered.
+def count_endings(states: Mapping[int, str], now: datetime) -> None:
+    """Count how messages end, before that is written: ``states`` are their new states by key."""
+    rows = take_back_outcomes(sorted(states))
+    count_ended([(*row[:4], states[row[0]], *row[5:]) for row in rows], now)
 
-    What was counted before, as the outcome of a message that was thought lost, counts no more, also
-    where it only waits again.
-    """
-    keys = sorted(states.keys() | (runs or {}).keys())
+
+def take_back_outcomes(pks: Sequence[int]) -> list[Sequence[Any]]:
+    """Count no more what was counted before, as the outcome of a message that was thought lost,
+    also where it only waits again; what messages are counted by."""
+    rows = _rows(pks)
+    for pk, _session, account, direction, state, reason, _created in rows:
+        earlier = OUTCOME_COLUMNS.get((direction, state))
+        if earlier and reason not in UNCOUNTED and not is_playground(account):
+            _take_back(pk, earlier)
+    return rows
+
+
+def count_ended(
+    ended: Iterable[Sequence[Any]], now: datetime, runs: Mapping[int, str] | None = None
+) -> None:
+    """Count messages that have ended ``now``, by what :data:`statements.settle_messages` returns.
+    ``runs`` has the states of runs that end with them, by the key of the message answered."""
     hour, additions = _counted_hour(now), []
-    for pk, session, account, direction, state, reason, created in _rows(keys):
+    for pk, session, account, direction, state, reason, created in ended:
         if is_playground(account):
             continue
         added = [0] * len(_ENDINGS)
-        is_counted = pk in states and reason not in UNCOUNTED
-        column = OUTCOME_COLUMNS.get((direction, states.get(pk))) if is_counted else None
+        column = None if reason in UNCOUNTED else OUTCOME_COLUMNS.get((direction, state))
         if column:
             added[_INDEXES[column]] = 1
         if column == "answered":
             added[_INDEXES[time_column((now - created).total_seconds())]] = 1
-        if is_counted and (earlier := OUTCOME_COLUMNS.get((direction, state))):
-            _take_back(pk, earlier)
         if runs and pk in runs:
             added[_INDEXES["runs"]] = 1
             added[_INDEXES["failed_runs"]] = int(runs[pk] == Run.State.FAILED)
@@ -211,18 +220,12 @@ def _rows(pks: Sequence[int]) -> list[Sequence[Any]]:
     return statements.find_ended.rows(messages=list(pks)) if pks else []
 
 
-class KeptDays(NamedTuple):
-    """The first day whose sums by day, and whose sums by hour, are kept."""
-
-    day: str
-    hour_day: str
-
-
-def prune_activity(kept: KeptDays) -> int:
-    """Delete some of the sums that are too old; how many, 0 once there are none."""
-    is_old = Q(day__lt=kept.day) | Q(day__lt=kept.hour_day, hour__gt=WHOLE_DAY)
+def prune_activity(first_day: str, first_hour_day: str) -> int:
+    """Delete some of the sums by day before ``first_day``, and of those by hour before
+    ``first_hour_day``; how many, 0 once there are none."""
+    is_old = Q(day__lt=first_day) | Q(day__lt=first_hour_day, hour__gt=WHOLE_DAY)
     count = 0
-    for rows in (ActivitySum.objects.filter(is_old), ToolUse.objects.filter(day__lt=kept.day)):
+    for rows in (ActivitySum.objects.filter(is_old), ToolUse.objects.filter(day__lt=first_day)):
         old = list(rows.order_by().values_list("pk", flat=True)[:FORGOTTEN])
         count += rows.model._default_manager.filter(pk__in=old).delete()[0]
     return count

@@ -86,7 +86,7 @@ def budget_terms(row: Budget) -> BudgetTerms:
     )
 
 
-def mirror_environment(asked: Sequence[None] = (None,)) -> Sequence[None]:
+def mirror_environment() -> None:
     """Have a budget for TOKENS_PER_DAY as the environment has it now; none where it is 0."""
     limit, name = settings.TOKENS_PER_DAY, "TOKENS_PER_DAY"
     row = Budget.objects.filter(environment=name).first()
@@ -99,7 +99,6 @@ def mirror_environment(asked: Sequence[None] = (None,)) -> Sequence[None]:
     elif row is not None and row.limit != limit:
         row.limit = limit
         row.save(update_fields=["limit"])
-    return asked
 
 
 class BudgetAlarms:
@@ -108,17 +107,15 @@ class BudgetAlarms:
     def __init__(self, live: LiveSettings) -> None:
         self._live = live
 
-    def tell(self, alarms: Sequence[BudgetAlarm]) -> list[bool]:
-        """Put ``alarms`` down and tell the owners of their accounts; which of them were new."""
-        return [self._tell(alarm) for alarm in alarms]
-
     def tell_tokens_spent(self, accounts: Sequence[str], day: str) -> None:
         """Tell the owners of each of ``accounts`` that TOKENS_PER_DAY are used up."""
         for terms in filter(lambda terms: terms.environment, load_budgets()):
             spent = load_spent_tokens(day)
-            self.tell([BudgetAlarm(terms, "", day, ALL, spent, one) for one in accounts])
+            for one in accounts:
+                self.tell(BudgetAlarm(terms, "", day, ALL, spent, one))
 
-    def _tell(self, alarm: BudgetAlarm) -> bool:
+    def tell(self, alarm: BudgetAlarm) -> bool:
+        """Put an alarm down and tell the owners of its account; whether it was new."""
         terms = alarm.terms
         if not Budget.objects.filter(pk=terms.pk).exists():
             return False

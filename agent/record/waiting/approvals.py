@@ -80,16 +80,6 @@ class ApprovalOutcome(Enum):
     """The changed arguments do not fit the tool; the question still waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalDecision:
-    """An answer to a question in ``account``'s chats, its sender, and whether that is an owner."""
-
-    word: ApprovalReply
-    account: str
-    person: str
-    is_owner: bool
-
-
 def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
     """Put a question on record; None for one too many."""
     call = ToolCall.objects.get(pk=question.call_pk)
@@ -194,16 +184,17 @@ def waiting_codes(account: str, codes: set[str]) -> set[str]:
     return set(found.values_list("code", flat=True))
 
 
-def apply_approval_decisions(decision: ApprovalDecision) -> tuple[ApprovalOutcome, str]:
-    """Carry out an owner's reply in a chat; the outcome, with the faults of its arguments, "" where
-    there are none."""
-    word = decision.word
+def apply_approval_decision(
+    word: ApprovalReply, account: str, person: str, is_owner: bool
+) -> tuple[ApprovalOutcome, str]:
+    """Carry out the reply of ``person`` to a question in ``account``'s chats, who has to be an
+    owner; the outcome, with the faults of its arguments, "" where there are none."""
     approval = Approval.objects.filter(
-        code=word.code, state=State.WAITING, session__account=decision.account
+        code=word.code, state=State.WAITING, session__account=account
     ).first()
     if approval is None:
         return ApprovalOutcome.UNKNOWN, ""
-    if not decision.is_owner:
+    if not is_owner:
         return ApprovalOutcome.NOT_AN_OWNER, ""
     if problem := word.problem or check_changed_arguments(approval, word.arguments):
         return ApprovalOutcome.INVALID, problem
@@ -214,7 +205,7 @@ def apply_approval_decisions(decision: ApprovalDecision) -> tuple[ApprovalOutcom
     ):
         return ApprovalOutcome.NOT_SHOWN, ""
     return settle_approval(
-        approval.pk, is_approval=word.is_approval, by=decision.person, arguments=word.arguments
+        approval.pk, is_approval=word.is_approval, by=person, arguments=word.arguments
     ), ""
 
 

@@ -3,7 +3,6 @@ once."""
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from agent.models import Message, Run
 
@@ -13,20 +12,13 @@ _SHOWN = re.compile(r"\[[^\]]*\]")
 """What the program writes for pictures and such, in Chinese."""
 
 
-class CommandOrder(NamedTuple):
-    """A command to carry out by its run. ``carry_out`` changes rows, within the transaction, and
-    returns what is said of it; "" for nothing."""
-
-    run_pk: int
-    carry_out: Callable[[], str]
-
-
-def carry_out_commands(order: CommandOrder) -> str:
+def carry_out_command(run_pk: int, carry_out: Callable[[], str]) -> str:
     """Carry out a command and keep its answer as that of its run; one that was carried out before
-    a crash is only answered again."""
-    run = Run.objects.only("final_text").get(pk=order.run_pk)
+    a crash is only answered again. ``carry_out`` changes rows, within the transaction, and returns
+    what is said of it; "" for nothing."""
+    run = Run.objects.only("final_text").get(pk=run_pk)
     if not run.final_text:
-        run.final_text = order.carry_out()
+        run.final_text = carry_out()
         run.save(update_fields=["final_text"])
     return run.final_text
 

@@ -3,6 +3,9 @@
 What goes together goes in one transaction: a message, the runs for it with their steps,
 calls and approvals, and all that those runs said. It stays as a whole while any of it is
 unfinished, is younger than the limit, or is shown to the model as history.
+
+Each operation erases what was recorded ``before``, among the next rows after the key ``after``.
+``history`` messages of each chat's conversation stay, the newest.
 """
 
 from collections.abc import Sequence
@@ -21,18 +24,6 @@ OPEN = (Message.State.WAITING, Message.State.RUNNING, Message.State.PENDING, Mes
 
 
 @dataclass(frozen=True, slots=True)
-class EraseRequest:
-    """A request to erase what was recorded ``before``, among the next rows after the key ``after``.
-
-    ``history`` messages of each chat's conversation stay, the newest.
-    """
-
-    before: datetime
-    history: int = 0
-    after: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class EraseResult:
     """How many rows were erased, and the key to continue after; None at the end."""
 
@@ -40,14 +31,14 @@ class EraseResult:
     after: int | None
 
 
-def erase_messages(wish: EraseRequest) -> EraseResult:
+def erase_messages(before: datetime, history: int, after: int) -> EraseResult:
     """Messages, with the runs for them."""
     fields = ("pk", "session_id", "run_id", "state", "created_at")
-    rows = list(Message.objects.filter(pk__gt=wish.after).order_by("pk").only(*fields)[:BATCH])
-    old = list(takewhile(lambda row: row.created_at < wish.before, rows))
+    rows = list(Message.objects.filter(pk__gt=after).order_by("pk").only(*fields)[:BATCH])
+    old = list(takewhile(lambda row: row.created_at < before, rows))
     runs = _runs_with({row.pk for row in old}, {row.run_id for row in old if row.run_id})
-    kept = _needed(set(runs), wish.before) | (
-        set(runs) & _history({row.session_id for row in old}, wish.history)
+    kept = _needed(set(runs), before) | (
+        set(runs) & _history({row.session_id for row in old}, history)
     )
     staying = {runs[pk] for pk in kept} | {row.pk for row in old if row.state in OPEN} - {None}
     going_runs = {pk for pk, message in runs.items() if pk not in kept and message not in staying}
@@ -64,29 +55,27 @@ def erase_messages(wish: EraseRequest) -> EraseResult:
     return EraseResult(count, _next(rows, old))
 
 
-def erase_runs(wish: EraseRequest) -> EraseResult:
+def erase_runs(before: datetime, history: int, after: int) -> EraseResult:
     """Runs without a message: those of programs."""
     alone = (
-        Run.objects.filter(message=None, parent=None, pk__gt=wish.after)
+        Run.objects.filter(message=None, parent=None, pk__gt=after)
         .order_by("pk")
         .only("pk", "started_at")
     )
     rows = list(alone[:BATCH])
-    old = list(takewhile(lambda row: row.started_at < wish.before, rows))
+    old = list(takewhile(lambda row: row.started_at < before, rows))
     runs = {row.pk for row in old}
-    going = runs - _needed(runs, wish.before)
+    going = runs - _needed(runs, before)
     Run.objects.filter(pk__in=going).only("pk").delete()
     return EraseResult(len(going), _next(rows, old))
 
 
-def erase_descriptions(wish: EraseRequest) -> EraseResult:
+def erase_descriptions(before: datetime, history: int, after: int) -> EraseResult:
     """What was read in media that no message on record holds any more."""
     rows = list(
-        Description.objects.filter(pk__gt=wish.after)
-        .order_by("pk")
-        .only("pk", "created_at")[:BATCH]
+        Description.objects.filter(pk__gt=after).order_by("pk").only("pk", "created_at")[:BATCH]
     )
-    going = [row.pk for row in rows if row.created_at < wish.before]
+    going = [row.pk for row in rows if row.created_at < before]
     unused = Description.objects.filter(pk__in=going, uses=None)
     count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
     return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)

@@ -2,7 +2,6 @@
 call."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
@@ -19,24 +18,6 @@ State = Message.State
 KEPT = (Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPause:
-    """The account cannot speak in ``chat`` from now on."""
-
-    chat: ChatAddress
-    pause: Pause
-
-
-@dataclass(frozen=True, slots=True)
-class PauseLift:
-    """The account can speak in ``chat`` again, if it was paused for one of ``reasons``;
-    ``lifts_timed``: also where the pause would end by itself later."""
-
-    chat: ChatAddress
-    reasons: Collection[PauseReason] = tuple(PauseReason)
-    lifts_timed: bool = True
-
-
 def is_paused(now: datetime, prefix: str = "") -> Q:
     """Of the chats in which the account cannot speak at ``now``; ``prefix`` leads to the chat."""
     return Q(**{f"{prefix}pause_reason__isnull": False}) & (
@@ -44,12 +25,13 @@ def is_paused(now: datetime, prefix: str = "") -> Q:
     )
 
 
-def pause_chats(item: ChatPause) -> None:
-    """Pause a chat in every process, and settle what waits there.
+def pause_chat(chat: ChatAddress, pause: Pause) -> None:
+    """Pause a chat, in which the account cannot speak from now on, in every process, and settle
+    what waits there.
 
     A pause that is known to end later keeps its end when the client only says that it is there.
     """
-    chat, pause, now = item.chat, item.pause, timezone.now()
+    now = timezone.now()
     session, _ = ChatSession.objects.get_or_create(
         account=chat.account,
         kind=chat.kind,
@@ -89,17 +71,22 @@ def _settle_waiting(session_pk: int, reason: PauseReason, now: datetime) -> None
     )
 
 
-def lift_pauses(lift: PauseLift) -> bool:
-    """Let the account speak in a chat again, in every process; whether it was paused."""
-    chat = lift.chat
+def lift_pause(
+    chat: ChatAddress,
+    reasons: Collection[PauseReason] = tuple(PauseReason),
+    lifts_timed: bool = True,
+) -> bool:
+    """Let the account speak in a chat again, in every process, if it was paused for one of
+    ``reasons``; ``lifts_timed``: also where the pause would end by itself later. Whether it was
+    paused."""
     paused = ChatSession.objects.filter(
         account=chat.account,
         kind=chat.kind,
         peer_id=chat.peer_id,
         platform=chat.platform,
-        pause_reason__in=lift.reasons,
+        pause_reason__in=reasons,
     )
-    if not lift.lifts_timed:
+    if not lifts_timed:
         paused = paused.filter(paused_until=None)
     if not paused.update(pause_reason=None, paused_at=None, paused_until=None):
         return False

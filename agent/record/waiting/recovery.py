@@ -31,12 +31,12 @@ from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record.runs import deferred_calls
 from agent.record.runs.merged import HeldMessage
-from agent.record.runs.subagent_runs import SERVER_STOPPED, RunBreakOff, break_off_runs
+from agent.record.runs.subagent_runs import SERVER_STOPPED, break_off_run
 from agent.record.settings.manners import MannersTable, load_manners_table
 from agent.record.sums.activity import count_failed_calls, count_messages, count_runs
 from agent.record.waiting import approvals
 from agent.record.waiting.pauses import is_paused
-from agent.record.waiting.stops import StopRequest, settle_outgoing, stop_runs
+from agent.record.waiting.stops import settle_outgoing, stop_answer
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -103,17 +103,9 @@ class PendingMessage:
         return is_bare_mention(self.message) and not self.merged
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessHeartbeat:
-    """A heartbeat. ``alone``: no other process can be serving from this database."""
-
-    process_id: str
-    alone: bool
-    is_first: bool = False
-
-
-def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
-    """Renew the lease of a process, and settle the work that dead ones had claimed.
+def record_heartbeat(process_id: str, alone: bool, is_first: bool = False) -> bool:
+    """Renew the lease of a process, and settle the work that dead ones had claimed. ``alone``: no
+    other process can be serving from this database.
 
     True for a process that others had taken for dead: its claimed work is settled like that of any
     dead one. All leases are counted by the clock of the database. A process whose own lease has run
@@ -122,18 +114,18 @@ def record_heartbeats(heartbeat: ProcessHeartbeat) -> bool:
     """
     processes = ServerProcess.objects.all()
     expired = Q(last_seen_at__lt=Now() - timedelta(seconds=LEASE_SECONDS))
-    own = processes.filter(pk=heartbeat.process_id)
+    own = processes.filter(pk=process_id)
     was_away = own.filter(expired).exists()
     known = own.update(last_seen_at=Now())
-    others = processes.exclude(pk=heartbeat.process_id)
+    others = processes.exclude(pk=process_id)
     if not was_away:
-        (others if heartbeat.alone else others.filter(expired)).delete()
-    was_dead = not known and not heartbeat.is_first
+        (others if alone else others.filter(expired)).delete()
+    was_dead = not known and not is_first
     living = set(processes.values_list("pk", flat=True))
-    _settle_orphans(living | {heartbeat.process_id} if heartbeat.is_first else living)
+    _settle_orphans(living | {process_id} if is_first else living)
     if not known:
         host, pid = socket.gethostname()[:200], os.getpid()
-        processes.create(pk=heartbeat.process_id, host=host, pid=pid, last_seen_at=Now())
+        processes.create(pk=process_id, host=host, pid=pid, last_seen_at=Now())
     approvals.expire_approvals()
     return was_dead
 
@@ -145,7 +137,7 @@ def _settle_orphans(living: set[str]) -> None:
     runs = Run.objects.filter(orphaned, state=Run.State.RUNNING)
     given_up = runs.exclude(parent=None, trial_of=None).values_list("pk", flat=True)
     for pk in given_up[:TAKE_LIMIT]:
-        break_off_runs(RunBreakOff(pk, SERVER_STOPPED))
+        break_off_run(pk, SERVER_STOPPED)
     _interrupt(list(runs.values_list("pk", flat=True)[:TAKE_LIMIT]))
     _settle_outgoing(Message.objects.filter(orphaned, direction=Message.Direction.OUT))
     Message.objects.filter(UNSETTLED, orphaned).update(claimed_by="", claim_number=NEXT_CLAIM)
@@ -175,25 +167,20 @@ def _interrupt(run_pks: list[int]) -> None:
         begun.update(state=ToolCall.State.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimMessages:
-    """A request to claim the waiting messages of ``account`` that no process has claimed."""
-
-    account: str
-    process_id: str
-    read_manners: Callable[[], MannersTable] = load_manners_table
-
-
-def claim_messages(wish: ClaimMessages) -> list[PendingMessage]:
-    """Take the oldest waiting messages over; none if none is left. Two processes never get the
-    same one."""
-    living = {wish.process_id, *ServerProcess.objects.values_list("pk", flat=True)}
+def claim_messages(
+    account: str,
+    process_id: str,
+    read_manners: Callable[[], MannersTable] = load_manners_table,
+) -> list[PendingMessage]:
+    """Take over the oldest waiting messages of ``account`` that no process has claimed; none if
+    none is left. Two processes never get the same one."""
+    living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     orphaned = ~Q(claimed_by__in=living)
-    waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=wish.account)
+    waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=account)
     waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
     rows = list(waiting.select_related("session").order_by("pk")[:CLAIMS_AT_ONCE])
-    manners = wish.read_manners() if rows else MannersTable()
-    return [left for row in rows if (left := _taken(row, wish.process_id, manners))]
+    manners = read_manners() if rows else MannersTable()
+    return [left for row in rows if (left := _taken(row, process_id, manners))]
 
 
 def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessage | None:
@@ -215,7 +202,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         return None
     earlier = list(Message.objects.filter(merged_into=row.pk).order_by("pk"))
     if any(one.recalled_at is not None for one in (row, *earlier)):
-        stop_runs(StopRequest(row.pk, Message.Reason.RECALLED))
+        stop_answer(row.pk, Message.Reason.RECALLED)
         return None  # what is left of it waits for the next one who claims
     heard = manners.find(message.chat)
     is_later_result = row.reason == Message.Reason.LATER_RESULT
@@ -323,7 +310,7 @@ def _release(held: HeldMessage) -> bool:
     )
     for pk, parent in runs:
         if parent:
-            break_off_runs(RunBreakOff(pk, SERVER_STOPPED))
+            break_off_run(pk, SERVER_STOPPED)
     own = [pk for pk, parent in runs if not parent]
     _interrupt(own)
     out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT)

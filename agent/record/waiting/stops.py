@@ -6,7 +6,6 @@ are moved on.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -18,7 +17,7 @@ from agent.models import UNSETTLED, Message, Run, Step, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record.chats.chat_record import find_session
-from agent.record.runs.subagent_runs import NEVER_BEGUN, RunBreakOff, break_off_runs
+from agent.record.runs.subagent_runs import NEVER_BEGUN, break_off_run
 from agent.record.sums.activity import (
     count_endings,
     count_failed_calls,
@@ -35,24 +34,6 @@ CUT_OFF = gettext_noop("the answer was stopped before the client answered")
 BROKEN_OFF = gettext_noop("the answer was stopped")
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequest:
-    """A request to stop the answer to a message. ``reason`` is ``stopped``, ``paused``,
-    ``taken_over``, or ``recalled``: then it was taken back, or one that is merged into it."""
-
-    message_pk: int
-    reason: Message.Reason
-
-
-@dataclass(frozen=True, slots=True)
-class StopChat:
-    """A request to stop what is answered in a chat, of ``asker`` alone unless that is None."""
-
-    chat: ChatAddress
-    reason: Message.Reason
-    asker: str | None = None
-
-
 class StopOutcome(NamedTuple):
     """``is_stopped``: there was something to stop. ``leaves_more``: there are messages that are
     still to be answered, and are nobody's."""
@@ -61,33 +42,15 @@ class StopOutcome(NamedTuple):
     leaves_more: bool = False
 
 
-def stop_runs(wish: StopRequest) -> StopOutcome:
-    """End the run of a message, if it has begun, and settle the message.
+def stop_answer(message_pk: int, reason: Message.Reason) -> StopOutcome:
+    """End the run of a message, if it has begun, and settle the message. ``reason`` is ``stopped``,
+    ``paused``, ``taken_over``, or ``recalled``: then it was taken back, or one that is merged into
+    it.
 
     What was on the wire may have arrived. Where something was said, the message counts as answered.
     Of merged messages, some of which were recalled, the others wait again, unless something was
     said; so does what nobody in the chat said, where the account cannot speak there for now.
     """
-    return _stop(wish.message_pk, wish.reason)
-
-
-def stop_chats(wish: StopChat) -> bool:
-    """Stop what is answered in a chat, by whatever process; whether there was anything. Commands go
-    on."""
-    session_pk = find_session(wish.chat)
-    if session_pk is None:
-        return False
-    running = Message.objects.filter(
-        session_id=session_pk, direction=Message.Direction.IN, state=State.RUNNING
-    )
-    if wish.asker is not None:
-        running = running.filter(sender_id=wish.asker)
-    pks = list(running.exclude(reason=Reason.COMMAND).order_by("pk").values_list("pk", flat=True))
-    stopped = [_stop(pk, wish.reason).is_stopped for pk in pks]
-    return any(stopped)
-
-
-def _stop(message_pk: int, reason: Message.Reason) -> StopOutcome:
     runs = _end_runs(message_pk)
     held = Message.objects.filter(UNSETTLED, pk=message_pk)
     if not held.update(claimed_by="", claim_number=NEXT_CLAIM):
@@ -111,6 +74,22 @@ def _stop(message_pk: int, reason: Message.Reason) -> StopOutcome:
     _settle(recalled, runs, reason, has_spoken=False)
     _wait_again(rest)
     return StopOutcome(is_stopped=True, leaves_more=True)
+
+
+def stop_chat(chat: ChatAddress, reason: Message.Reason, asker: str | None = None) -> bool:
+    """Stop what is answered in a chat, by whatever process, of ``asker`` alone unless that is None;
+    whether there was anything. Commands go on."""
+    session_pk = find_session(chat)
+    if session_pk is None:
+        return False
+    running = Message.objects.filter(
+        session_id=session_pk, direction=Message.Direction.IN, state=State.RUNNING
+    )
+    if asker is not None:
+        running = running.filter(sender_id=asker)
+    pks = list(running.exclude(reason=Reason.COMMAND).order_by("pk").values_list("pk", flat=True))
+    stopped = [stop_answer(pk, reason).is_stopped for pk in pks]
+    return any(stopped)
 
 
 def _settle(
@@ -162,7 +141,7 @@ def _end_runs(message_pk: int) -> list[int]:
     ended.update(state=Run.State.STOPPED, finished_at=timezone.now(), claim_number=NEXT_CLAIM)
     agents = of_message.filter(state=Run.State.RUNNING).exclude(parent=None)
     for pk in agents.values_list("pk", flat=True):
-        break_off_runs(RunBreakOff(pk, BROKEN_OFF))
+        break_off_run(pk, BROKEN_OFF)
     for pk in own:
         _count_steps(pk)
     _settle_calls(own, message_pk)

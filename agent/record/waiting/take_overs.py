@@ -4,7 +4,6 @@ What is said to the bot meanwhile, and what he writes, is part of the history: t
 when it answers again. All of it stands in the chat's row, which is read with each message.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -17,7 +16,7 @@ from agent.models import UNSETTLED, ChatSession, Message
 from agent.record.chats.own_messages import find_history_run
 from agent.record.waiting.operator_acts import author_name, record_act
 from agent.record.waiting.pauses import KEPT
-from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.stops import stop_answer
 
 Reason = Message.Reason
 #: What goes on in a chat that is taken over.
@@ -49,7 +48,7 @@ def hand_back(session_pk: int, author: User | AnonymousUser) -> bool:
         return True
 
 
-def end_take_overs(asked: Sequence[None]) -> list[int]:
+def end_take_overs() -> int:
     """Tidy up the take-overs whose time is over, on record; how many. The bot answers there
     again already."""
     over = Q(taken_over_until__lte=timezone.now())
@@ -58,7 +57,7 @@ def end_take_overs(asked: Sequence[None]) -> list[int]:
         if _end(over & Q(pk=pk)):
             record_act(ActKind.HAND_BACK, pk, None)
             ended += 1
-    return [ended] * len(asked)
+    return ended
 
 
 def is_taken_over(now: datetime) -> Q:
@@ -83,7 +82,7 @@ def _leave_to_operator(session_pk: int, name: str) -> list[int]:
     waiting = Message.objects.filter(UNSETTLED, session_id=session_pk).exclude(reason__in=GOES_ON)
     pks = list(waiting.order_by("pk").values_list("pk", flat=True))
     for pk in pks:
-        stop_runs(StopRequest(pk, Reason.TAKEN_OVER))
+        stop_answer(pk, Reason.TAKEN_OVER)
     left = Message.objects.filter(Q(pk__in=pks) | Q(merged_into__in=pks))
     left.filter(reason=Reason.TAKEN_OVER).update(detail=name)
     left.filter(in_history=True, run=None).update(run_id=find_history_run(session_pk))

@@ -1,6 +1,6 @@
 """Messages asked again without sending anything: begun on record as runs without a chat."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
@@ -73,13 +73,10 @@ class TrialStarter:
         self._starter = starter
         self._name_model = name_model
 
-    def begin_trials(self, wishes: Sequence[TrialWish]) -> list[BegunTrial | TrialRefusal]:
+    def begin_trial(self, wish: TrialWish) -> BegunTrial | TrialRefusal:
         """An operation of the record. The run and the operator's act are written together."""
         versions = read_versions()
         self._starter.live.see(versions)
-        return [self._begin(wish, versions[LiveKind.SETTINGS]) for wish in wishes]
-
-    def _begin(self, wish: TrialWish, version: int) -> BegunTrial | TrialRefusal:
         going = Run.objects.filter(trial_of__isnull=False, state=Run.State.RUNNING)
         if going.filter(author=wish.author).exists():
             return TrialRefusal(BUSY)
@@ -91,7 +88,7 @@ class TrialStarter:
         persona = self._choose(wish, message)
         if persona is None:
             return TrialRefusal(NO_PERSONA)
-        run_pk = self._insert(wish, row, persona, version)
+        run_pk = self._insert(wish, row, persona, versions[LiveKind.SETTINGS])
         return BegunTrial(
             Claim(run_pk, FIRST_CLAIM),
             persona,

@@ -11,7 +11,7 @@ from agent.builtin_tools import chat_tools
 from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress
 from agent.models import Message
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.record import Record
 from agent.record.runs.runs import StartRun
 from agent.run.services import RunServices
@@ -138,7 +138,7 @@ async def test_only_what_was_heard_before_the_current_message_is_shown(record):
 
 async def test_what_was_taken_back_is_not_told_again(record):
     await said("secret")
-    await record.submit(record_recalls, MessageRecall("10001", "m-secret"))
+    await record.submit(record_recall, MessageRecall("10001", "m-secret"))
     result = await fetch(record)
     assert texts(result) == ["[消息已撤回]"]
     assert '"text": "secret"' not in result.content

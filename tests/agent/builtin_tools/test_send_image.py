@@ -19,7 +19,7 @@ from agent.media.forwards import ForwardReader
 from agent.media.media_store import MediaRow, record_media
 from agent.media.result_pictures import ResultPictureHook
 from agent.models import Message, MessageMedia, ResultPicture
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.record import Record
 from agent.run.services import RunServices
 from tests.admin.record import call_of, run_for, step_of
@@ -195,7 +195,7 @@ async def test_a_picture_of_another_chat_is_out_of_reach(desk: Desk, arguments):
 
 async def test_a_picture_of_a_message_that_was_taken_back_is_not_sent_again(desk: Desk):
     await received(inline(picture()), kept=(desk.files.put(picture()),))
-    await desk.record.submit(record_recalls, MessageRecall("10001", "5"))
+    await desk.record.submit(record_recall, MessageRecall("10001", "5"))
     assert "已被撤回" in await desk.refused(msg_id="5")
 
 

@@ -14,7 +14,7 @@ from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.types import ChatAddress, MediaSource
 from agent.media import forwards as opening
 from agent.media.forwards import ForwardReader
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.record import Record
 from agent.run.services import RunServices
 from tests.agent.opening import ScriptedSource, forward, image, node, text
@@ -232,7 +232,7 @@ async def test_what_the_client_does_not_place_in_this_chat_is_not_shown(record, 
 
 async def test_a_message_that_was_taken_back_is_not_opened(record):
     await received(forward("1"))
-    await record.submit(record_recalls, MessageRecall("10001", "5"))
+    await record.submit(record_recall, MessageRecall("10001", "5"))
     result = await view(record, ScriptedSource(get_forward_msg_1={"messages": [node(text("a"))]}))
     assert (result.success, "已被撤回" in result.error_message) == (False, True)
 

@@ -15,7 +15,7 @@ from agent.domain.states import Pause, PauseReason
 from agent.domain.types import Delivery
 from agent.models import Message, Run
 from agent.record.waiting import recovery
-from agent.record.waiting.pauses import ChatPause, pause_chats
+from agent.record.waiting.pauses import pause_chat
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, message
 
@@ -252,7 +252,7 @@ async def test_what_is_settled_while_it_waits_is_passed_over_without_asking_the_
     inbox.receive_message(message("b"))
     await until(lambda: not inbox._arriving)
     pause = Pause(PauseReason.MUTED, timezone.now())
-    await inbox.record.submit(pause_chats, ChatPause(PRIVATE, pause))
+    await inbox.record.submit(pause_chat, PRIVATE, pause)
     inbox.receive_message(message("c"))
     slow.set_result("one")
     await idle(inbox)

@@ -13,10 +13,10 @@ from agent.chat.inbox import Inbox
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress
 from agent.models import Message, Run, ToolCall
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.runs.merged import HeldMessage, merge_messages
-from agent.record.waiting.recovery import ClaimMessages, PendingMessage, claim_messages
-from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.recovery import PendingMessage, claim_messages
+from agent.record.waiting.stops import stop_answer
 from tests.agent.chat.inboxes import asked, held, idle, rows, until
 from tests.agent.chat.test_merged import ends, merge_within
 from tests.agent.talk import GROUP, PRIVATE, Script, accept, calling, message
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def recall(inbox: Inbox, message_id: str, chat: ChatAddress = PRIVATE) -> None:
     """What a client's notice does."""
     wish = MessageRecall(chat.account, message_id, chat)
-    await inbox.drop_recalled(await inbox.record.submit(record_recalls, wish))
+    await inbox.drop_recalled(await inbox.record.submit(record_recall, wish))
 
 
 @sync_to_async
@@ -290,7 +290,7 @@ async def test_what_was_recalled_before_a_crash_is_not_taken_up(make, mailbox):
     group = tuple(HeldMessage(one.pk, 1) for one in accepted[:2])
     await sync_to_async(merge_messages)(group)
     for one in "bc":
-        await sync_to_async(record_recalls)(MessageRecall(PRIVATE.account, one, PRIVATE))
+        await sync_to_async(record_recall)(MessageRecall(PRIVATE.account, one, PRIVATE))
     inbox = make(Script("hello"))
     for _ in range(2):  # what is left of the group waits for the next look
         inbox.resume(PRIVATE.account)
@@ -316,8 +316,8 @@ async def test_after_something_was_said_nothing_is_answered_again(make, mailbox)
         spoken = Message(session_id=accepted[0].session_pk, run=run, direction="out", text="so")
         spoken.state, spoken.created_at = "delivered", run.started_at
         spoken.save()
-        record_recalls(wish)
-        assert stop_runs(StopRequest(last, MessageReason.RECALLED)) == (True, False)
+        record_recall(wish)
+        assert stop_answer(last, MessageReason.RECALLED) == (True, False)
 
     await sync_to_async(said_and_recalled)()
     assert [state for _, state, _ in await ends()] == ["answered", "answered"]
@@ -379,5 +379,5 @@ async def test_commands_beyond_what_is_obeyed_at_once_wait_in_their_chat(
 
 async def test_a_command_is_known_as_one_when_it_is_taken_up_from_the_record(record):
     await sync_to_async(accept)(message("/help"), message("/ hi"), process_id="dead")
-    found = await record.submit(claim_messages, ClaimMessages(PRIVATE.account, "p2"))
+    found = await record.submit(claim_messages, PRIVATE.account, "p2")
     assert [one.command and one.command.name.english for one in found] == ["help", None]

@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agent.models import ChatSession, Message
-from agent.record.waiting.command_orders import CommandOrder, carry_out_commands
+from agent.record.waiting.command_orders import carry_out_command
 from tests.agent.commands.conftest import MEMBER, newest
 from tests.agent.talk import GROUP, PRIVATE
 
@@ -105,7 +105,7 @@ async def test_the_effect_is_not_repeated_when_the_answer_was_lost_in_a_crash(ro
     """The words are kept with the change, so that a run that is taken up again only sends them."""
     await room.say("/help")
     run = (await newest(direction="in")).run
-    again = await sync_to_async(carry_out_commands)(
-        CommandOrder(run.pk, lambda: pytest.fail("it was carried out twice"))
+    again = await sync_to_async(carry_out_command)(
+        run.pk, lambda: pytest.fail("it was carried out twice")
     )
     assert again == run.final_text

@@ -34,7 +34,7 @@ from agent.media.media_store import (
 )
 from agent.media.pipeline import MediaPipeline, MediaText
 from agent.models import Message
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.chats.quoted_words import RECALLED
 from agent.record.record import Record
 from agent.record.waiting.recovery import PendingMessage
@@ -194,7 +194,7 @@ async def test_the_media_of_a_quote_are_waited_for_no_longer_than_its_words(reco
 
 async def test_a_recalled_message_is_quoted_without_its_words(record: Record):
     await put(record, message("secret", GROUP, message_id="5"))
-    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    await record.submit(record_recall, MessageRecall("10001", "5", GROUP))
     (value,) = await heard(record, Talker(), quoted_id="5")
     assert value["text"] == RECALLED
 
@@ -211,7 +211,7 @@ async def test_the_media_of_a_recalled_message_are_not_read(record: Record):
     pending = await put(record, message("x", GROUP, message_id="5", segments=[{"type": "image"}]))
     wanted = (pending.session_pk, "5")
     assert await record.submit(load_segments, *wanted) == [{"type": "image"}]
-    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    await record.submit(record_recall, MessageRecall("10001", "5", GROUP))
     assert await record.submit(load_segments, *wanted) == []
 
 
@@ -309,7 +309,7 @@ async def test_words_that_are_recalled_while_they_are_fetched_are_not_kept(recor
     prefetch = media.prefetch(pending)
     assert prefetch is not None
     assert "secret" in (await prefetch).context
-    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    await record.submit(record_recall, MessageRecall("10001", "5", GROUP))
     assert RECALLED in (await media.describe(pending, prefetch)).context
     row = await Message.objects.aget(pk=pending.pk)
     assert "secret" not in (row.context_text or "")
@@ -322,7 +322,7 @@ async def test_what_is_not_on_record_and_recalled_while_it_is_fetched_is_not_kep
     prefetch = media.prefetch(pending)
     assert prefetch is not None
     assert "secret" in (await prefetch).context
-    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    await record.submit(record_recall, MessageRecall("10001", "5", GROUP))
     assert RECALLED in (await media.describe(pending, prefetch)).context
 
 
@@ -331,7 +331,7 @@ async def test_what_is_read_in_a_picture_that_is_recalled_meanwhile_is_not_kept(
     pending = await put(record, message("看", GROUP, message_id="9", quoted_id="5"))
     rows = [MediaRow(MediaRef("image", origin="quoted"))]
     await record.submit_batched(record_media, (pending.pk, rows))
-    await record.submit(record_recalls, MessageRecall("10001", "5", GROUP))
+    await record.submit(record_recall, MessageRecall("10001", "5", GROUP))
     read = HeardText(pending.pk, pending.session_pk, GROUP, "[a cat]", quoted_id="5")
     assert (await record.submit(save_heard_texts, read)).media_text == ""
 

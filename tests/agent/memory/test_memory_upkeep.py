@@ -24,7 +24,7 @@ from agent.memory.summary_store import (
     whole_exchanges,
 )
 from agent.models import ChatSession, Digest, Message, Note, Run
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.record import Record
 from tests.agent.notes import ANN_IN_GROUP, OTHER_GROUP, texts
 from tests.agent.talk import Script
@@ -119,7 +119,7 @@ def summarised(session: ChatSession, *texts: str) -> ConversationBatch:
 
 def recall(text: str) -> None:
     Message.objects.filter(text=text).update(message_id="5")
-    record_recalls(MessageRecall("10001", "5"))
+    record_recall(MessageRecall("10001", "5"))
 
 
 def test_a_summary_is_made_anew_without_what_was_recalled(session: ChatSession):

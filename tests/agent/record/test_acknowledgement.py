@@ -11,7 +11,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from agent.models import CommitMark, ServerProcess
 from agent.record.ground import commit_marks
 from agent.record.ground.commit_marks import CommitMarker
-from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import record_heartbeat
 from frostproject.configuration.env import parse_database_url
 from tests.agent.databases import in_place, postgres
 
@@ -41,7 +41,7 @@ def elsewhere() -> Iterator[None]:
 
 
 def write() -> None:
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
 
 
 def test_a_transaction_that_was_committed_took_effect(marks):
@@ -132,7 +132,7 @@ def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(
 def test_a_database_in_this_process_needs_none():
     marks = CommitMarker()
     marks.prepare()
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     assert marks.write_mark() == 0
 
 

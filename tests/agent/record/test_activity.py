@@ -17,20 +17,19 @@ from agent.models import ActivitySum, ChatSession, Message, Run, ToolCall, ToolU
 from agent.models.activity import WHOLE_DAY
 from agent.record.arrivals.arrivals import refuse_messages
 from agent.record.runs.replies import (
-    LateSendResult,
     RunCompletion,
     SendResult,
     complete_runs,
-    correct_send_results,
+    correct_send_result,
     mark_replies_sent,
     record_send_results,
 )
 from agent.record.runs.runs import StartRun
 from agent.record.runs.steps import CallOutcome, NewCall, NewStep, finish_calls, record_steps
 from agent.record.sums import activity
-from agent.record.sums.activity import KeptDays, prune_activity
+from agent.record.sums.activity import prune_activity
 from agent.record.waiting import recovery
-from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.stops import stop_answer
 from tests.agent.databases import inside, postgres
 from tests.agent.talk import PLAN, PROCESS, accept, arrival, arrivals, begin, message, reply
 
@@ -98,7 +97,7 @@ def play(dice: random.Random, chat: ChatAddress) -> None:
     (run,) = begin([wish])
     called(run.run_pk, *dice.choices(["succeeded", "failed", "unknown", ""], k=dice.randint(0, 2)))
     if dice.random() < 0.2:
-        stop_runs(StopRequest(accepted.pk, MessageReason.STOPPED))
+        stop_answer(accepted.pk, MessageReason.STOPPED)
         return
     sent = reply(wish, run.run_pk, f"{accepted.pk}")
     if dice.random() < 0.3:  # the process dies; another one takes the message up
@@ -112,7 +111,7 @@ def play(dice: random.Random, chat: ChatAddress) -> None:
     if dice.random() < 0.5:
         late = Delivery(dice.choice([State.DELIVERED, State.FAILED]))
         echo = Message.objects.get(pk=sent).echo or ""
-        correct_send_results([LateSendResult(chat.account, echo, late)])
+        correct_send_result(chat.account, echo, late)
 
 
 @pytest.mark.parametrize("state", [State.DELIVERED, State.FAILED])
@@ -123,7 +122,7 @@ def test_what_a_client_told_another_process_is_kept_and_counted_once(state):
     sent = reply(wish, run.run_pk, "yes")
     echo = Message.objects.get(pk=sent).echo or ""
     told = Delivery(state, "77")
-    assert correct_send_results([LateSendResult(CHATS[0].account, echo, told)]) == [True]
+    assert correct_send_result(CHATS[0].account, echo, told) is True
     unknown = SendResult(sent, Delivery(State.UNKNOWN, error="no answer within 60 s"))
     ending = RunCompletion(
         run.run_pk, Run.State.FINISHED, accepted.pk, State.ANSWERED, outcome=unknown
@@ -225,6 +224,6 @@ def test_old_hours_are_deleted_before_old_days():
     for day in ("2025-01-01", "2026-11-01"):
         for hour in (WHOLE_DAY, 3):
             ActivitySum.objects.create(day=day, hour=hour, session=session, received=1)
-    assert prune_activity(KeptDays("2026-01-01", "2026-11-10")) == 3
-    assert prune_activity(KeptDays("2026-01-01", "2026-11-10")) == 0
+    assert prune_activity("2026-01-01", "2026-11-10") == 3
+    assert prune_activity("2026-01-01", "2026-11-10") == 0
     assert ActivitySum.objects.filter(day="2026-11-01").get().hour == WHOLE_DAY

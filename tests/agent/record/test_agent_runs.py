@@ -14,8 +14,8 @@ from agent.record.record import Record
 from agent.record.run_journal import RunJournal
 from agent.record.runs.runs import ActiveRun, StartRun
 from agent.record.runs.steps import NewCall, NewStep
-from agent.record.runs.subagent_runs import SERVER_STOPPED, StartSubagentRun, begin_subagent_runs
-from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.runs.subagent_runs import SERVER_STOPPED, begin_subagent_run
+from agent.record.waiting.recovery import record_heartbeat
 from agent.run.engine import Engine
 from agent.run.task import RunRequest, RunResult
 from agent.subagents.runner import STOPPED
@@ -195,12 +195,12 @@ async def test_after_a_crash_the_run_around_is_taken_up_and_not_that_of_the_agen
     (call,) = await RunJournal(record, around.claim).record_step(
         NewStep(around.run_pk, 1, [], [], ASKED, calls=(NewCall("c1", "helper", {}, "1"),))
     )
-    inner_pk = await record.submit_batched(begin_subagent_runs, StartSubagentRun(call, "m", "p1"))
+    inner_pk = await record.submit(begin_subagent_run, call, "m", "p1")
     two = tuple(NewCall(name, name, {}, "1") for name in "fg")
     await RunJournal(record, Claim(inner_pk)).record_step(
         NewStep(inner_pk, 1, [], [], {}, calls=two)
     )
-    await sync_to_async(record_heartbeats)(ProcessHeartbeat("p2", alone=True))
+    await sync_to_async(record_heartbeat)("p2", alone=True)
     (inner,) = await inner_runs()
     assert (inner.state, inner.error) == ("interrupted", SERVER_STOPPED)
     assert [state for _, state, *_ in await calls_of(inner)] == ["unknown", "failed"]

@@ -13,7 +13,7 @@ from agent.record.chats.own_messages import find_quoted_own
 from agent.record.runs import deferred_calls
 from agent.record.runs.steps import CallOutcome
 from agent.record.waiting import approvals, recovery
-from agent.record.waiting.approvals import ApprovalDecision, ApprovalOutcome, ApprovalRequest
+from agent.record.waiting.approvals import ApprovalOutcome, ApprovalRequest
 from tests.admin.record import call_of, chat, run_for, said, step_of
 from tests.agent.talk import message
 from tools.models import ToolConfig
@@ -53,7 +53,7 @@ def rule(
     is_owner: bool = True,
 ) -> ApprovalOutcome:
     word = word or ApprovalReply(True, approval.code)
-    return approvals.apply_approval_decisions(ApprovalDecision(word, account, "666", is_owner))[0]
+    return approvals.apply_approval_decision(word, account, "666", is_owner)[0]
 
 
 def told(session: ChatSession) -> list[Message]:
@@ -208,7 +208,7 @@ def test_the_calls_of_a_dead_process_are_given_up_and_those_of_others_are_not(se
         suspended(session, "dead"),
         suspended(session, ""),
     )
-    recovery.record_heartbeats(recovery.ProcessHeartbeat("alive", alone=True, is_first=True))
+    recovery.record_heartbeat("alive", alone=True, is_first=True)
     states = dict(ToolCall.objects.values_list("pk", "state"))
     assert [states[call.pk] for call in (mine, theirs, outside)] == [
         "pending",
@@ -239,7 +239,7 @@ def test_a_crash_right_after_the_question_leaves_a_call_that_waits(session):
     call = called(session)
     Run.objects.update(state="running", claimed_by="dead")
     ask(call, amount=5)
-    recovery.record_heartbeats(recovery.ProcessHeartbeat("next", alone=True))
+    recovery.record_heartbeat("next", alone=True)
     call.refresh_from_db()
     assert (call.state, "尚未执行" in call.result) == ("pending", True)
 

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from agent.models import Message
 from agent.record import record as module
 from agent.record.record import Record
-from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import record_heartbeat
 from agent.run import message_sender
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, held, idle, rows, until
@@ -59,7 +59,7 @@ async def test_what_others_have_taken_over_is_not_sent(make: Make, mailbox: Mail
     sleep(60)
     answer.set_result("hello")
     await until_pending()
-    await sync_to_async(record_heartbeats)(ProcessHeartbeat("other", alone=True, is_first=True))
+    await sync_to_async(record_heartbeat)("other", alone=True, is_first=True)
     await idle(inbox)
     assert mailbox.sent == []
     assert [state for _, state, _ in await rows(direction="in")] == ["running"]

@@ -9,7 +9,7 @@ from django.utils import timezone
 from agent.llm.requests.messages import content_text, strip_frame
 from agent.models import ChatSession, Message
 from agent.record.chats.chat_history import load_history
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.runs.runs import ActiveRun, StartRun
 from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message
 from tools.text.fences import FenceKind, fence_values
@@ -96,7 +96,7 @@ def test_what_was_sent_from_here_is_not_doubled_when_the_client_reports_it_first
 def test_a_recalled_message_is_not_shown_again():
     answered("secret", "a1", message_id="41")
     session_pk = answered("q2", "a2", message_id="42")
-    record_recalls(MessageRecall("10001", "41", PRIVATE))
+    record_recall(MessageRecall("10001", "41", PRIVATE))
     assert shown(session_pk) == ["q2", "我：a2"]
 
 

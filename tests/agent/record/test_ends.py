@@ -22,7 +22,7 @@ from agent.record.runs.runs import RunStarter
 from agent.record.settings.live import LiveSettings
 from agent.record.settings.manners import load_manners_table
 from agent.record.settings.timed_silences import CLOCK, end_silences
-from agent.record.waiting.pauses import ChatPause, load_pauses, pause_chats
+from agent.record.waiting.pauses import load_pauses, pause_chat
 from agent.record.waiting.take_overs import end_take_overs, hand_back, take_over
 from tests.admin.record import chat
 from tests.agent.databases import in_place, inside, postgres  # noqa: F401 - a fixture
@@ -65,7 +65,7 @@ def test_a_mute_makes_another_process_read_the_pauses_and_nothing_else(
             starter.reload_settings()
 
     obey()
-    pause_chats(ChatPause(GROUP, Pause(PauseReason.MUTED)))
+    pause_chat(GROUP, Pause(PauseReason.MUTED))
     with django_assert_num_queries(2):  # the numbers, and the pauses
         obey()
     with django_assert_num_queries(1):
@@ -151,11 +151,11 @@ def check_tidying() -> None:
         ChatSession.objects.filter(pk=chat(name).pk).update(
             taken_over_by="ann", taken_over_at=past, taken_over_until=end
         )
-    assert [end_silences([None]), end_take_overs([None])] == [[1], [1]]
+    assert [end_silences([None]), end_take_overs()] == [[1], 1]
     assert not Manners.objects.get(name="over").silenced
     assert ChatSession.objects.get(taken_over_by=None).peer_id == "over"
     assert ToolConfigChange.objects.get().made_by == CLOCK
-    assert [end_silences([None]), end_take_overs([None])] == [[0], [0]]
+    assert [end_silences([None]), end_take_overs()] == [[0], 0]
 
 
 @pytest.mark.django_db

@@ -20,7 +20,6 @@ from agent.models import (
     ToolCall,
 )
 from agent.record.waiting import expiry
-from agent.record.waiting.expiry import EraseRequest
 from agent.runtime.record_retention import RetentionRule, erase_expired_rows
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +64,7 @@ def exchange(at: datetime = OLD, *, call: str = "", **fields: Any) -> Run:
 def erase(history: int = 0, kind: Any = expiry.erase_messages) -> int:
     count, after = 0, 0
     while True:
-        erased = kind(EraseRequest(LIMIT, history, after))
+        erased = kind(LIMIT, history, after)
         count += erased.count
         if erased.after is None:
             return int(count)

@@ -20,8 +20,8 @@ from agent.record.waiting.hand_messages import (
     resend,
     settle_hand_message,
 )
-from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
-from agent.record.waiting.stops import StopRequest, stop_runs
+from agent.record.waiting.recovery import record_heartbeat
+from agent.record.waiting.stops import stop_answer
 from tests.admin.record import answered, chat, run_for, said
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +59,7 @@ def test_what_a_dead_process_left_pending_is_taken_and_what_it_sent_is_not(autho
     first, second = written(chat(), author, "one", "two")
     claim_hand_messages("dead")
     mark_hand_message_sent(first.pk, "dead", "e")
-    record_heartbeats(ProcessHeartbeat("next", alone=True, is_first=True))
+    record_heartbeat("next", alone=True, is_first=True)
     (batch,) = claim_hand_messages("next")
     assert [one.pk for one in batch.messages] == [second.pk]
     first.refresh_from_db()
@@ -125,7 +125,7 @@ def test_stopping_a_run_leaves_what_operators_wrote_beside_it(author: User):
     run_for(question, state="running")
     (row,) = written(question.session, author, "hi")
     assert row.run_id is not None
-    stop_runs(StopRequest(question.pk, Message.Reason.STOPPED))
+    stop_answer(question.pk, Message.Reason.STOPPED)
     row.refresh_from_db()
     question.refresh_from_db()
     assert (row.state, question.state) == ("pending", "silent")

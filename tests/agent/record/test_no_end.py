@@ -13,10 +13,8 @@ from agent.models import Message, Run
 from agent.record.runs import replies
 from agent.record.runs.replies import RunCompletion
 from agent.record.waiting.recovery import (
-    ClaimMessages,
-    ProcessHeartbeat,
     claim_messages,
-    record_heartbeats,
+    record_heartbeat,
 )
 from tests.agent.chat.conftest import mailbox, make
 from tests.agent.chat.inboxes import Make, held, idle, rows, until
@@ -158,8 +156,8 @@ async def test_a_run_that_another_process_has_taken_over_says_and_writes_nothing
     inbox = make(model)
     inbox.receive_message(message("a"))
     await until(lambda: model.requests)
-    await sync_to_async(record_heartbeats)(ProcessHeartbeat("other", alone=True))
-    await sync_to_async(claim_messages)(ClaimMessages(PRIVATE.account, "other"))
+    await sync_to_async(record_heartbeat)("other", alone=True)
+    await sync_to_async(claim_messages)(PRIVATE.account, "other")
     before = await rows()
     answer.set_result("one")
     await until(lambda: not inbox._workers)

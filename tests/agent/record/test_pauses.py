@@ -11,8 +11,8 @@ from agent.models import ChatSession, Message
 from agent.record.arrivals.arrivals import ArrivalStore
 from agent.record.runs.runs import RunPlan, StartRun
 from agent.record.sums.quotas import AnswerQuotas
-from agent.record.waiting.pauses import ChatPause, PauseLift, lift_pauses, load_pauses, pause_chats
-from agent.record.waiting.recovery import ClaimMessages, claim_messages
+from agent.record.waiting.pauses import lift_pause, load_pauses, pause_chat
+from agent.record.waiting.recovery import claim_messages
 from tests.agent.talk import GROUP, accept, arrival, beginnings, message
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ MUTED = PauseReason.MUTED
 
 def pause(reason: PauseReason = MUTED, seconds: float | None = None) -> None:
     until = None if seconds is None else timezone.now() + timedelta(seconds=seconds)
-    pause_chats(ChatPause(GROUP, Pause(reason, until)))
+    pause_chat(GROUP, Pause(reason, until))
 
 
 def spoken_to(**fields: Any) -> Any:
@@ -37,7 +37,7 @@ def test_what_is_said_to_a_muted_bot_is_on_record_and_not_answered():
     pause()
     accept(spoken_to())
     assert rows() == [("silent", "paused", "muted")]
-    assert lift_pauses(PauseLift(GROUP))
+    assert lift_pause(GROUP)
     accept(spoken_to())
     assert rows()[1:] == [("waiting", "mention", "")]
 
@@ -74,10 +74,9 @@ def test_the_later_result_of_a_call_waits_until_the_bot_can_speak_again():
     Message.objects.update(reason="later_result")
     pause()
     assert rows() == [("waiting", "later_result", "")]
-    wish = ClaimMessages(GROUP.account, "q")
-    assert claim_messages(wish) == []
-    lift_pauses(PauseLift(GROUP))
-    assert len(claim_messages(wish)) == 1
+    assert claim_messages(GROUP.account, "q") == []
+    lift_pause(GROUP)
+    assert len(claim_messages(GROUP.account, "q")) == 1
 
 
 def test_a_client_that_only_says_muted_does_not_undo_the_known_end():
@@ -91,7 +90,7 @@ def test_a_client_that_only_says_muted_does_not_undo_the_known_end():
 
 def test_only_what_a_notice_speaks_of_is_lifted():
     pause(seconds=600)
-    assert not lift_pauses(PauseLift(GROUP, (PauseReason.ALL_MUTED,)))
-    assert not lift_pauses(PauseLift(GROUP, (MUTED,), lifts_timed=False))
+    assert not lift_pause(GROUP, (PauseReason.ALL_MUTED,))
+    assert not lift_pause(GROUP, (MUTED,), lifts_timed=False)
     assert list(load_pauses()) == [GROUP]
-    assert lift_pauses(PauseLift(GROUP, (MUTED,)))
+    assert lift_pause(GROUP, (MUTED,))

@@ -7,7 +7,7 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress
 from agent.models import Digest, Message
 from agent.record.chats import early_recalls
-from agent.record.chats.chat_record import MessageRecall, record_recalls
+from agent.record.chats.chat_record import MessageRecall, record_recall
 from agent.record.chats.quoted_words import RECALLED, blank_quoted
 from onebot.gateway.gateway import recalled_chat
 from tests.agent.talk import GROUP, PRIVATE, accept, message
@@ -23,7 +23,7 @@ def _none_before() -> None:
 
 
 def recall(message_id: str, chat: ChatAddress | None = None) -> list[int]:
-    hit = record_recalls(MessageRecall("10001", message_id, chat))
+    hit = record_recall(MessageRecall("10001", message_id, chat))
     return [one.pk for one in hit]
 
 
@@ -39,7 +39,7 @@ def test_a_recall_touches_only_the_chat_that_its_notice_names():
 def test_a_message_that_is_recalled_twice_is_hit_once():
     """Checklist 74."""
     (said,) = accept(message("a", GROUP, message_id="5", mentions_bot=True))
-    first = record_recalls(MessageRecall("10001", "5", GROUP))
+    first = record_recall(MessageRecall("10001", "5", GROUP))
     assert [(one.pk, one.chat, one.state) for one in first] == [(said.pk, GROUP, "waiting")]
     assert recall("5", GROUP) == []
 

@@ -17,12 +17,10 @@ from agent.record.runs.steps import NewCall, NewStep, record_steps
 from agent.record.waiting import recovery
 from agent.record.waiting.recovery import (
     LEASE_SECONDS,
-    ClaimMessages,
     PendingMessage,
-    ProcessHeartbeat,
     claim_messages,
     is_next_in_session,
-    record_heartbeats,
+    record_heartbeat,
     release_messages,
     remove_processes,
 )
@@ -59,7 +57,7 @@ def outgoing(run_pk: int, state: str, process_id: str = "dead", **fields: Any) -
 
 
 def taken(process_id: str = "me", account: str = PRIVATE.account) -> list[PendingMessage]:
-    return claim_messages(ClaimMessages(account, process_id))
+    return claim_messages(account, process_id)
 
 
 def states(model: Any, *pks: int) -> list[str]:
@@ -70,9 +68,9 @@ def states(model: Any, *pks: int) -> list[str]:
 
 
 def test_a_process_is_on_record_while_it_lives_and_leaves_nothing_when_it_ends():
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
     first = ServerProcess.objects.get().last_seen_at
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
     assert ServerProcess.objects.get().last_seen_at > first
     remove_processes("me")
     assert not ServerProcess.objects.exists()
@@ -81,7 +79,7 @@ def test_a_process_is_on_record_while_it_lives_and_leaves_nothing_when_it_ends()
 def test_a_process_that_was_not_seen_for_the_length_of_a_lease_is_dead():
     seen("late", LEASE_SECONDS + 1)
     seen("alive", LEASE_SECONDS - 5)
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
 
 
@@ -89,26 +87,26 @@ def test_a_process_that_was_not_seen_for_the_length_of_a_lease_is_dead():
 def test_a_process_whose_clock_is_wrong_takes_nobody_for_dead_and_is_taken_for_dead_by_nobody(
     monkeypatch, hours
 ):
-    record_heartbeats(ProcessHeartbeat("alive", alone=False))
+    record_heartbeat("alive", alone=False)
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=hours))
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
     monkeypatch.undo()
-    record_heartbeats(ProcessHeartbeat("alive", alone=False))
+    record_heartbeat("alive", alone=False)
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "alive"}
 
 
 def test_a_process_that_others_took_for_dead_is_told_so_once():
-    assert not record_heartbeats(ProcessHeartbeat("me", alone=False, is_first=True))
+    assert not record_heartbeat("me", alone=False, is_first=True)
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
-    record_heartbeats(ProcessHeartbeat("other", alone=False))
-    assert record_heartbeats(ProcessHeartbeat("me", alone=False))
-    assert not record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("other", alone=False)
+    assert record_heartbeat("me", alone=False)
+    assert not record_heartbeat("me", alone=False)
 
 
 def test_every_other_process_is_dead_where_only_one_can_be():
     seen("just now")
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     assert list(ServerProcess.objects.values_list("pk", flat=True)) == ["me"]
 
 
@@ -118,7 +116,7 @@ def test_every_other_process_is_dead_where_only_one_can_be():
 def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard():
     _, run_pk, _ = running()
     pk = outgoing(run_pk, "sent")
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     row = Message.objects.get(pk=pk)
     assert (row.state, row.in_history) == ("unknown", True)
     assert row.detail
@@ -128,29 +126,29 @@ def test_what_a_dead_process_had_on_the_wire_is_unknown_and_may_have_been_heard(
 def test_an_answer_that_a_dead_process_had_not_sent_still_waits():
     _, run_pk, _ = running()
     pk = outgoing(run_pk, "pending")
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     assert states(Message, pk) == ["pending"]
 
 
 def test_an_answer_of_a_dead_process_that_a_living_one_sends_is_not_taken_for_lost():
     _, run_pk, _ = running()
     pk = outgoing(run_pk, "pending")
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     mark_replies_sent([(pk, "again", "me")])
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     assert states(Message, pk) == ["sent"]
 
 
 def test_a_tools_message_that_a_dead_process_had_not_sent_will_never_be_and_says_so():
     _, run_pk, (call,) = running("dead", "send_message")
     pk = outgoing(run_pk, "pending", tool_call_pk=call)
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     assert states(Message, pk) == ["failed"]
 
 
 def test_the_runs_of_a_dead_process_are_interrupted_and_what_they_did_is_unknown():
     _, run_pk, calls = running("dead", "f", "g")
-    record_heartbeats(ProcessHeartbeat("me", alone=True))
+    record_heartbeat("me", alone=True)
     assert states(Run, run_pk) == ["interrupted"]
     assert states(ToolCall, *calls) == ["unknown", "waiting"]
 
@@ -159,7 +157,7 @@ def test_what_is_in_living_hands_is_left_alone():
     seen("alive")
     _, run_pk, calls = running("alive", "f")
     pk = outgoing(run_pk, "sent", "alive")
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
     assert (states(Run, run_pk), states(ToolCall, *calls), states(Message, pk)) == (
         ["running"],
         ["running"],
@@ -281,16 +279,16 @@ def test_a_message_is_next_when_all_before_it_in_its_chat_are_settled():
 def test_a_process_that_was_away_itself_does_not_judge_others_before_it_has_renewed_its_lease():
     seen("me", LEASE_SECONDS + 1)
     seen("other", LEASE_SECONDS + 1)
-    assert not record_heartbeats(ProcessHeartbeat("me", alone=False))
+    assert not record_heartbeat("me", alone=False)
     assert set(ServerProcess.objects.values_list("pk", flat=True)) == {"me", "other"}
-    record_heartbeats(ProcessHeartbeat("me", alone=False))
+    record_heartbeat("me", alone=False)
     assert list(ServerProcess.objects.values_list("pk", flat=True)) == ["me"]
 
 
 def test_a_process_that_was_taken_for_dead_learns_so_and_has_nothing_in_hand():
     pk, run_pk, calls = running("me", "f")
     seen("other")
-    assert record_heartbeats(ProcessHeartbeat("me", alone=False))
+    assert record_heartbeat("me", alone=False)
     assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
     assert [left.pk for left in taken("other")] == [pk]
 

@@ -8,11 +8,10 @@ import pytest
 from agent.domain.types import Delivery
 from agent.models import Message, Run, Step
 from agent.record.runs.replies import (
-    LateSendResult,
     RunCompletion,
     SendResult,
     complete_runs,
-    correct_send_results,
+    correct_send_result,
     mark_replies_sent,
     record_send_results,
 )
@@ -133,9 +132,7 @@ def test_an_id_that_is_longer_than_its_column_is_cut(wish, run_pk):
 def test_a_late_answer_settles_what_was_unknown(wish, run_pk, state, late, in_history):
     pk = reply(wish, run_pk)
     Message.objects.filter(pk=pk).update(state=state, in_history=True)
-    assert correct_send_results(
-        [LateSendResult("10001", "e-hello", Delivery(State(late), "7", "why"))]
-    ) == [True]
+    assert correct_send_result("10001", "e-hello", Delivery(State(late), "7", "why")) is True
     stored = row(pk)
     assert (stored.state, stored.message_id, stored.detail, stored.in_history) == (
         late,
@@ -149,9 +146,7 @@ def test_a_late_answer_settles_what_was_unknown(wish, run_pk, state, late, in_hi
 def test_what_is_known_already_is_not_changed_by_a_late_answer(wish, run_pk, state):
     pk = reply(wish, run_pk)
     Message.objects.filter(pk=pk).update(state=state)
-    assert correct_send_results(
-        [LateSendResult("10001", "e-hello", Delivery(State.DELIVERED, "7"))]
-    ) == [False]
+    assert correct_send_result("10001", "e-hello", Delivery(State.DELIVERED, "7")) is False
     assert (row(pk).state, row(pk).message_id) == (state, "")
 
 
@@ -162,9 +157,7 @@ def test_an_answer_of_another_account_or_to_something_else_changes_nothing(
     wish, run_pk, account, echo
 ):
     pk = reply(wish, run_pk)
-    assert correct_send_results([LateSendResult(account, echo, Delivery(State.DELIVERED))]) == [
-        False
-    ]
+    assert correct_send_result(account, echo, Delivery(State.DELIVERED)) is False
     assert row(pk).state == "sent"
 
 

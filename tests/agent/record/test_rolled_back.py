@@ -103,19 +103,19 @@ async def test_uncommitted_settings_are_not_applied_and_later_ones_with_their_nu
     def describe(text: str) -> None:
         ToolConfig.objects.update_or_create(name="f", defaults={"description": text})
 
-    def described_and_slipped(_items: Sequence[Any]) -> NoReturn:
+    def described_and_slipped() -> NoReturn:
         ToolConfig.objects.update(description="never")
-        record.run_starter.reload_settings([None])
+        record.run_starter.reload_settings()
         assert described(record.live.seen) == "never"
         raise Slip
 
     await describe("first")
-    await record.submit_batched(record.run_starter.reload_settings, None)
+    await record.submit(record.run_starter.reload_settings)
     with pytest.raises(Slip):
-        await record.submit_batched(described_and_slipped, None)
+        await record.submit(described_and_slipped)
     assert described(record.live.current) == described(record.live.seen) == "first"
     await describe("second")
-    await record.submit_batched(record.run_starter.reload_settings, None)
+    await record.submit(record.run_starter.reload_settings)
     assert described(record.live.current) == "second"
     assert told == [(None, "first"), ("first", "second")]
     await record.close()

@@ -189,20 +189,14 @@ VALUES: dict[str, dict[str, object]] = {
         "created_at": AT,
     },
     "send_message": {"pk": "message", "echo": "c", "process": "me"},
-    "settle_reply": {
+    "settle_messages": {
         "pk": "message",
         "state": "delivered",
         "message_id": "5",
-        "detail": "",
+        "detail": WORDS,
         "in_history": True,
         "now": AT,
-    },
-    "answer_message": {
-        "pk": "message",
-        "state": "answered",
-        "detail": "",
-        "in_history": True,
-        "now": AT,
+        "again": False,
     },
     "explain_message": {"pk": "message", "reason": "stopped"},
     "tell_run": {"pk": "run", "text": WORDS},
@@ -278,10 +272,12 @@ def test_every_statement_is_tried():
 @pytest.mark.parametrize("name", VALUES)
 def test_each_does_what_it_says(name, keys):
     statement, values = ALL[name], VALUES[name]
-    if " VALUES " in statement.text or "\n    VALUES" in statement.text:
+    if "INSERT" in statement.text:
         pks = statement.add([filled(values, keys, place) for place in (0, 1)])
         statement.add([])
         assert len(pks) == (2 if "RETURNING" in statement.text else 0)
+    elif name == "settle_messages":
+        assert len(statement.many([filled(values, keys)])) == 1
     elif statement.text.lstrip().startswith("SELECT") or "RETURNING" in statement.text:
         assert len(statement.rows(**filled(values, keys))) >= 1
     else:
@@ -300,6 +296,26 @@ def test_what_is_written_is_read_again(keys):
     assert ToolCall.objects.get(pk=call).arguments == WORDS
 
 
+def test_an_end_is_written_once_unless_it_is_said_again(keys):
+    outgoing: dict[str, Any] = {"direction": "out", "message_id": "4", "created_at": AT}
+    other = Message.objects.create(session_id=keys["session"], **outgoing)
+    row = filled(VALUES["settle_messages"], keys)
+    rows = [row, row | {"pk": other.pk, "message_id": None, "run": None, "state": "failed"}]
+    ended = sorted(statements.settle_messages.many(rows), key=lambda one: one[0])
+    session, account = keys["session"], PLACE["account"]
+    assert [tuple(one) for one in ended] == [
+        (keys["message"], session, account, "in", "delivered", "", AT),
+        (other.pk, session, account, "out", "failed", "", AT),
+    ]
+    message = Message.objects.get(pk=keys["message"])
+    assert (message.message_id, message.run_id, message.detail) == ("5", keys["run"], WORDS)
+    assert (message.in_history, message.settled_at) == (True, AT)
+    other.refresh_from_db()
+    assert (other.message_id, other.run_id, other.settled_at) == ("4", None, AT)
+    assert statements.settle_messages.many(rows) == []
+    assert len(statements.settle_messages.many([row | {"again": True}])) == 1
+
+
 def test_rows_that_are_there_are_added_to(keys):
     for _ in range(2):
         statements.add_spent.add([filled(VALUES["add_spent"], keys)])
@@ -312,6 +328,6 @@ def test_rows_that_are_there_are_added_to(keys):
 def test_moments_and_json_are_read_from_what_a_change_returns(keys):
     ChatSession.objects.update(paused_until=AT)
     [row] = statements.touch_session.rows(**filled(VALUES["touch_session"], keys))
-    assert (row[0], row[2]) == (WORDS, AT)
+    assert (row[0], row[2], row[3], row[6]) == (WORDS, AT, {"a": 1}, [])
     [state] = statements.find_session_state.rows(**keys)
     assert (state[0], state[3]) == ({"a": 1}, [])

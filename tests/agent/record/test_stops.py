@@ -7,12 +7,12 @@ from django.db import connection
 
 from agent.domain.states import MessageReason
 from agent.models import Message, Run
-from agent.record.chats.chat_record import MessageRecall, find_quoted, record_recalls
+from agent.record.chats.chat_record import MessageRecall, find_quoted, record_recall
 from agent.record.ground.lost_claims import find_lost_claims
 from agent.record.runs.merged import HeldMessage, merge_messages
 from agent.record.runs.runs import StartRun
-from agent.record.waiting.recovery import ClaimMessages, claim_messages
-from agent.record.waiting.stops import StopChat, StopOutcome, StopRequest, stop_chats, stop_runs
+from agent.record.waiting.recovery import claim_messages
+from agent.record.waiting.stops import StopOutcome, stop_answer, stop_chat
 from tests.agent.databases import inside, postgres
 from tests.agent.talk import PLAN, PRIVATE, accept, begin, message, reply
 
@@ -46,7 +46,7 @@ def test_whoever_works_on_a_stopped_answer_holds_nothing_any_more():
     [run] = begin([wish])
     reply(wish, run.run_pk, "on the wire")
     reply(wish, run.run_pk, "waits", "pending")
-    assert [stop_chats(StopChat(PRIVATE, MessageReason.STOPPED)) for _ in range(2)] == [True, False]
+    assert [stop_chat(PRIVATE, MessageReason.STOPPED) for _ in range(2)] == [True, False]
     assert find_lost_claims({run.claim}) == {run.claim}
     assert states() == {
         "a": ("answered", "merged"),
@@ -61,29 +61,28 @@ def test_answers_to_others_are_not_stopped_for_one_person():
     wish, _ = merged("a", "b")
     begin([wish])
     asker = message("a").sender_id
-    wishes = [StopChat(PRIVATE, MessageReason.STOPPED, one) for one in ("66666", asker)]
-    assert [*map(stop_chats, wishes)] == [False, True]
+    stopped = [stop_chat(PRIVATE, MessageReason.STOPPED, one) for one in ("66666", asker)]
+    assert stopped == [False, True]
 
 
 def test_a_stopped_message_is_taken_up_by_nobody():
     wish, keys = merged("a", "b")
     begin([wish])
-    request = StopRequest(keys[-1], MessageReason.STOPPED)
-    assert [*map(stop_runs, [request] * 2)] == [
+    assert [stop_answer(keys[-1], MessageReason.STOPPED) for _ in range(2)] == [
         StopOutcome(is_stopped=True),
         StopOutcome(False),
     ]
-    assert claim_messages(ClaimMessages(PRIVATE.account, "p2")) == []
+    assert claim_messages(PRIVATE.account, "p2") == []
 
 
 @pytest.mark.parametrize(("recalled", "left"), [("a", ["b", "c"]), ("c", ["a", "b"])])
 def test_what_is_left_of_a_recalled_group_can_be_claimed_together(recalled, left):
     wish, keys = merged("a", "b", "c")
     [run] = begin([wish])
-    record_recalls(MessageRecall(PRIVATE.account, recalled, PRIVATE))
-    outcome = stop_runs(StopRequest(keys[-1], MessageReason.RECALLED))
+    record_recall(MessageRecall(PRIVATE.account, recalled, PRIVATE))
+    outcome = stop_answer(keys[-1], MessageReason.RECALLED)
     assert outcome == StopOutcome(is_stopped=True, leaves_more=True)
-    [pending] = claim_messages(ClaimMessages(PRIVATE.account, "p2"))
+    [pending] = claim_messages(PRIVATE.account, "p2")
     assert [*(one.message.text for one in pending.earlier), pending.message.text] == left
     assert states()[recalled] == ("silent", "recalled")
     assert find_lost_claims({run.claim}) == {run.claim}
@@ -92,7 +91,7 @@ def test_what_is_left_of_a_recalled_group_can_be_claimed_together(recalled, left
 
 def test_a_message_that_another_process_took_over_is_merged_into_nothing():
     accepted = accept(message("a"), message("b"))
-    claim_messages(ClaimMessages(PRIVATE.account, "p2"))
+    claim_messages(PRIVATE.account, "p2")
     assert merge_messages(tuple(HeldMessage(one.pk, 1) for one in accepted)) == []
     assert set(states().values()) == {("waiting", "private")}
 
@@ -105,7 +104,7 @@ def test_the_later_result_of_a_call_never_becomes_words_of_the_chat(reason):
     result.pk, result.text, result.reason, result.event_key = None, "[x]", "later_result", "later:1"
     result.save()
     begin([StartRun(PLAN, result.pk, asked.session_pk)])
-    outcome = stop_runs(StopRequest(result.pk, reason))
+    outcome = stop_answer(result.pk, reason)
     assert outcome.leaves_more == (reason == MessageReason.PAUSED)
     assert states()["[x]"] == ("waiting" if outcome.leaves_more else "silent", "later_result")
     found = find_quoted(asked.session_pk, "7")

@@ -11,7 +11,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
 from agent.models import Run, Step, ToolCall
-from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import record_heartbeat
 from tests.agent.databases import in_place, postgres
 
 NOW = timezone.now()
@@ -38,7 +38,7 @@ def test_a_call_that_begins_while_its_run_is_taken_over_is_of_unknown_outcome():
         late.execute("UPDATE agent_toolcall SET state = 'running' WHERE id = %s", [calls[1].pk])
         ending = threading.Thread(target=_commit_once_waited_for, args=(late,))
         ending.start()
-        record_heartbeats(ProcessHeartbeat("me", alone=False, is_first=True))
+        record_heartbeat("me", alone=False, is_first=True)
         ending.join()
     run.refresh_from_db()
     assert (run.state, [call.state for call in step.tool_calls.order_by("pk")]) == (

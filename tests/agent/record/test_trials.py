@@ -8,7 +8,7 @@ from agent.memory.notes_store import NoteSearch, find_notes, peek_notes, peek_pr
 from agent.models import Note, OperatorAct, Persona, Run
 from agent.record.runs.runs import RunStarter, StartRun
 from agent.record.runs.steps import NewStep, record_steps
-from agent.record.waiting.recovery import ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import record_heartbeat
 from agent.record.waiting.trials import (
     BUSY,
     NO_PERSONA,
@@ -36,8 +36,7 @@ def wish(author: User, *, has_request: bool = True, **fields: int) -> TrialWish:
 
 def ask(wanted: TrialWish) -> BegunTrial | TrialRefusal:
     starter = RunStarter(PROCESS)
-    (begun,) = TrialStarter(PROCESS, starter, lambda persona: "m1").begin_trials([wanted])
-    return begun
+    return TrialStarter(PROCESS, starter, lambda persona: "m1").begin_trial(wanted)
 
 
 def test_a_trial_has_the_words_of_then_and_another_persona_and_endpoint(admin_user: User):
@@ -76,7 +75,7 @@ def test_an_operator_has_one_trial_at_a_time(admin_user: User):
 def test_a_trial_of_a_dead_process_is_over_and_not_taken_up(admin_user: User):
     begun = ask(wish(admin_user))
     assert isinstance(begun, BegunTrial)
-    record_heartbeats(ProcessHeartbeat("p2", alone=True, is_first=True))
+    record_heartbeat("p2", alone=True, is_first=True)
     trial = Run.objects.get(pk=begun.claim.run_pk)
     assert (trial.state, bool(trial.finished_at), bool(trial.error)) == ("interrupted", True, True)
     assert trial.claim_number != begun.claim.number

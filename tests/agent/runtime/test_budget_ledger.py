@@ -39,7 +39,7 @@ async def ledger(record: Record, owners: str = "", **options: Any) -> BudgetLedg
 
 
 async def reload(record: Record) -> None:
-    await record.submit_batched(record.run_starter.reload_settings, None)
+    await record.submit(record.run_starter.reload_settings)
 
 
 async def budget(**fields: Any) -> Budget:

@@ -15,7 +15,7 @@ from agent.models import (
     PersonaChoice,
 )
 from agent.record.settings.endpoints import LearntRefusal, save_learnt
-from agent.record.waiting.pauses import ChatPause, pause_chats
+from agent.record.waiting.pauses import pause_chat
 from agent.runtime.runtime import Runtime
 from onebot.connections.client import OneBotClient
 from onebot.gateway.delivery import OneBotDelivery
@@ -79,7 +79,7 @@ def test_what_nobody_set_makes_no_setting_be_read(look, django_assert_num_querie
     rows = make_rows()
     look()
     version = ConfigVersion.current()
-    pause_chats(ChatPause(GROUP, Pause(PauseReason.MUTED)))
+    pause_chat(GROUP, Pause(PauseReason.MUTED))
     with django_assert_num_queries(2):
         look()
     save_learnt(LearntRefusal(rows["ModelEndpoint"].pk, "no_tools", "I cannot"))

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from agent.models import ServerProcess
-from agent.record.waiting.recovery import LEASE_SECONDS, ProcessHeartbeat, record_heartbeats
+from agent.record.waiting.recovery import LEASE_SECONDS, record_heartbeat
 from onebot.gateway.bots import (
     ProcessMailbox,
     connected_change,
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def hold(account: str, process_id: str) -> None:
     """A process that lives has the account, at the mailbox ``mail``."""
-    record_heartbeats(ProcessHeartbeat(process_id, alone=False))
+    record_heartbeat(process_id, alone=False)
     save_bot_changes(
         [connected_change(account, "universal", "OneBot/11", ProcessMailbox(process_id, "mail"))]
     )
@@ -42,7 +42,7 @@ def test_accounts_of_a_process_that_was_only_away_are_its_own_again():
     hold("10001", "away")
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
     assert load_account_channels() == {}
-    record_heartbeats(ProcessHeartbeat("away", alone=False))
+    record_heartbeat("away", alone=False)
     save_bot_changes([kept_change("10001", "universal", ProcessMailbox("away", "mail"))])
     assert load_account_channels() == {"10001": "mail"}
 
@@ -53,7 +53,7 @@ def test_an_account_that_has_connected_elsewhere_since_stays_there(ends):
     ServerProcess.objects.update(last_seen_at=timezone.now() - timedelta(seconds=LEASE_SECONDS + 1))
     load_account_channels()
     holder = ProcessMailbox("other", "elsewhere")
-    record_heartbeats(ProcessHeartbeat("other", alone=False))
+    record_heartbeat("other", alone=False)
     save_bot_changes([connected_change("10001", "universal", "OneBot/11", holder)])
     if ends:
         save_bot_changes([disconnected_change("10001", "other")])

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
-from agent.record.waiting.pauses import ChatPause, load_pauses, pause_chats
+from agent.record.waiting.pauses import load_pauses, pause_chat
 from onebot.gateway.pauses import PauseWatch
 from onebot.protocol.events import OtherEvent
 
@@ -50,7 +50,7 @@ async def test_a_mute_that_is_lifted_at_once_is_lifted_whatever_else_is_written(
 async def test_paused_chats_are_looked_up_again_also_after_an_error(record, monkeypatch):
     monkeypatch.setattr("onebot.gateway.pauses.LOOK_AGAIN_SECONDS", 0)
     chat = ChatAddress(ACCOUNT, "group", "3")
-    await record.submit(pause_chats, ChatPause(chat, Pause(PauseReason.LEFT)))
+    await record.submit(pause_chat, chat, Pause(PauseReason.LEFT))
     client = Client()
     watch = PauseWatch(cast("Any", client), record, stop_nothing)
     watch.connected(ACCOUNT)
