@@ -181,6 +181,8 @@ class Inbox:
         self._commands: dict[asyncio.Task[None], QueuedMessage] = {}
         self._arriving: Counter[ChatAddress] = Counter()
         self._claiming: Counter[str] = Counter()
+        self._unclaimed: set[str] = set()
+        """Accounts of which messages may wait that could not be claimed yet."""
         self._side_tasks: set[asyncio.Future[None]] = set()
         self._at_work: set[int] = set()
         self._failures: Counter[int] = Counter()
@@ -297,19 +299,28 @@ class Inbox:
 
     def _is_idle(self, chat: ChatAddress) -> bool:
         """Whether nothing of ``chat`` is under way anywhere, or about to be found left over."""
-        busy = chat in self._workers or chat in self._arriving or self._claiming[chat.account]
-        return not (busy or self.shares_database or self._find_commands(chat))
+        busy = chat in self._workers or chat in self._arriving or self._find_commands(chat)
+        return not busy and self._holds_all(chat.account)
+
+    def _holds_all(self, account: str) -> bool:
+        """Whether this process has claimed all that waits for ``account``. At its end it claims
+        nothing more."""
+        is_claiming = self._claiming[account] or account in self._unclaimed
+        return self._is_open and not (self.shares_database or is_claiming)
 
     def _on_claimed(self, account: str, future: "asyncio.Future[list[PendingMessage]]") -> None:
         self._claiming[account] -= 1
         if future.cancelled():
             return
         if error := future.exception():
+            self._unclaimed.add(account)
             logger.error("What waits could not be read from the record: %s", error)
             return
         for pending in future.result():
             self._enqueue(from_record(pending))
-        if future.result() and self._is_open:
+        if not future.result():
+            self._unclaimed.discard(account)
+        elif self._is_open:
             self.resume(account)  # there may be more
 
     def _enqueue(self, job: QueuedMessage) -> None:
@@ -492,8 +503,7 @@ class Inbox:
         chat = pending.message.chat
         if commands := self._find_commands(chat, before=pending.pk):
             await asyncio.wait(commands)
-        knows_all = not (self.shares_database or self._claiming[chat.account])
-        return knows_all or await self.record.submit(
+        return self._holds_all(chat.account) or await self.record.submit(
             is_next_in_session, pending.pk, pending.session_pk
         )
 

@@ -4,6 +4,7 @@ only memory knows."""
 import asyncio
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -239,6 +240,47 @@ async def test_what_is_left_is_claimed_in_small_parts_and_answered_in_order_all_
     await until(lambda: len(mailbox.sent) == 5)
     await idle(inbox)
     assert [text for text in asked(model) if text != "other"] == ["earlier", "now"]
+
+
+async def test_nothing_is_answered_before_what_could_not_be_claimed_yet(make, mailbox, monkeypatch):
+    errors = ["the database is away"]
+
+    def claim(*args):
+        if errors:
+            raise ValueError(*errors)
+        return recovery.claim_messages(*args)
+
+    monkeypatch.setattr(module, "claim_messages", claim)
+    await sync_to_async(accept)(message("earlier"), process_id="dead")
+    model = Script("one", "two")
+    inbox = make(model)
+    inbox.resume(PRIVATE.account)
+    await until(lambda: not inbox._claiming[PRIVATE.account])
+    inbox.receive_message(message("now"))
+    await until(lambda: inbox._workers)
+    errors.clear()
+    inbox.resume(PRIVATE.account)
+    await until(lambda: len(mailbox.sent) == 2)
+    await idle(inbox)
+    assert asked(model) == ["earlier", "now"]
+
+
+async def test_while_it_ends_nothing_is_answered_before_what_is_not_claimed_any_more(make, mailbox):
+    """Seen where processes were ended again and again with much to take up."""
+    await sync_to_async(accept)(message("earlier"), process_id="dead")
+    inbox, obeyed = make(Script("wrong")), held()
+    command = asyncio.ensure_future(obeyed)
+    said = SimpleNamespace(message=message("/help"), pk=0)
+    inbox._commands[command] = SimpleNamespace(pk=0, pending=said)
+    inbox.receive_message(message("now"))
+    await until(lambda: inbox._workers)
+    inbox.resume(PRIVATE.account)
+    draining = asyncio.create_task(inbox.drain(5))
+    await until(lambda: not inbox._claiming[PRIVATE.account])
+    obeyed.set_result("")
+    del inbox._commands[command]
+    await draining
+    assert mailbox.sent == []
 
 
 async def test_what_is_settled_while_it_waits_is_passed_over_without_asking_the_model(
