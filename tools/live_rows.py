@@ -36,7 +36,7 @@ class LiveKind(IntEnum):
     MANNERS = 12
     PERSONAS = 13
     """Personas, and which endpoints they ask."""
-    PERSONA_PLACES = 14
+    PERSONA_CHOICES = 14
     ENDPOINTS = 15
     BUDGETS = 16
 

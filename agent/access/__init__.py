@@ -5,8 +5,8 @@ from agent.access.chat_access import (
     EVERYTHING,
     NOTHING,
     ChatAccess,
-    ChatPlace,
+    KeyedChat,
     find_access,
 )
 
-__all__ = ["EVERYTHING", "EVERY_CHAT", "NOTHING", "ChatAccess", "ChatPlace", "find_access"]
+__all__ = ["EVERYTHING", "EVERY_CHAT", "NOTHING", "ChatAccess", "KeyedChat", "find_access"]

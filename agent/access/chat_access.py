@@ -17,7 +17,7 @@ from agent.models import ChatGrant, ChatSession
 EVERY_CHAT, OWN_PLAYGROUND = "agent.view_every_chat", "agent.use_playground"
 
 
-class ChatPlace(Protocol):
+class KeyedChat(Protocol):
     """A chat as its row holds it, or its address."""
 
     account: str
@@ -38,7 +38,7 @@ class ChatAccess:
     chats: frozenset[tuple[str, str]] = frozenset()
     """Account and key of single chats."""
 
-    def covers(self, chat: ChatPlace) -> bool:
+    def covers(self, chat: KeyedChat) -> bool:
         """Whether ``chat`` may be reached."""
         return (
             self.is_everything
@@ -71,7 +71,7 @@ class ChatAccess:
         asked_again = self.condition(f"{prefix}trial_of__session__")
         return self.condition(f"{prefix}session__") | asked_again
 
-    def place_condition(self, account: str, chat: str) -> Q:
+    def named_chat_condition(self, account: str, chat: str) -> Q:
         """Of rows that name an account and the key of a chat in the fields ``account`` and
         ``chat``, and have no session."""
         if self.is_everything:

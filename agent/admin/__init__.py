@@ -7,7 +7,7 @@ from agent.admin.endpoints import page as endpoint_page
 from agent.admin.manners import page as manners_page
 from agent.admin.media import files, stickers
 from agent.admin.notes import page as note_page, proposals
-from agent.admin.personas import page as persona_page, places
+from agent.admin.personas import choices as persona_choices, page as persona_page
 from agent.admin.runs import run_page
 from agent.admin.tools import page as tool_page
 
@@ -20,8 +20,8 @@ __all__ = [
     "manners_page",
     "messages",
     "note_page",
+    "persona_choices",
     "persona_page",
-    "places",
     "proposals",
     "records",
     "run_page",

@@ -84,7 +84,7 @@ class DecisionForm(ModelForm):
 
 @admin.register(Approval)
 class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
-    list_display = ("asked", "verdict", "tool", "given", "place")
+    list_display = ("asked", "verdict", "tool", "given", "chat_and_asker")
     list_filter = ("state",)
     list_select_related = ("call", "session")
     list_defer = ("changed_arguments",)
@@ -110,7 +110,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
                 else row.decided_by,
             ),
         ),
-        "place": Column(
+        "chat_and_asker": Column(
             _("chat session"),
             lambda row: format_html(
                 '{} <div class="quiet">{}</div>', _chat_link(row), row.call.requested_by

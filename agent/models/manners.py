@@ -53,7 +53,7 @@ _FAULTS = {
     TOO_LARGE: gettext_noop("It is too large: repeat less in it, for example {1,50}."),
 }
 
-PLACES = ("account", "chat_kind", "chats")
+SCOPE = ("account", "chat_kind", "chats")
 WAKING = (
     *("groups", "private", "wake_mention", "wake_quote", "wake_names", "wake_prefixes"),
     *("wake_pattern", "wake_chance", "wake_always"),
@@ -290,7 +290,7 @@ class Manners(LiveModel):
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
-    tracked = Tracked(fields=("name", "enabled", "silenced", "silenced_until", *PLACES, *SAID))
+    tracked = Tracked(fields=("name", "enabled", "silenced", "silenced_until", *SCOPE, *SAID))
 
     class Meta:
         verbose_name = _("manners")

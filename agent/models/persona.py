@@ -147,7 +147,7 @@ class PersonaChoice(LiveModel):
     """Where a persona answers. What is empty means any; of several that match, the one with the
     person counts before the one with the chat, and that before the one with the account alone."""
 
-    live_kind = LiveKind.PERSONA_PLACES
+    live_kind = LiveKind.PERSONA_CHOICES
 
     persona = models.ForeignKey(
         Persona, models.CASCADE, related_name="places", verbose_name=_("persona")

@@ -19,7 +19,7 @@ EVERY_ACCOUNT = "-"
 def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any]:
     """For the page of a chat: the persona that answers there, and where another can be chosen."""
     row = find_answering_row(chat)
-    place = {
+    fields = {
         "account": chat.account,
         "chat_kind": chat.kind,
         "peer_id": chat.peer_id,
@@ -29,13 +29,13 @@ def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any
         "persona": record_link("agent_persona", row.pk if row else 0, row)
         if request.user.has_perm("agent.view_persona")
         else row or _("Default persona"),
-        "persona_url": choose_url(place) if request.user.has_perm("agent.change_persona") else "",
+        "persona_url": choose_url(fields) if request.user.has_perm("agent.change_persona") else "",
     }
 
 
-def choose_url(place: dict[str, str]) -> str:
-    """Where the persona of ``place`` is chosen."""
-    if known := PersonaChoice.objects.filter(**place).first():
+def choose_url(fields: dict[str, str]) -> str:
+    """Where the persona of the choice with ``fields`` is chosen."""
+    if known := PersonaChoice.objects.filter(**fields).first():
         return reverse("admin:agent_personachoice_change", args=(known.pk,))
-    given = {name: value for name, value in place.items() if value}
+    given = {name: value for name, value in fields.items() if value}
     return f"{reverse('admin:agent_personachoice_add')}?{urlencode(given)}"

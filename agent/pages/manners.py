@@ -38,7 +38,7 @@ class ShownField(NamedTuple):
     row: MannersRow | None = None
 
 
-def place_words(row: MannersRow) -> str:
+def scope_words(row: MannersRow) -> str:
     """Where ``row`` counts."""
     kind, keys = row.get_chat_kind_display(), row.chat_keys
     where = shorten_list(keys) if keys else kind or gettext("all chats")

@@ -60,7 +60,7 @@ class OwnChatsAdmin(ModelAdmin):
         return (rows.filter(pk__gte=floor) if floor else rows), floor
 
 
-class OwnPlacesAdmin(OwnChatsAdmin):
+class OwnAccountsAdmin(OwnChatsAdmin):
     """The same for rows that name an account, and a chat, in columns of their own. Lists read the
     newest rows of all chats for them."""
 
@@ -69,7 +69,7 @@ class OwnPlacesAdmin(OwnChatsAdmin):
 
     def own_rows(self, access: ChatAccess) -> Q:
         if self.chat_field:
-            return access.place_condition(self.account_field, self.chat_field)
+            return access.named_chat_condition(self.account_field, self.chat_field)
         return access.account_condition(self.account_field)
 
     def newest_rows(self, access: ChatAccess, below: int) -> Bounded:

@@ -47,7 +47,7 @@ class Viewer:
         """The chats within reach as they are written in sums."""
         own = self.access.sessions().order_by("-last_message_at")[:MOST_OWN]
         columns = own.values_list("platform", "account", "kind", "peer_id")
-        return [":".join(place) for place in columns]
+        return [":".join(parts) for parts in columns]
 
     @property
     def sees_accounts(self) -> bool:

@@ -197,8 +197,8 @@ def _spent(rows: "QuerySet[SpendSum]", by: str) -> "QuerySet[SpendSum, tuple[Any
 def _is_tried(kind: SpendKind, subject: str) -> bool:
     """Whether it is of a playground."""
     if kind == SpendKind.CHAT:
-        place = parse_place(subject)
-        return place is not None and is_playground(place.account)
+        parts = parse_place(subject)
+        return parts is not None and is_playground(parts.account)
     return kind == SpendKind.PERSON and is_playground(subject.partition("/")[0].rpartition(":")[2])
 
 

@@ -349,8 +349,8 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
     return {
         "guide": guide,
         "guides": start_clients.GUIDES,
-        "place": site,
-        "places": start_clients.SITES,
+        "site": site,
+        "sites": start_clients.SITES,
         "url": url,
         "steps": guide.steps(),
         "settings": guide.settings(url, token),

@@ -20,8 +20,8 @@ from agent.domain.types import is_playground
 from agent.models import Manners, Message
 from agent.models.manners import LIMITS, LISTS
 from agent.pages.answering import EVERY_ACCOUNT, choose_url
-from agent.pages.manners import list_said, place_words
-from agent.pages.own_chats import OwnPlacesAdmin
+from agent.pages.manners import list_said, scope_words
+from agent.pages.own_chats import OwnAccountsAdmin
 from agent.record.settings.chat_manners import find_account_manners
 from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
@@ -182,7 +182,7 @@ class BotForm(SettingsForm):
 
 
 @admin.register(Bot)
-class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
+class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     rights = frozenset({"change"})  # owners are people's decision, and no record
     account_field = "self_id"
     form = BotForm
@@ -313,14 +313,14 @@ class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
     def personas(self, bot: Bot) -> str:
         """The persona of the whole account, and how many of its chats and people have others."""
         found = load_persona_table()
-        row = found.by_pk.get(found.places.get((bot.self_id, "", "", ""), 0))
-        row = row or found.by_pk.get(found.places.get(("", "", "", ""), 0))
-        others = sum(place[0] == bot.self_id and any(place[1:]) for place in found.places)
-        place = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
+        row = found.by_pk.get(found.chosen.get((bot.self_id, "", "", ""), 0))
+        row = row or found.by_pk.get(found.chosen.get(("", "", "", ""), 0))
+        others = sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen)
+        fields = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
         return format_html(
             '{} <a href="{}">{}</a> <a href="{}?{}">{} ({})</a>',
             row.name if row else _("Default persona"),
-            choose_url(place),
+            choose_url(fields),
             _("choose another"),
             reverse("admin:agent_personachoice_changelist"),
             urlencode({"q": bot.self_id}),
@@ -351,7 +351,7 @@ class BotAdmin(OwnPlacesAdmin, SettingsAdmin, RecordAdmin):
         """What manners of this account alone say of it, also for those who may not open them."""
         rows = sorted(Manners.objects.filter(enabled=True, account=bot.self_id), key=rank_row)
         lines = [
-            (place_words(row), said.label, said.words)
+            (scope_words(row), said.label, said.words)
             for row in rows
             for said in list_said(row)
             if said.field in (*("answered", *LISTS), *LIMITS)
@@ -369,7 +369,7 @@ def find_nickname(account: str) -> str:
 
 
 @admin.register(ClientEvent)
-class ClientEventAdmin(OwnPlacesAdmin, RecordAdmin):
+class ClientEventAdmin(OwnAccountsAdmin, RecordAdmin):
     account_field = "self_id"
     list_display = ("recorded", "self_id", "post_kind", "detail_kind", "sub_kind")
     list_filter = (RecordedSince,)

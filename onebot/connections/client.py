@@ -145,7 +145,7 @@ CARRY_AGAIN_SECONDS = 3.0
 #: Calls whose outcomes are kept for when they are carried again.
 MAX_REMEMBERED_CALLS = 1_000
 #: Where every process hears of an account that has connected somewhere.
-LOCATIONS_GROUP = "frostagent.places"
+LOCATIONS_GROUP = "frostagent.locations"
 
 ERROR_TYPES: dict[str, type[OneBotError]] = {
     kind.__name__: kind for kind in (NotConnected, FrameTooLarge, ActionTimeout, ConnectionLost)
@@ -207,7 +207,7 @@ class Relay:
         that misses it reads the database."""
         if self.channel:
             location: dict[str, Any] = {
-                "type": "place",
+                "type": "location",
                 "account": account,
                 "channel": self.channel,
             }
@@ -289,7 +289,7 @@ class Relay:
         match message["type"]:
             case "call":
                 self._tasks.begin(self._answer(layer, perform, message), "relay")
-            case "place":
+            case "location":
                 self._on_location(
                     AccountLocation(
                         *(message[name] for name in ("account", "channel", "role", "at"))

@@ -44,7 +44,7 @@ class SecretPlaceholder:
 
 
 Template = tuple[str | ArgumentPlaceholder | SecretPlaceholder, ...]
-"""Literal texts and places, in order."""
+"""Literal texts and placeholders, in order."""
 
 
 def parse_template(text: str, encode: Callable[[str], str] = str) -> Template:

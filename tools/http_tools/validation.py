@@ -163,8 +163,8 @@ def check_parameters_schema(schema: object) -> list[str]:
         if error.message == UNEVALUATED:
             return [f"{pointer}: {gettext(UNEVALUATED)}"]
         return [
-            gettext("This is no JSON Schema, at %(place)s: %(fault)s")
-            % {"place": pointer, "fault": error.message[:200]}
+            gettext("This is no JSON Schema, at %(pointer)s: %(fault)s")
+            % {"pointer": pointer, "fault": error.message[:200]}
         ]
     except RecursionError:
         return [gettext("The schema is nested too deep.")]

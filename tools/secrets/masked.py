@@ -46,9 +46,9 @@ class SecretRefused(ToolFailed):
 def secret_refusal_message(name: str, target: str, hosts: SecretHosts) -> str:
     """Why the secret ``name`` may not be sent to ``target``, for who set it up."""
     words = gettext(
-        "The secret “%(name)s” may not be sent to %(place)s. Hosts that it names: %(hosts)s."
+        "The secret “%(name)s” may not be sent to %(target)s. Hosts that it names: %(hosts)s."
     )
-    told = words % {"name": name, "place": target or "?", "hosts": hosts.words}
+    told = words % {"name": name, "target": target or "?", "hosts": hosts.words}
     if not target:
         return told
     remedy = gettext("To permit it, add this line to the hosts of the secret: %(line)s")

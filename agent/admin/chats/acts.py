@@ -502,8 +502,8 @@ def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     if "take_over" in may_act:
         context["hours"] = [(hours, hours_in_words(hours)) for hours in HOURS]
     if "persona" in may_act:
-        place = {"account": session.account, "chat_kind": session.kind, "peer_id": session.peer_id}
-        chosen = PersonaChoice.objects.filter(**place, user_id="").order_by("pk")
+        fields = {"account": session.account, "chat_kind": session.kind, "peer_id": session.peer_id}
+        chosen = PersonaChoice.objects.filter(**fields, user_id="").order_by("pk")
         context["personas"] = chat_choices.list_personas()
         context["chosen_persona"] = chosen.values_list("persona_id", flat=True).first()
     if "answer" in may_act:

@@ -65,7 +65,7 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
             ),
         ),
         # the chat, opened where the message was said
-        "chat_place": Column(
+        "chat_link": Column(
             _("chat"),
             lambda row: format_html(
                 '<a href="{}?around={}#m{}">{}</a>',
@@ -108,7 +108,7 @@ class MessageAdmin(OwnChatsAdmin, MessagePictures, StateRecordAdmin):
             None,
             {
                 "fields": (
-                    "chat_place",
+                    "chat_link",
                     "direction",
                     "sender",
                     "words",

@@ -17,7 +17,7 @@ from agent.admin.manners.form import MannersForm
 from agent.models import Manners
 from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
 from agent.pages.answering import EVERY_ACCOUNT
-from agent.pages.manners import list_said, place_words, silenced_words
+from agent.pages.manners import list_said, scope_words, silenced_words
 from agent.record.settings import chat_manners, manners
 from tools.admin import changes, filters, record_pages
 from tools.admin.settings_page import SettingsAdmin, choice_alone
@@ -47,14 +47,14 @@ class RowAccountFilter(admin.SimpleListFilter):
 @admin.register(Manners)
 class MannersAdmin(SettingsAdmin):
     form = MannersForm
-    list_display = ("name", "state", "place", "says", "changed")
+    list_display = ("name", "state", "scope", "says", "changed")
     list_filter = ("enabled", "silenced", RowAccountFilter, "chat_kind")
     search_fields = ("name", "account", "chats", "wake_names", "allowed_people", "denied_people")
     list_select_related = ("endpoint",)
     change_list_template = "admin/agent/manners/change_list.html"
     change_form_template = "admin/agent/manners/change_form.html"
     list_pages = ("everything",)
-    place = record_pages.Column(_("where it counts"), place_words)
+    scope = record_pages.Column(_("where it counts"), scope_words)
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
         (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),

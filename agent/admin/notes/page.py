@@ -22,7 +22,7 @@ from agent.access import NOTHING, find_access
 from agent.domain.notes import TEXT_LIMIT
 from agent.memory import note_visibility, notes_store
 from agent.models import Note
-from agent.pages.own_chats import OwnPlacesAdmin
+from agent.pages.own_chats import OwnAccountsAdmin
 from tools.admin import filters, spreadsheet
 from tools.admin.changes import HistoryAdmin
 from tools.admin.record_pages import (
@@ -87,7 +87,7 @@ class SuggestedInput(forms.TextInput):
         return format_html('{}<datalist id="{}">{}</datalist>', shown, known, options)
 
 
-def suggest_places(user: Any, name: str) -> list[tuple[str, str]]:
+def suggest_chats(user: Any, name: str) -> list[tuple[str, str]]:
     """The chats with the newest messages that ``user`` may reach, each with its name, for the field
     ``chat``; for ``account`` their accounts."""
     newest = find_access(user).sessions().order_by("-last_message_at", "-pk")[:SUGGESTED]
@@ -123,8 +123,8 @@ class NoteForm(ModelForm):
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if self.access.is_everything or self.errors:
             return cleaned
-        place = (cleaned["account"], cleaned["chat"])
-        if place[0] not in self.access.accounts and place not in self.access.chats:
+        chat = (cleaned["account"], cleaned["chat"])
+        if chat[0] not in self.access.accounts and chat not in self.access.chats:
             self.add_error("chat", gettext("Choose one of your own chats and its account."))
         if cleaned["visibility"] != Note.Visibility.CHAT:
             self.add_error("visibility", gettext("Your notes are for the chat that they name."))
@@ -145,7 +145,7 @@ PEOPLE_LIMIT = 100
 
 
 @admin.register(Note)
-class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
+class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
     rights = PageAdmin.rights  # errors in what it remembers can be corrected
     chat_field = "chat"
     form = NoteForm
@@ -207,7 +207,7 @@ class NoteAdmin(OwnPlacesAdmin, HistoryAdmin, RecordAdmin):
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """A chat and an account are chosen among known ones, or written."""
         if db_field.name in ("chat", "account"):
-            options["widget"] = SuggestedInput(suggest_places(request.user, db_field.name))
+            options["widget"] = SuggestedInput(suggest_chats(request.user, db_field.name))
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(

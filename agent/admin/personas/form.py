@@ -134,7 +134,7 @@ def is_tool_name_taken(name: str) -> bool:
     return rows.exists() or any(spec.name == name for spec in declared_tools())
 
 
-class PlaceForm(SettingsForm):
+class PersonaChoiceForm(SettingsForm):
     """Where a persona answers."""
 
     class Meta:
@@ -143,12 +143,12 @@ class PlaceForm(SettingsForm):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean() or {}
-        place = {name: cleaned.get(name) or "" for name in PLACE}
-        if place["peer_id"] and not place["chat_kind"]:
+        key = {name: cleaned.get(name) or "" for name in CHOICE_KEY}
+        if key["peer_id"] and not key["chat_kind"]:
             self.add_error(
                 "chat_kind", gettext("Say whether the number is a group's or a person's.")
             )
-        others = PersonaChoice.objects.filter(**place).exclude(pk=self.instance.pk)
+        others = PersonaChoice.objects.filter(**key).exclude(pk=self.instance.pk)
         if (persona := cleaned.get("persona")) is not None and persona.pk:
             others = others.exclude(persona=persona)
         if other := others.select_related("persona").first():
@@ -188,4 +188,4 @@ class PreviewForm(forms.Form):
         return list(ChatSession.objects.order_by("-last_message_at", "-pk")[:CHATS_OFFERED])
 
 
-PLACE = ("account", "chat_kind", "peer_id", "user_id")
+CHOICE_KEY = ("account", "chat_kind", "peer_id", "user_id")

@@ -12,15 +12,15 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.session_manners import session_address
+from agent.admin.personas.choices import OfPersona
 from agent.admin.personas.form import (
     NUMBERS,
+    PersonaChoiceForm,
     PersonaForm,
-    PlaceForm,
     PreviewForm,
     is_tool_name_taken,
     known_tool_names,
 )
-from agent.admin.personas.places import OfPersona
 from agent.admin.personas.prompt_preview import build_preview
 from agent.domain import chat_state, endpoint
 from agent.domain.persona import PersonaKind
@@ -67,16 +67,16 @@ def chosen_roles(persona: Persona | None) -> tuple[endpoint.ModelRole, ...]:
     return tuple(endpoint.ModelRole) if persona.is_default else (endpoint.ModelRole.CHAT,)
 
 
-class Places(OwnRows):
+class PersonaChoices(OwnRows):
     model = PersonaChoice
-    form = PlaceForm
+    form = PersonaChoiceForm
     fields = ("account", "chat_kind", "peer_id", "user_id")
 
 
 @admin.register(Persona)
 class PersonaAdmin(SettingsAdmin):
     form = PersonaForm
-    inlines = (EndpointChoices, Places)
+    inlines = (EndpointChoices, PersonaChoices)
     list_display = ("name", "state", "kind", "where", "endpoints", "tool_count", "changed")
     list_filter = ("kind", "enabled")
     search_fields = ("name", "description", "prompt")
@@ -94,7 +94,9 @@ class PersonaAdmin(SettingsAdmin):
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request)
         counts = {name: Count(name, distinct=True) for name in ("places", "choices")}
-        counted: Rows = rows.annotate(place_count=counts["places"], choice_count=counts["choices"])
+        counted: Rows = rows.annotate(
+            persona_choice_count=counts["places"], endpoint_choice_count=counts["choices"]
+        )
         return counted
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -159,9 +161,9 @@ class PersonaAdmin(SettingsAdmin):
     def where(self, row: Any) -> str:
         if row.kind == PersonaKind.AGENT:
             return gettext("tool of its own") if row.as_tool else "use_subagent"
-        return gettext("everywhere else") if row.is_default else str(row.place_count)
+        return gettext("everywhere else") if row.is_default else str(row.persona_choice_count)
 
-    endpoints = Column(_("endpoints"), lambda row: str(row.choice_count or "-"))
+    endpoints = Column(_("endpoints"), lambda row: str(row.endpoint_choice_count or "-"))
 
     tool_count = Column(
         _("tools"),

@@ -12,7 +12,7 @@ from agent.record.chats.person_names import find_names
 from tools.text.readable import escape_invisible_chars
 
 
-class SubjectPlace(NamedTuple):
+class PlaceParts(NamedTuple):
     """``platform:account:kind:peer`` in its parts."""
 
     platform: str
@@ -32,10 +32,10 @@ class NamedSubject(NamedTuple):
     pk: int | None = None
 
 
-def parse_place(subject: str) -> SubjectPlace | None:
+def parse_place(subject: str) -> PlaceParts | None:
     """The chat that ``subject`` names; None where it names none."""
-    parts = subject.split(":", 3)
-    return SubjectPlace(*parts) if len(parts) == len(SubjectPlace._fields) else None
+    found = subject.split(":", 3)
+    return PlaceParts(*found) if len(found) == len(PlaceParts._fields) else None
 
 
 def name_subjects(kind: str, subjects: Iterable[str]) -> dict[str, str]:
@@ -75,16 +75,16 @@ def _endpoints(subjects: list[str]) -> dict[str, NamedSubject]:
 
 
 def _chats(subjects: list[str]) -> dict[str, NamedSubject]:
-    places = {subject: place for subject in subjects if (place := parse_place(subject))}
+    parts = {subject: found for subject in subjects if (found := parse_place(subject))}
     rows = ChatSession.objects.filter(
-        account__in={place.account for place in places.values()},
-        peer_id__in={place.peer_id for place in places.values()},
+        account__in={one.account for one in parts.values()},
+        peer_id__in={one.peer_id for one in parts.values()},
     )
-    by_place = {SubjectPlace(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
+    by_parts = {PlaceParts(row.platform, row.account, row.kind, row.peer_id): row for row in rows}
     return {
         subject: NamedSubject(row.title or str(row), row.pk)
-        for subject, place in places.items()
-        if (row := by_place.get(place))
+        for subject, found in parts.items()
+        if (row := by_parts.get(found))
     }
 
 

@@ -35,18 +35,18 @@ def list_chat_endpoints() -> list[Named]:
 
 def choose_persona(chat: ChatAddress, persona_pk: int | None, author: User | str) -> None:
     """Have this persona answer in ``chat`` those for whom none is chosen; None: as elsewhere."""
-    place = {
+    fields = {
         "account": chat.account,
         "chat_kind": chat.kind,
         "peer_id": chat.peer_id,
         "user_id": "",
     }
-    known = PersonaChoice.objects.filter(**place)
+    known = PersonaChoice.objects.filter(**fields)
     chosen = set() if persona_pk is None else {persona_pk}
     with _recorded(author, chosen | set(known.values_list("persona_id", flat=True))):
         known.delete()
         if persona_pk is not None:
-            PersonaChoice.objects.create(persona_id=persona_pk, **place)
+            PersonaChoice.objects.create(persona_id=persona_pk, **fields)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ OVERRIDES = (
     *("prompt", "model_calls", "context_messages", "context_chars", "run_seconds"),
     *("mention", "quote", "vision_mode"),
 )
-Place = tuple[str, str, str, str]
+ChoiceKey = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PersonaTable:
     default: PersonaSettings | None = None
     """None: the default persona is what the environment says."""
     by_pk: Mapping[int, PersonaSettings] = field(default_factory=dict)
-    places: Mapping[Place, int] = field(default_factory=dict)
+    chosen: Mapping[ChoiceKey, int] = field(default_factory=dict)
     """By account, kind of chat, peer and person; "" for any."""
     agents: tuple[PersonaSettings, ...] = ()
     usual_endpoints: Mapping[ModelRole, tuple[int, ...]] = field(default_factory=dict)
@@ -33,15 +33,15 @@ class PersonaTable:
 
     def find(self, chat: ChatAddress | None, sender_id: str) -> PersonaSettings:
         """Who answers ``sender_id`` in ``chat``."""
-        if chat is not None and self.places:
-            for place in list_places(chat, sender_id):
-                if (found := self.by_pk.get(self.places.get(place, 0))) is not None:
+        if chat is not None and self.chosen:
+            for key in list_choice_keys(chat, sender_id):
+                if (found := self.by_pk.get(self.chosen.get(key, 0))) is not None:
                     return found
         return self.default or environment_persona()
 
 
-def list_places(chat: ChatAddress, sender_id: str) -> Iterator[Place]:
-    """The places that ``sender_id`` in ``chat`` is in, the most particular first: the person
+def list_choice_keys(chat: ChatAddress, sender_id: str) -> Iterator[ChoiceKey]:
+    """The choices that count for ``sender_id`` in ``chat``, the most particular first: the person
     counts before the chat, and a named account before any."""
     for user in dict.fromkeys((sender_id, "")):
         for kind, peer in ((chat.kind, chat.peer_id), (chat.kind, ""), ("", "")):
@@ -51,7 +51,7 @@ def list_places(chat: ChatAddress, sender_id: str) -> Iterator[Place]:
 
 def load_persona_table() -> PersonaTable:
     """Every persona that is switched on, in three queries."""
-    return replace(load_personas(), places=load_places())
+    return replace(load_personas(), chosen=load_chosen())
 
 
 def load_personas() -> PersonaTable:
@@ -73,7 +73,7 @@ def load_personas() -> PersonaTable:
     return PersonaTable(default, by_pk, {}, tuple(agents), usual)
 
 
-def load_places() -> dict[Place, int]:
+def load_chosen() -> dict[ChoiceKey, int]:
     """The keys of the personas by where they answer."""
     columns = ("account", "chat_kind", "peer_id", "user_id", "persona_id")
     rows = PersonaChoice.objects.values_list(*columns)
@@ -96,7 +96,7 @@ def find_answering_row(chat: ChatAddress) -> PersonaRow | None:
         persona__kind=PersonaKind.PERSONA,
     )
     found = {(one.account, one.chat_kind, one.peer_id, ""): one.persona for one in choices}
-    known = (found[place] for place in list_places(chat, "") if place in found)
+    known = (found[key] for key in list_choice_keys(chat, "") if key in found)
     row: PersonaRow | None = next(known, None)
     return row or PersonaRow.objects.filter(is_default=True).first()
 

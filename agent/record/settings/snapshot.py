@@ -10,7 +10,7 @@ from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_table
 from agent.record.settings.clock import load_clock
 from agent.record.settings.endpoints import load_endpoint_rows
 from agent.record.settings.manners import MannersTable, load_manners_table
-from agent.record.settings.personas import PersonaTable, load_personas, load_places
+from agent.record.settings.personas import PersonaTable, load_chosen, load_personas
 from tools.http_tools.validation import HttpToolSettings
 from tools.live_rows import LiveKind
 from tools.local_time import Clock
@@ -52,7 +52,7 @@ Loader = Callable[[Settings], Settings]
 
 
 def _read_personas(known: Settings) -> Settings:
-    personas = replace(load_personas(), places=known.personas.places)
+    personas = replace(load_personas(), chosen=known.personas.chosen)
     endpoints = replace(known.endpoints, defaults=personas.usual_endpoints)
     return replace(known, personas=personas, endpoints=endpoints)
 
@@ -62,8 +62,8 @@ LOADERS: tuple[tuple[Loader, tuple[LiveKind, ...]], ...] = (
     (lambda known: replace(known, manners=load_manners_table()), (LiveKind.MANNERS,)),
     (_read_personas, (LiveKind.PERSONAS,)),
     (
-        lambda known: replace(known, personas=replace(known.personas, places=load_places())),
-        (LiveKind.PERSONA_PLACES,),
+        lambda known: replace(known, personas=replace(known.personas, chosen=load_chosen())),
+        (LiveKind.PERSONA_CHOICES,),
     ),
     (
         lambda known: replace(known, endpoints=load_endpoint_rows(known.endpoints.defaults)),

@@ -18,13 +18,13 @@ def tell_owners(
     ``call_pk`` the call that it asks about."""
     for owner in sorted(owners):
         chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
-        place = {
+        address = {
             "account": chat.account,
             "kind": chat.kind,
             "peer_id": chat.peer_id,
             "platform": chat.platform,
         }
-        session, _ = ChatSession.objects.get_or_create(**place, defaults={"last_message_at": now})
+        session, _ = ChatSession.objects.get_or_create(**address, defaults={"last_message_at": now})
         Message.objects.create(
             session=session,
             direction=Message.Direction.IN,

@@ -106,7 +106,7 @@ def load_pauses(account: str = "") -> dict[ChatAddress, Pause]:
         rows = rows.filter(account=account)
     columns = ("account", "kind", "peer_id", "platform", "pause_reason", "paused_until")
     return {
-        ChatAddress(*place): Pause(PauseReason(reason), until)
-        for *place, reason, until in rows.values_list(*columns)
+        ChatAddress(*address): Pause(PauseReason(reason), until)
+        for *address, reason, until in rows.values_list(*columns)
         if reason
     }

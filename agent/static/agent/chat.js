@@ -41,7 +41,7 @@
     }
 
     /* Put items in without moving what is being read. */
-    function place(put) {
+    function keepView(put) {
         const wasAtBottom = isAtBottom(), height = box.scrollHeight;
         put();
         if (!wasAtBottom) box.scrollTop -= box.scrollHeight - height;
@@ -58,7 +58,7 @@
             const shown = known.filter((one) => !one.matches(isOlder ? ".edge.newer" : ".edge.older"));
             const put = () => edge.replaceWith(...shown);
             if (isOlder) put();
-            else place(put);
+            else keepView(put);
             welcome(shown);
         } catch (_error) {
             window.setTimeout(() => delete edge.dataset.asked, 3000);
@@ -120,7 +120,7 @@
             } else {
                 const items = await fetchItems(newsUrl()), wasAtBottom = isAtBottom();
                 let count = 0;
-                place(() => (count = update(items)));
+                keepView(() => (count = update(items)));
                 if (!wasAtBottom) tell(count);
             }
         } catch (_error) {

@@ -9,7 +9,7 @@
     }
 
     function name(details) {
-        const place = details.closest("[id]"), around = place === details ? details : place;
+        const anchor = details.closest("[id]"), around = anchor === details ? details : anchor;
         return around.id + "/" + Array.from(around.querySelectorAll("details")).indexOf(details);
     }
 

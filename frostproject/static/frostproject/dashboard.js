@@ -17,12 +17,12 @@
         const heads = Array.from(table.tHead.rows[0].querySelectorAll("th"));
         return {
             labels: rows.map((row) => row.cells[0].textContent),
-            datasets: heads.map((head, place) => ({
+            datasets: heads.map((head, index) => ({
                 label: head.textContent,
                 colour: head.dataset.colour,
                 borderColor: colour(head.dataset.colour),
                 backgroundColor: colour(head.dataset.colour),
-                data: rows.map((row) => number(row.cells[place + 1].dataset.value)),
+                data: rows.map((row) => number(row.cells[index + 1].dataset.value)),
                 maxBarThickness: 18,
                 borderWidth: 2,
                 pointRadius: 2,

@@ -238,7 +238,7 @@ class SecretAdmin(SettingsAdmin):
     def page_context(self, request: HttpRequest, secret: Secret | None) -> dict[str, Any]:
         return {
             "is_broken": secret is not None and not secret.is_readable,
-            "place": f"{{secret:{secret.name}}}" if secret else "",
+            "placeholder": f"{{secret:{secret.name}}}" if secret else "",
         }
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:

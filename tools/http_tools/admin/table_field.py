@@ -140,7 +140,7 @@ class EntriesField(TableField):
                 "template",
                 words.template,
                 placeholder=words.template_placeholder,
-                suggestions="places",
+                suggestions="placeholders",
             ),
         )
         super().__init__(columns, **options)

@@ -22,7 +22,7 @@ export async function answerAction(frame, link) {
   const { action, params = {}, echo } = frame;
   const name = String(action).replace(/_async$|_rate_limited$/, "");
   const chosen = SENDS.test(name) ? takeFailure() : "";
-  if (chosen) chatNotice(placeOf(name, params) ?? state.current, say("failure", { action: name, failure: say(`${chosen}Failure`) }));
+  if (chosen) chatNotice(chatKeyOf(name, params) ?? state.current, say("failure", { action: name, failure: say(`${chosen}Failure`) }));
   if (chosen === "timeout") return;
   if (chosen === "disconnect") return link.cut();
   if (chosen === "slow") await new Promise((done) => setTimeout(done, Number($("play-seconds").value || 5) * 1000));
@@ -34,7 +34,7 @@ export async function answerAction(frame, link) {
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     link.send({ status: "failed", retcode: error.retcode, data: null, message: error.message, wording: error.message, echo });
-    if (chosen === "mute") mute(chatBy(placeOf(name, params)), link);
+    if (chosen === "mute") mute(chatBy(chatKeyOf(name, params)), link);
   }
 }
 
@@ -73,13 +73,13 @@ function perform(name, params) {
   throw new Refusal(1404, `不支持的api ${name}`);
 }
 
-function placeOf(name, params) {
+function chatKeyOf(name, params) {
   const isGroup = params.message_type === "group" || name.includes("group") || (!name.includes("private") && params.group_id && !params.user_id);
   return isGroup ? `group:${params.group_id}` : `private:${params.user_id}`;
 }
 
 function speak(name, params, segments) {
-  const key = placeOf(name, params);
+  const key = chatKeyOf(name, params);
   const chat = chatBy(key);
   if (!chat) {
     chatNotice(state.current, say("noChat", { chat: key }));
@@ -128,7 +128,7 @@ function member(groupId, id) {
 
 function message(id) {
   const [key, found] = Object.entries(state.messages)
-    .map(([place, list]) => [place, list.find((one) => one.id === String(id) && one.segments)])
+    .map(([key, list]) => [key, list.find((one) => one.id === String(id) && one.segments)])
     .find(([, one]) => one) ?? [];
   if (!found || found.recalled) throw new Refusal(REFUSED, "消息不存在");
   return { ...messageBody(chatBy(key) ?? { kind: "private" }, found), time: Math.floor(found.time / 1000), real_id: number(found.id) };

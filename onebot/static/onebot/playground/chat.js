@@ -25,7 +25,7 @@ export function drawChat() {
   $("play-banner").hidden = !(chat.mutedUntil > Date.now());
   $("play-banner-text").textContent = say("muted");
   const rows = messagesOf(chat.key).map((message) => row(chat, message));
-  place(list, rows.length ? rows : [el("div", { class: "play-notice" }, say("empty"))]);
+  fill(list, rows.length ? rows : [el("div", { class: "play-notice" }, say("empty"))]);
   if (isOther) follows = true;
   toEnd();
   drawSelection();
@@ -46,7 +46,7 @@ export function startChat() {
   document.addEventListener("play:said", () => (follows = true));
 }
 
-function place(list, rows) {
+function fill(list, rows) {
   const wanted = new Set(rows);
   for (const old of [...list.children]) if (!wanted.has(old)) old.remove();
   rows.forEach((made, index) => {

@@ -44,15 +44,15 @@ export const heartbeatEvent = (interval) =>
   frame("meta_event", { meta_event_type: "heartbeat", interval, status: { online: true, good: true } });
 
 export function recallEvent(chat, message) {
-  const place = { message_id: number(message.id), user_id: number(message.from) };
+  const about = { message_id: number(message.id), user_id: number(message.from) };
   return chat.kind === "group"
-    ? frame("notice", { notice_type: "group_recall", group_id: number(chat.peer), operator_id: number(message.from), ...place })
-    : frame("notice", { notice_type: "friend_recall", ...place });
+    ? frame("notice", { notice_type: "group_recall", group_id: number(chat.peer), operator_id: number(message.from), ...about })
+    : frame("notice", { notice_type: "friend_recall", ...about });
 }
 
 export function pokeEvent(chat, from) {
-  const place = chat.kind === "group" ? { group_id: number(chat.peer) } : {};
-  return frame("notice", { notice_type: "notify", sub_type: "poke", user_id: number(from), target_id: number(ACCOUNT), ...place });
+  const group = chat.kind === "group" ? { group_id: number(chat.peer) } : {};
+  return frame("notice", { notice_type: "notify", sub_type: "poke", user_id: number(from), target_id: number(ACCOUNT), ...group });
 }
 
 export const joinEvent = (chat, id) =>

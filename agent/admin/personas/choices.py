@@ -7,7 +7,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from agent.admin.personas.form import PlaceForm
+from agent.admin.personas.form import PersonaChoiceForm
 from agent.domain.persona import PersonaKind
 from agent.models import Persona, PersonaChoice
 from tools.admin.filters import Rows
@@ -31,18 +31,18 @@ class OfPersona:
 
 
 @admin.register(PersonaChoice)
-class PlaceAdmin(OfPersona, LoggedAdmin):
+class PersonaChoiceAdmin(OfPersona, LoggedAdmin):
     """Where personas answer, all in one list. Changes are on record with the persona."""
 
-    form = PlaceForm
-    list_display = ("place", "persona")
+    form = PersonaChoiceForm
+    list_display = ("where", "persona")
     list_select_related = ("persona",)
     list_filter = ("chat_kind",)
     search_fields = ("account", "peer_id", "user_id", "persona__name")
     list_per_page = 50
     show_full_result_count = False
     fields = ("persona", "account", "chat_kind", "peer_id", "user_id")
-    place = Column(_("place"), str)
+    where = Column(_("place"), str)
 
     def _may_change(self, request: HttpRequest) -> bool:
         return request.user.has_perm("agent.change_persona")
@@ -67,7 +67,7 @@ class PlaceAdmin(OfPersona, LoggedAdmin):
             super().delete_queryset(request, queryset)
 
 
-def _owners(place: PersonaChoice) -> list[Persona]:
-    """The persona that has ``place``, and the one that had it."""
-    had = Persona.objects.filter(places=place.pk) if place.pk else []
-    return list({row.pk: row for row in (place.persona, *had)}.values())
+def _owners(choice: PersonaChoice) -> list[Persona]:
+    """The persona that has ``choice``, and the one that had it."""
+    had = Persona.objects.filter(places=choice.pk) if choice.pk else []
+    return list({row.pk: row for row in (choice.persona, *had)}.values())
