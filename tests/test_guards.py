@@ -65,7 +65,7 @@ def compute(seconds: float) -> None:
 def compute_in_one_call(seconds: float) -> None:
     """No other thread runs before it is over."""
     began, _ = time.thread_time(), sum(range(1_000_000))
-    sum(range(int(1_000_000 * seconds / (time.thread_time() - began))))
+    sum(range(int(2_000_000 * seconds / (time.thread_time() - began))))
 
 
 @pytest.mark.may_block("the stall is the subject")
