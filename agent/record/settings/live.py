@@ -70,7 +70,8 @@ class LiveSettings:
 
     def _read(self, versions: Mapping[int, int]) -> None:
         """Read what is new. A part whose rows make no sense stays as it is, and is tried again: no
-        message is lost because of them."""
+        message is lost because of them. The first time nothing could stay: the error is raised
+        then."""
         new, failed = self._find_new(versions), set[int]()
         for load, kinds in self._loaders:
             try:
@@ -78,6 +79,8 @@ class LiveSettings:
             except DatabaseError:
                 raise
             except Exception:
+                if not self.seen.versions:  # an empty part would let everybody in
+                    raise
                 logger.exception("What was changed could not be read, and is not obeyed")
                 failed.update(kinds)
         read = {kind: versions[kind] for kind in versions if kind not in failed}
