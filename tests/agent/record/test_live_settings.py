@@ -131,6 +131,21 @@ def test_rows_that_make_no_sense_leave_their_part_as_it_was_until_they_do(live, 
     assert list(live.current.tools) == ["f"]
 
 
+def test_a_process_whose_first_reading_fails_raises_and_lets_nobody_in(live, monkeypatch):
+    def refuse() -> None:
+        raise ValueError("no such kind")
+
+    Manners.objects.create(name="house", silenced=True)
+    with monkeypatch.context() as broken:
+        broken.setattr(snapshot, "load_manners_table", refuse)
+        with pytest.raises(ValueError, match="no such kind"), transaction.atomic():
+            live.see(read_versions())
+    live.forget()
+    with transaction.atomic():
+        live.see(read_versions())
+    assert silencer(live.current) == "house"
+
+
 def test_what_the_database_refuses_fails_the_transaction(live, see, monkeypatch):
     def refuse() -> None:
         raise DatabaseError
