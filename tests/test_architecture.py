@@ -95,6 +95,7 @@ READS_ENVIRONMENT = {
     "tools.processes.process_reaper",
 }  # the last hands on what it was given
 LATE_IMPORTS = {
+    "agent.llm.client.transport": "the openai library is 500 modules, for the first request",
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",
     "tools.mcp.provider": "the MCP library costs half a second, for users of its servers",
     "tools.plugins.runner": "a plugin's process finds this project only once it runs",

@@ -75,12 +75,13 @@ async def _get_at(transport: EndpointTransport, base: str) -> str:
     headers = {"Accept": "application/json"}
     headers |= {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        request = transport.http.build_request(
+        http = await transport.http()
+        request = http.build_request(
             "GET",
             transport.url(base, "/models"),
             headers=headers | dict(transport.endpoint.headers),
         )
-        response = await transport.http.send(request)
+        response = await http.send(request)
     except (httpx2.HTTPError, httpx2.InvalidURL, ClientError, OSError, ValueError) as error:
         raise lost_try(error) from error
     except AnswerTooLong as error:

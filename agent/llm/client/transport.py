@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
 from aiohttp import ClientError
-from openai import DefaultAioHttpClient
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
@@ -280,14 +279,7 @@ class EndpointTransport:
         self.hide = EndpointMask(endpoint).hide
         """Words without keys."""
         self.pacer = RequestPacer(endpoint.max_concurrent, endpoint.calls_per_minute)
-        self.http = DefaultAioHttpClient(
-            limits=CONNECTIONS,
-            timeout=endpoint.timeout_seconds,
-            # It would turn the question into a GET, or take keys elsewhere; see _moved_base.
-            follow_redirects=False,
-            event_hooks={"response": [limit_response]},
-            headers={"User-Agent": AGENT},
-        )
+        self._http: httpx2.AsyncClient | None = None
         self._urls: dict[str, httpx2.URL] = {}
 
     async def ask(
@@ -312,8 +304,23 @@ class EndpointTransport:
             error.args = (self.hide(str(error)),)
             raise
 
+    async def http(self) -> httpx2.AsyncClient:
+        """The connections, which are none before the first request."""
+        if self._http is None:
+            client_class = await asyncio.to_thread(_load_client_class)
+            self._http = self._http or client_class(
+                limits=CONNECTIONS,
+                timeout=self.endpoint.timeout_seconds,
+                # It would turn the question into a GET, or take keys elsewhere; see _moved_base.
+                follow_redirects=False,
+                event_hooks={"response": [limit_response]},
+                headers={"User-Agent": AGENT},
+            )
+        return self._http
+
     async def close(self) -> None:
-        await self.http.aclose()
+        if self._http is not None:
+            await self._http.aclose()
 
     def url(self, base: str, path: str) -> httpx2.URL:
         address = f"{base}{path}"
@@ -324,6 +331,14 @@ class EndpointTransport:
                 raise LLMError(f"the address of the endpoint is none: {error}") from error
             self._urls[address] = url
         return self._urls[address]
+
+
+def _load_client_class() -> type[httpx2.AsyncClient]:
+    """httpx2 over aiohttp. The library comes with 500 modules of types: half a second, which
+    neither a start nor the event loop waits for."""
+    from openai import DefaultAioHttpClient
+
+    return DefaultAioHttpClient
 
 
 class _Asking:
@@ -385,7 +400,7 @@ class _Asking:
                 raise lost_try(error) from error
 
     async def _send(self) -> object:
-        http = self._transport.http
+        http = await self._transport.http()
         headers = {"Content-Type": "application/json"} if "content" in self._content else {}
         headers |= self._content.get("headers", {})
         if self._key:
