@@ -43,7 +43,7 @@ REPLACED, FORBIDDEN = 4009, 4003
 class Socket:
     """One accepted WebSocket of a client."""
 
-    send: Callable[[dict[str, Any]], Awaitable[None]]
+    send: Callable[[dict[str, object]], Awaitable[None]]
     role: Role
     user_agent: str = ""
     keys: frozenset[str] = frozenset({""})
@@ -206,7 +206,7 @@ class Relay:
         """Tell the other processes that ``account`` has connected here. Returns at once; a process
         that misses it reads the database."""
         if self.channel:
-            location: dict[str, Any] = {
+            location: dict[str, object] = {
                 "type": "location",
                 "account": account,
                 "channel": self.channel,
@@ -254,7 +254,7 @@ class Relay:
             del self._waiting[echo]
 
     async def _send_until_answered(
-        self, account: str, request: dict[str, Any], future: "asyncio.Future[ActionResponse]"
+        self, account: str, request: dict[str, object], future: "asyncio.Future[ActionResponse]"
     ) -> ActionResponse:
         """The first process that may have the request is the only one that is ever given it."""
         holder = ""
@@ -330,7 +330,7 @@ class Relay:
         ):
             await layer.send(message["reply_to"], await asyncio.shield(performed))
 
-    async def _announce(self, location: dict[str, Any]) -> None:
+    async def _announce(self, location: dict[str, object]) -> None:
         with log_errors(
             logger, "The other processes could not be told of account %s", location["account"]
         ):
@@ -477,13 +477,18 @@ class OneBotClient:
         return socket.user_agent if socket else ""
 
     async def call(
-        self, account: str, action: str, params: dict[str, Any], echo: str, timeout_seconds: float
+        self,
+        account: str,
+        action: str,
+        params: Mapping[str, object],
+        echo: str,
+        timeout_seconds: float,
     ) -> ActionResponse:
         """Have the client carry out ``action``; its response. Raises what :meth:`send` raises."""
         return await self.send(account, encode_action(action, params, echo), echo, timeout_seconds)
 
     async def call_optional(
-        self, account: str, action: str, params: dict[str, Any], timeout_seconds: float
+        self, account: str, action: str, params: Mapping[str, object], timeout_seconds: float
     ) -> ActionResponse | None:
         """Have the client carry out what not every client can. None where it does not answer, is
         not connected, or has said on this connection that it does not know ``action``: then it is

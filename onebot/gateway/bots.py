@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -21,7 +21,7 @@ class BotChange:
     """New values for the row of ``self_id``."""
 
     self_id: str
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     only_process: str | None = None
     """Change nothing while another process than this one holds the account."""
     only_channel: str | None = None
@@ -64,7 +64,7 @@ def connected_change(
 ) -> BotChange:
     """The account has a socket; ``holder`` is who writes actions to it, None where it takes
     none."""
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "online": True,
         "roles": roles,
         "implementation": user_agent,
@@ -96,7 +96,7 @@ def introduced_change(self_id: str, nickname: str, client_name: str, process: st
     return BotChange(self_id, {"client_name": client_name, **known}, only_process=process)
 
 
-def offline_values() -> dict[str, Any]:
+def offline_values() -> dict[str, object]:
     return {
         "online": False,
         "account_online": None,  # its heartbeat says nothing any more

@@ -299,12 +299,12 @@ class OneBotDelivery:
         self._usual_rate: int = settings.CHAT_ANSWERS_PER_MINUTE
         self._web = WebMedia(Fetcher(AllowList.parse(settings.FETCH_ALLOW, "model")))
 
-    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
+    def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, object]]:
         return segments_from_parts(parts)
 
     def compose_forward(
         self, chat: ChatAddress, messages: Sequence[Sequence[MessagePart]]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         name = settings.BOT_NAME or chat.account
         return forward_nodes(chat.account, name, map(segments_from_parts, messages))
 
@@ -402,7 +402,7 @@ class OneBotDelivery:
         echo: str,
         temp_group_id: str,
         turns: AsyncExitStack,
-    ) -> tuple[str, dict[str, Any]]:
+    ) -> tuple[str, dict[str, object]]:
         """What is asked of the client, with media read and loaded, whose turns are left in
         ``turns``. Raises :class:`MediaError`."""
         if is_forward(segments):
@@ -492,7 +492,7 @@ class OneBotDelivery:
             )
 
 
-def _frame(name: str, params: dict[str, Any], echo: str) -> str:
+def _frame(name: str, params: Mapping[str, object], echo: str) -> str:
     """The text of a frame. Raises :class:`FrameTooLarge`."""
     text = encode_action(name, params, echo)
     if len(text) > MAX_FRAME_BYTES or len(text.encode()) > MAX_FRAME_BYTES:

@@ -86,7 +86,7 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
     )
 
 
-def recalled_chat(notice: dict[str, Any], self_id: str) -> ChatAddress | None:
+def recalled_chat(notice: dict[str, object], self_id: str) -> ChatAddress | None:
     """Where the message of a recall notice stood, as far as the notice says it.
 
     In a private chat ``user_id`` is who recalled: of the account's own message, where no

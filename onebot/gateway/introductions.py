@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from agent.domain.types import ChatAddress, is_playground
 from agent.record.chats.sessions import find_title, name_chat
@@ -34,7 +33,7 @@ def parse_client_name(response: ActionResponse | None) -> str:
 
 def _name(response: ActionResponse | None, name: str) -> str:
     """One line of text, as far as a database can hold it."""
-    said: Any = response.data if response is not None and response.is_success else None
+    said: object = response.data if response is not None and response.is_success else None
     words = said.get(name) if isinstance(said, dict) else ""
     text = words[: 2 * CLIENT_LIMIT] if isinstance(words, str) else ""
     return " ".join(str(make_storable(text)).split())

@@ -196,7 +196,7 @@ class SharedAnswers:
     def __init__(self, most: int = MOST, kept_seconds: float = KEPT_SECONDS) -> None:
         self._most = most
         self._kept_seconds = kept_seconds
-        self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+        self._tasks: dict[Hashable, asyncio.Task[object]] = {}
 
     async def get(self, key: Hashable, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """What ``ask`` returns, now or for whoever wanted the same just before.
@@ -360,7 +360,7 @@ class OneBotMedia:
         data = response.data if response is not None and response.is_success else None
         return make_storable(data) if isinstance(data, dict) else {}
 
-    async def _ask_forward(self, chat: ChatAddress, forward_id: str) -> Any:
+    async def _ask_forward(self, chat: ChatAddress, forward_id: str) -> object:
         """The answer to ``get_forward_msg``, asked once likewise. Clients differ in the name of the
         parameter; all leave alone what they do not know."""
         ask = partial(self._ask, chat, "get_forward_msg", id=forward_id, message_id=forward_id)
@@ -389,7 +389,7 @@ def _told_segments(chat: ChatAddress, answer: Any) -> list[Segment]:
     return parse_told(answer.get("message")) if is_here else []
 
 
-def _address_actions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, Any]]]:
+def _address_actions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[str, object]]]:
     """The actions that may give a new address of ``ref`` itself."""
     if ref.kind == "image":
         return [("get_image", {"file": ref.file})] if ref.file else []
@@ -398,7 +398,7 @@ def _address_actions(chat: ChatAddress, ref: MediaRef) -> list[tuple[str, dict[s
     return []
 
 
-def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, Any]]:
+def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, object]]:
     """What is asked for the address of a file. What a client did not say of it, it does not need to
     hear."""
     if chat.kind == "group":
@@ -416,7 +416,7 @@ def _file_question(chat: ChatAddress, ref: MediaRef) -> tuple[str, dict[str, Any
     }
 
 
-def _without_path(answer: dict[str, Any]) -> dict[str, Any]:
+def _without_path(answer: dict[str, object]) -> dict[str, object]:
     """``answer`` without the path on the client's machine that it names as the file; addresses are
     left."""
     file = answer.get("file")

@@ -156,11 +156,13 @@ class PauseWatch:
         said = None if group is None else group.get("group_all_shut")
         return unknown if said is None else said not in (0, "0", False)
 
-    async def _ask_member(self, chat: ChatAddress) -> dict[str, Any] | None:
+    async def _ask_member(self, chat: ChatAddress) -> dict[str, object] | None:
         """What the client knows of the account itself as a member of the group."""
         return await self._ask("get_group_member_info", chat, user_id=id_number(chat.account))
 
-    async def _ask(self, action: str, chat: ChatAddress, **params: object) -> dict[str, Any] | None:
+    async def _ask(
+        self, action: str, chat: ChatAddress, **params: object
+    ) -> dict[str, object] | None:
         params = {"group_id": id_number(chat.peer_id), **params, "no_cache": True}
         response = await self._client.call_optional(chat.account, action, params, ASK_SECONDS)
         if response is None or not response.is_success:
@@ -198,7 +200,7 @@ class PauseWatch:
             await work
 
 
-def _mute_end(member: dict[str, Any]) -> datetime | None:
+def _mute_end(member: dict[str, object]) -> datetime | None:
     """When the member's mute ends or ended; None where the client does not say."""
     said = parse_id(member.get("shut_up_timestamp"))
     return datetime.fromtimestamp(0, UTC) if said == "0" else parse_time(said)

@@ -6,7 +6,7 @@ NapCat and LLBot know ``set_input_status`` and ``set_msg_emoji_like``, Lagrange
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Mapping
 
 from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress
@@ -77,7 +77,7 @@ class WorkSigns:
         finally:
             del self._ends[chat, message_id]
 
-    async def _call(self, account: str, action: str, params: dict[str, Any]) -> bool:
+    async def _call(self, account: str, action: str, params: Mapping[str, object]) -> bool:
         response = await self._client.call_optional(account, action, params, SHOW_SECONDS)
         if response is not None and not response.is_success:
             logger.debug("%s was refused by %s: %s", action, account, response.error_text)

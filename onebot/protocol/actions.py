@@ -22,9 +22,9 @@ one marked as uncertain.
 import json
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from agent.domain.types import ChatKind
 from onebot.protocol.segments import Base64File, Segment, parse_id, parse_message_id, value_text
@@ -77,7 +77,7 @@ class ActionResponse:
 
     status: str
     retcode: int
-    data: Any
+    data: object
     echo: str | None
     """The echo of the action it answers; None when it can be none of ours, which are strings."""
     error_text: str
@@ -126,7 +126,7 @@ class ActionResponse:
         return int(found[1]) if found else None
 
 
-def parse_response(frame: dict[str, Any]) -> ActionResponse:
+def parse_response(frame: Mapping[str, object]) -> ActionResponse:
     """Any frame that is no event, as a response. Never raises for what ``frame`` holds.
 
     Without a readable retcode, the status alone decides.
@@ -145,14 +145,14 @@ def parse_response(frame: dict[str, Any]) -> ActionResponse:
 
 def send_action(
     kind: ChatKind, peer_id: str, segments: list[Segment], temp_group_id: str = ""
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action that sends ``segments`` to a group or a person.
 
     ``temp_group_id`` is the group through which a person who is no friend is reached.
     """
     if kind == "group":
         return "send_group_msg", {"group_id": _wire_id(peer_id), "message": segments}
-    params: dict[str, Any] = {"user_id": _wire_id(peer_id), "message": segments}
+    params: dict[str, object] = {"user_id": _wire_id(peer_id), "message": segments}
     if temp_group_id:
         params["group_id"] = _wire_id(temp_group_id)
     return "send_private_msg", params
@@ -160,7 +160,7 @@ def send_action(
 
 def upload_action(
     kind: ChatKind, peer_id: str, file: str | Base64File, name: str
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action that puts a file into a group or gives it to a person.
 
     ``file`` is Base64 or a path on the client's machine; go-cqhttp and Lagrange take
@@ -185,20 +185,20 @@ def is_forward(segments: Sequence[Segment]) -> bool:
 
 def forward_action(
     kind: ChatKind, peer_id: str, nodes: Sequence[Segment]
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action that sends ``nodes`` as one merged forward."""
     if kind == "group":
         return "send_group_forward_msg", {"group_id": _wire_id(peer_id), "messages": nodes}
     return "send_private_forward_msg", {"user_id": _wire_id(peer_id), "messages": nodes}
 
 
-def download_action(address: str) -> tuple[str, dict[str, Any]]:
+def download_action(address: str) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action by which a client loads a web address into a file of its
     own."""
     return "download_file", {"url": address, "thread_count": 1}
 
 
-def encode_action(action: str, params: dict[str, Any], echo: str) -> str:
+def encode_action(action: str, params: Mapping[str, object], echo: str) -> str:
     """The frame as strict compact JSON text that is always valid UTF-8; files in it as
     ``base64://…``.
 
@@ -240,7 +240,7 @@ def _retcode(value: object, status: str) -> int:
     return 0 if not text and status in ("ok", "async") else NO_RETCODE
 
 
-def _error_text(frame: dict[str, Any], status: str, retcode: int) -> str:
+def _error_text(frame: Mapping[str, object], status: str, retcode: int) -> str:
     texts = (value_text(frame.get(key)).strip() for key in ("wording", "message", "msg"))
     said = next((text for text in texts if text), "" if status in STATUS_WORDS else status.strip())
     return said or f"retcode {retcode}"

@@ -103,7 +103,7 @@ class OtherEvent:
 Event = MessageEvent | HeartbeatEvent | LifecycleEvent | OtherEvent
 
 
-def parse_event(frame: dict[str, Any]) -> Event:
+def parse_event(frame: dict[str, object]) -> Event:
     """``frame``, a JSON object with a ``post_type``, as the event it reports."""
     post_type, self_id = _text(frame.get("post_type")), parse_id(frame.get("self_id"))
     is_sent = post_type == "message_sent"
@@ -118,7 +118,7 @@ def parse_event(frame: dict[str, Any]) -> Event:
     return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
 
 
-def find_no_id(frame: dict[str, Any]) -> str:
+def find_no_id(frame: dict[str, object]) -> str:
     """The name of the first field that says who speaks where in a message, and holds a value that
     no id has, as a fraction; "" for none, and for what is no message."""
     if frame.get("post_type") not in ("message", "message_sent"):
@@ -148,7 +148,7 @@ def parse_time(value: object) -> datetime | None:
 
 
 def _message(
-    frame: dict[str, Any], self_id: str, message_type: str, *, is_sent: bool
+    frame: dict[str, object], self_id: str, message_type: str, *, is_sent: bool
 ) -> MessageEvent | None:
     sender = _object(frame.get("sender"))
     user_id = parse_id(frame.get("user_id")) or parse_id(sender.get("user_id"))
@@ -186,7 +186,7 @@ def _kind(message_type: str) -> ChatKind | None:
     return "private" if message_type == "private" else None
 
 
-def _temp_group_id(frame: dict[str, Any], sender: dict[str, Any]) -> str:
+def _temp_group_id(frame: dict[str, object], sender: dict[str, object]) -> str:
     # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
     found = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
     return "" if found == "0" else found
@@ -197,7 +197,7 @@ def _online(status: object) -> bool | None:
     return bool(online) if online in (True, False) else None
 
 
-def _object(value: object) -> dict[str, Any]:
+def _object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 

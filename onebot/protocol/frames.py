@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from onebot.protocol.actions import ActionResponse, parse_response
 from onebot.protocol.events import Event, MessageEvent, OtherEvent, find_no_id, parse_event
@@ -220,7 +219,7 @@ KEPT_FRAME_BYTES = 2**16
 BEGINNING, FIELDS, NAME, VALUE = 2**14, 20, 40, 64
 
 
-def truncate_frame(frame: dict[str, Any], text: str, size: int) -> dict[str, Any]:
+def truncate_frame(frame: dict[str, object], text: str, size: int) -> dict[str, object]:
     """A frame of ``size`` bytes as it is kept: its short fields, and the beginning of its ``text``.
 
     As JSON it takes less than :data:`KEPT_FRAME_BYTES` bytes, also where each character becomes an
@@ -298,7 +297,7 @@ def shrink_frame(data: str | bytes, keep: StoreFile) -> bytes | MalformedFrame:
         return _malformed(str(reason), data)
 
 
-def _classify(frame: dict[str, Any]) -> Event | ActionResponse | str:
+def _classify(frame: dict[str, object]) -> Event | ActionResponse | str:
     """What ``frame`` is, or the reason why it is nothing."""
     if "post_type" in frame:
         if no_id := find_no_id(frame):
@@ -331,7 +330,7 @@ def _is_too_deep(value: object) -> bool:
     return True
 
 
-def _children(value: object) -> list[Any]:
+def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []

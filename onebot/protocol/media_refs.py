@@ -66,7 +66,7 @@ def parse_media_refs(
     return refs
 
 
-def parse_media_answer(kind: MediaKind, data: dict[str, Any], like: MediaRef) -> MediaRef:
+def parse_media_answer(kind: MediaKind, data: dict[str, object], like: MediaRef) -> MediaRef:
     """What a client says of one medium, in answer to a question about ``like``."""
     return _ref(kind, data, like.index, like.message_id, like.origin)
 
@@ -115,7 +115,7 @@ def _contents(segments: Sequence[Segment]) -> list[Any]:
     ]
 
 
-def _nodes(value: object) -> list[Any]:
+def _nodes(value: object) -> list[object]:
     if isinstance(value, dict):
         value = value.get("messages") or value.get("message") or value.get("content")
     return value[:NODES] if isinstance(value, list) else []
@@ -132,7 +132,7 @@ def _content(node: object) -> object:
 
 
 def _ref(
-    kind: MediaKind, data: dict[str, Any], index: int, message_id: str, origin: MediaOrigin
+    kind: MediaKind, data: dict[str, object], index: int, message_id: str, origin: MediaOrigin
 ) -> MediaRef:
     url, file = value_text(data.get("url")), value_text(data.get("file"))
     inline = value_text(data.get("base64")) or next(
@@ -159,7 +159,7 @@ def _ref(
     )
 
 
-def _name(data: dict[str, Any], file: str) -> str:
+def _name(data: dict[str, object], file: str) -> str:
     named = value_text(data.get("name") or data.get("file_name") or data.get("filename"))
     return (named or ("" if "://" in file else file))[:200]
 
@@ -192,7 +192,7 @@ def parse_forwarded_messages(value: object, account: str) -> ForwardContent:
     return ForwardContent([parse_told_message(node, account) for node in nodes[:NODES]], len(nodes))
 
 
-def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
+def belongs_to_chat(chat: ChatAddress, answer: dict[str, object]) -> bool:
     """Whether the answer to ``get_msg`` says that the message is of ``chat``. One that says nothing
     of it does not, as the standard's of groups."""
     if answer.get("message_type") != chat.kind or is_of_another_chat(chat, answer):
@@ -206,7 +206,7 @@ def belongs_to_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
     return chat.peer_id in map(parse_id, peers)
 
 
-def is_of_another_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
+def is_of_another_chat(chat: ChatAddress, answer: dict[str, object]) -> bool:
     """Whether the answer to ``get_msg`` says that the message is of another chat than ``chat``. The
     standard's says nothing of groups, and whom the account's own words in private were for only
     some say (``target_id``)."""
@@ -221,7 +221,7 @@ def is_of_another_chat(chat: ChatAddress, answer: dict[str, Any]) -> bool:
     return group_id not in ("", "0") or not people <= {"", "0", chat.peer_id, chat.account}
 
 
-def parse_told_message(node: dict[str, Any], account: str) -> ForwardedMessage:
+def parse_told_message(node: dict[str, object], account: str) -> ForwardedMessage:
     """One message of a forward, or the answer to ``get_msg``."""
     data = _object(node.get("data")) if node.get("type") == "node" else {}
     sender = _object(node.get("sender"))
@@ -244,5 +244,5 @@ def parse_told_message(node: dict[str, Any], account: str) -> ForwardedMessage:
     )
 
 
-def _object(value: object) -> dict[str, Any]:
+def _object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}

@@ -98,7 +98,7 @@ def json_text(value: object) -> str:
     return json.dumps(to_plain_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def to_plain_json(value: object) -> Any:
+def to_plain_json(value: object) -> object:
     """A copy of ``value`` that ``json.dumps`` takes: every ``Decimal`` and ``float`` through
     :func:`plain_number`."""
     if isinstance(value, dict):
@@ -169,19 +169,20 @@ def _text(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
+Segment = dict[str, Any]
 OPENING = "[CQ:"
 MAX_SEGMENTS = 10_000
 _TYPE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-def parse_cq(text: str) -> list[dict[str, Any]]:
+def parse_cq(text: str) -> list[Segment]:
     """``text`` as segments, in linear time whatever it holds.
 
     An incomplete code (no closing bracket before the next code, no type) is text. Adjacent text is
     one segment, and there are no empty text segments. After ``MAX_SEGMENTS``, more than any real
     message has, the rest is left as text.
     """
-    segments: list[dict[str, Any]] = []
+    segments: list[Segment] = []
     text_from = 0
     opening = text.find(OPENING)
     while opening >= 0 and len(segments) <= MAX_SEGMENTS:
@@ -198,7 +199,7 @@ def parse_cq(text: str) -> list[dict[str, Any]]:
     return segments + _text_segment(text[text_from:])
 
 
-def _parse_code(body: str) -> dict[str, Any] | None:
+def _parse_code(body: str) -> Segment | None:
     name, _, parameters = body.partition(",")
     if not _TYPE.fullmatch(name):
         return None
@@ -206,7 +207,7 @@ def _parse_code(body: str) -> dict[str, Any] | None:
     return {"type": name, "data": {key: _unescape(value) for key, _, value in pairs if key}}
 
 
-def _text_segment(text: str) -> list[dict[str, Any]]:
+def _text_segment(text: str) -> list[Segment]:
     return [{"type": "text", "data": {"text": _unescape(text)}}] if text else []
 
 
@@ -298,7 +299,7 @@ def _json_title(data: object) -> str:
     return title or _words(data.get("title")) or _words(data.get("prompt"))
 
 
-def _views(meta: object) -> list[dict[str, Any]]:
+def _views(meta: object) -> list[dict[str, object]]:
     """What ``meta`` holds under names that differ from card to card."""
     values = meta.values() if isinstance(meta, dict) else ()
     return [value for value in values if isinstance(value, dict)]
@@ -316,8 +317,6 @@ def _xml_title(text: str) -> str:
                 return title
     return ""
 
-
-Segment = dict[str, Any]
 
 _CONTACTS = {"group": "群名片", "qq": "好友名片", "friend": "好友名片"}
 

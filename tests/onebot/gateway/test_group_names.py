@@ -1,6 +1,7 @@
 """Asking clients what groups are called, without a flood."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ class Client(OneBotClient):
         self.may_answer.set()
 
     async def call_optional(
-        self, account: str, action: str, params: dict[str, Any], timeout_seconds: float
+        self, account: str, action: str, params: Mapping[str, object], timeout_seconds: float
     ) -> ActionResponse:
         self.asked.append(str(params["group_id"]))
         await self.may_answer.wait()
