@@ -1,7 +1,7 @@
 """The tools that look into the chat of a run, and send pictures to it, with all they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.utils import timezone
 from pydantic import Field
@@ -75,14 +75,14 @@ def build_history_tool(record: Record | None) -> FunctionTool:
     return fetch_history
 
 
-def describe_message(message: RecordedMessage) -> dict[str, Any]:
+def describe_message(message: RecordedMessage) -> dict[str, object]:
     """One message as the model sees it: sender, time, id and text."""
     sender: dict[str, str] = (
         {"bot": "你自己"} if message.from_bot else {"user_id": message.sender_id}
     )
     if not message.from_bot and (name := clean_name(message.sender_name)):
         sender["name"] = name
-    line: dict[str, Any] = {
+    line: dict[str, object] = {
         "sender": sender,
         "time": timezone.localtime(message.at).strftime("%Y-%m-%d %H:%M"),
     }
@@ -99,9 +99,9 @@ def fit_messages_on_page(messages: Sequence[RecordedMessage]) -> list[RecordedMe
     return list(messages[len(messages) - len(kept) :])
 
 
-def fit_lines(lines: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+def fit_lines(lines: Iterable[dict[str, object]], limit: int) -> list[dict[str, object]]:
     """The first of ``lines`` that have at most ``limit`` characters; the very first always does."""
-    kept, room = list[dict[str, Any]](), limit
+    kept, room = list[dict[str, object]](), limit
     for line in lines:
         room -= len(json_line(line)) + 1
         if kept and room < 0:
@@ -177,16 +177,18 @@ class ForwardView:
         self._message_id = message_id
         self._path = tuple(path)
 
-    def itself(self, message: ForwardedMessage) -> dict[str, Any]:
+    def itself(self, message: ForwardedMessage) -> dict[str, object]:
         return self._shown(message, self._path, FORWARD_TEXT_LIMIT)
 
-    def child(self, number: int, message: ForwardedMessage) -> dict[str, Any]:
+    def child(self, number: int, message: ForwardedMessage) -> dict[str, object]:
         line = {"number": number} | self._shown(message, (*self._path, number), LISTED_LIMIT)
         return line | ({"can_open": True} if self._forwards.is_forward(message.segments) else {})
 
-    def _shown(self, message: ForwardedMessage, path: Sequence[int], limit: int) -> dict[str, Any]:
+    def _shown(
+        self, message: ForwardedMessage, path: Sequence[int], limit: int
+    ) -> dict[str, object]:
         sender = {"user_id": message.sender_id, "name": clean_name(message.sender_name)}
-        line: dict[str, Any] = {"sender": {key: value for key, value in sender.items() if value}}
+        line: dict[str, object] = {"sender": {key: value for key, value in sender.items() if value}}
         if message.happened_at is not None:
             line["time"] = timezone.localtime(message.happened_at).strftime("%Y-%m-%d %H:%M")
         line["text"] = message.text if len(message.text) <= limit else f"{message.text[:limit]}…"

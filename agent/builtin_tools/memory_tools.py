@@ -4,7 +4,7 @@
 
 from dataclasses import replace
 from datetime import date, datetime, time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.utils import timezone
 from pydantic import Field
@@ -287,9 +287,9 @@ async def query_person_profile(
     )
 
 
-def describe_person(person: PersonProfile, namesakes: tuple[str, ...]) -> dict[str, Any]:
+def describe_person(person: PersonProfile, namesakes: tuple[str, ...]) -> dict[str, object]:
     """The text about one person for the model, without the notes."""
-    facts: dict[str, Any] = {"user_id": person.person_id}
+    facts: dict[str, object] = {"user_id": person.person_id}
     if person.names:
         facts["names"] = [clean_name(name) for name in person.names[:NAMES_SHOWN]]
     if person.role:

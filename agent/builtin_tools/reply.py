@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
@@ -245,7 +245,12 @@ async def _send(
 
 
 def _result(
-    facts: dict[str, Any], target: ReplyTarget, sent: list[_SentPart], count: int, *, repeats: bool
+    facts: dict[str, object],
+    target: ReplyTarget,
+    sent: list[_SentPart],
+    count: int,
+    *,
+    repeats: bool,
 ) -> ToolExecutionResult:
     """The result for the model of a reply of ``count`` messages; ``repeats``: the run had replied
     to ``target`` before."""

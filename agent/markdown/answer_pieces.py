@@ -82,7 +82,7 @@ class Part(NamedTuple):
     """A part of an answer: its words, and the job that draws it, if it is to be drawn."""
 
     text: str
-    job: dict[str, Any] | None = None
+    job: dict[str, object] | None = None
     remark: str = ""
     """Why it is not drawn although it is a table, code or a formula."""
 
@@ -108,7 +108,7 @@ def split_parts(text: str) -> list[Part]:
     return parts
 
 
-def _job_of(block: Node) -> dict[str, Any] | None:
+def _job_of(block: Node) -> dict[str, object] | None:
     token = block.token
     match token.type:
         case "table_open":

@@ -72,7 +72,7 @@ def draw(compiler: typst.Compiler, job: dict[str, Any]) -> str:
     return base64.b64encode(made).decode()
 
 
-def formula_tree(latex: str) -> list[Any]:
+def formula_tree(latex: str) -> list[object]:
     """A formula as ``pictures.typ`` takes it. Raises ValueError for a command that is not known
     and for a formula that is not read whole, or whatever the reader raises for what is no
     LaTeX."""
@@ -94,7 +94,7 @@ def _words(tree: list[Any]) -> str:
     return str(tree[2]) + "".join(map(_words, tree[3]))
 
 
-def _tree(element: Element) -> list[Any]:
+def _tree(element: Element) -> list[object]:
     word = html.unescape(element.text or "")
     if word.startswith("\\"):
         raise ValueError(word)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agent.domain.types import ChatAddress, ForwardedMessage, MediaRef, MediaSource
 from agent.record.chats.chat_record import FoundMessage, find_messages
@@ -57,7 +56,7 @@ class ForwardReader:
         except TimeoutError as error:
             raise ToolFailed(TOO_SLOW) from error
 
-    def is_forward(self, segments: Sequence[dict[str, Any]]) -> bool:
+    def is_forward(self, segments: Sequence[dict[str, object]]) -> bool:
         return self._source is not None and self._source.has_forward(segments)
 
     def pictures(self, message: ForwardedMessage, message_id: str = "") -> list[MediaRef]:
@@ -108,7 +107,7 @@ class ForwardReader:
         return asked
 
     async def _children(
-        self, chat: ChatAddress, segments: Sequence[dict[str, Any]]
+        self, chat: ChatAddress, segments: Sequence[dict[str, object]]
     ) -> list[ForwardedMessage]:
         if self._source is None or not self._source.has_forward(segments):
             return []

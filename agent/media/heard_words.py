@@ -100,7 +100,7 @@ class HeardWords:
         fetch = self._source.fetch_quoted_message if is_heard else self._source.fetch_message
         return await fetch(chat, message_id)
 
-    def has_only_media(self, segments: Sequence[dict[str, Any]]) -> bool:
+    def has_only_media(self, segments: Sequence[dict[str, object]]) -> bool:
         """Whether nothing was said but pictures, voice, videos and files."""
         media = self._source.parse_refs(segments)
         return bool(media) and len(media) == sum(
@@ -108,13 +108,13 @@ class HeardWords:
         )
 
     async def open_forwards(
-        self, chat: ChatAddress, segments: Sequence[dict[str, Any]], room: _Room
-    ) -> list[dict[str, Any]]:
+        self, chat: ChatAddress, segments: Sequence[dict[str, object]], room: _Room
+    ) -> list[dict[str, object]]:
         """The messages forwarded in ``segments``, each with those inside; none without a
         forward."""
         if not self._source.has_forward(segments):
             return []
-        values: list[dict[str, Any]] = []
+        values: list[dict[str, object]] = []
         room.forwards_end = room.forwards_end or asyncio.get_running_loop().time() + FORWARD_SECONDS
         try:
             async with asyncio.timeout_at(room.forwards_end):
@@ -126,10 +126,10 @@ class HeardWords:
     async def _open(
         self,
         chat: ChatAddress,
-        segments: Sequence[dict[str, Any]],
+        segments: Sequence[dict[str, object]],
         level: int,
         room: _Room,
-        values: list[dict[str, Any]],
+        values: list[dict[str, object]],
     ) -> None:
         """Append one level of a forward to ``values``, depth first."""
         content = await self._source.fetch_forwarded_messages(chat, segments)
@@ -163,7 +163,7 @@ class _Quotes:
 
     async def find(
         self, message_id: str, level: int = 1, *, is_heard: bool = True
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         """The message as a value of its fence, with what it quotes itself; None where it was shown
         before, and where it is nothing but media, which are read with those of the message that
         quotes it. Where neither the record nor the client knows it, the value says so; None where

@@ -90,7 +90,7 @@ def answer_job(job: dict[str, Any]) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}"[:300]}
 
 
-def process_image(source: Path, target: Path, limits: ImageLimits) -> dict[str, Any]:
+def process_image(source: Path, target: Path, limits: ImageLimits) -> dict[str, object]:
     """Make ``source`` a still picture within ``limits``, in ``target``.
 
     A picture that is one already is left as it is, and no ``target`` made, unless it is
@@ -171,7 +171,7 @@ def _encoded(picture: Image.Image, limits: ImageLimits) -> tuple[bytes, str]:
         picture.thumbnail((side, side), Image.Resampling.BILINEAR)
 
 
-def _saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
+def _saved(picture: Image.Image, kind: str, **options: object) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
@@ -124,7 +123,7 @@ def load_media(message_pks: Sequence[int]) -> list[list[MediaRow]]:
     return [found[pk] for pk in message_pks]
 
 
-def load_segments(session_pk: int, message_id: str) -> list[dict[str, Any]] | None:
+def load_segments(session_pk: int, message_id: str) -> list[dict[str, object]] | None:
     """The segments of the newest message of a session with a client's id; None for one that is not
     on record, none for one that was recalled."""
     rows = Message.objects.filter(session_id=session_pk, message_id=message_id).order_by("-pk")
@@ -181,14 +180,14 @@ class HeardText:
     media_text: str = ""
     context_text: str = ""
     quoted_id: str = ""
-    header: dict[str, Any] | None = None
+    header: dict[str, object] | None = None
 
 
 def save_heard_texts(heard: HeardText) -> HeardText:
     """Keep with a message what was heard beside its words: later runs are shown it in their
     history. What is kept is returned: without what messages said that were recalled meanwhile."""
     kept = _without_recalled(heard)
-    told: dict[str, Any] = {
+    told: dict[str, object] = {
         "media_text": kept.media_text,
         "context_text": kept.context_text,
         "header": kept.header,

@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from django.conf import settings
 from django.utils.translation import gettext_noop
@@ -32,7 +32,7 @@ def find_unnamed(message: IncomingMessage) -> list[str]:
     return [one["user_id"] for one in mentions if not one.get("name")][:MOST_ASKED]
 
 
-async def name_mentions(source: MediaSource, message: IncomingMessage) -> dict[str, Any] | None:
+async def name_mentions(source: MediaSource, message: IncomingMessage) -> dict[str, object] | None:
     """The header of ``message`` with the names that the client gives in time; None where it gives
     none."""
     names: dict[str, str] = {}
@@ -85,7 +85,7 @@ class MediaText:
     """Content hashes of the pictures that the chat model is shown itself."""
     context: str = ""
     """The fenced words of what it quotes and forwards; "" for nothing."""
-    header: dict[str, Any] | None = None
+    header: dict[str, object] | None = None
     """Its header with the names of people whom the record does not know; None where it stays."""
 
 
@@ -96,7 +96,7 @@ class FetchedMessage:
 
     media: list[FetchedMedia] = field(default_factory=list)
     context: str = ""
-    header: dict[str, Any] | None = None
+    header: dict[str, object] | None = None
 
 
 def note_missing_media(note: str, found: Sequence[FetchedMedia]) -> list[str]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 
@@ -117,11 +116,11 @@ def quote_notes(notes: Sequence[RecalledNote]) -> str:
     return fences.fence_values(FenceKind.MEMORY, map(describe_note, notes)) if notes else ""
 
 
-def describe_note(note: RecalledNote) -> dict[str, Any]:
+def describe_note(note: RecalledNote) -> dict[str, object]:
     """One note as the model sees it: its number, the person it is about, who said it when, and the
     text."""
     about = {"person": "user_id", "group": "group_id", "session": "chat"}[note.owner_kind]
-    said: dict[str, Any] = {"note": note.pk}
+    said: dict[str, object] = {"note": note.pk}
     if note.owner_id:
         said["about"] = {about: note.owner_id}
     if note.said_by:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Q
@@ -167,7 +166,7 @@ def _merge_notes(notes: list[Note], proposal: NoteProposal) -> None:
     merged.save(force_insert=True)
 
 
-def _before(pks: Sequence[int]) -> list[dict[str, Any]]:
+def _before(pks: Sequence[int]) -> list[dict[str, object]]:
     rows = (
         Note.objects.filter(pk__in=pks)
         .order_by("pk")
@@ -231,7 +230,7 @@ async def _propose(record: Record, model: LLMClient, cluster: NoteCluster) -> in
     return len(found)
 
 
-def build_merge_request(cluster: NoteCluster) -> list[dict[str, Any]]:
+def build_merge_request(cluster: NoteCluster) -> list[dict[str, object]]:
     """What the model is sent of a cluster."""
     notes = [
         {

@@ -130,11 +130,11 @@ def _request(prompt: str, material: Mapping[str, object]) -> list[ChatMessage]:
     return [system_message(prompt), {"role": "user", "content": json_line(material)}]
 
 
-def _lines(batch: ConversationBatch) -> list[dict[str, Any]]:
+def _lines(batch: ConversationBatch) -> list[dict[str, object]]:
     return [_line(number, said) for number, said in enumerate(batch.said, 1)]
 
 
-def _line(number: int, said: DigestMessage) -> dict[str, Any]:
+def _line(number: int, said: DigestMessage) -> dict[str, object]:
     who = {"user_id": said.sender_id, "name": said.sender_name} if said.sender_id else {"bot": True}
     when = {"time": timezone.localtime(said.at).strftime("%Y-%m-%d %H:%M")} if said.at else {}
     return {"message": number, **who, **when, "text": said.text}

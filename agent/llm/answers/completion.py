@@ -13,7 +13,7 @@ from agent.llm.answers.text_calls import parse_text_calls
 from agent.llm.answers.thoughts import split_thoughts
 from agent.llm.errors.failures import name_protocol
 from agent.llm.requests.base import CallExtras, LLMResponse, ToolCallRequest
-from agent.llm.requests.messages import CALL_KEYS, FUNCTION_KEYS, SPEAKER
+from agent.llm.requests.messages import CALL_KEYS, FUNCTION_KEYS, SPEAKER, ChatMessage
 from agent.llm.spending import Usage, read_usage
 from tools.text.fences import neutralize_json, neutralize_marks
 
@@ -78,7 +78,7 @@ def parse_completion(
 
 
 def parse_recorded(
-    message: dict[str, Any], call_ids: Sequence[str], *, speaker: str = ""
+    message: dict[str, object], call_ids: Sequence[str], *, speaker: str = ""
 ) -> LLMResponse:
     """The answer that an assistant ``message`` on record, of ``speaker``, was read as, its calls
     under the ids that they were given then."""
@@ -107,7 +107,7 @@ class _AnyName(frozenset[str]):
 
 
 def _response(
-    message: dict[str, Any], speaker: str, offered: Collection[str], mode: str
+    message: ChatMessage, speaker: str, offered: Collection[str], mode: str
 ) -> LLMResponse:
     text, thoughts = _text(message.get("content")), ""
     # Most texts hold no such mark, and a huge one is not to hold the loop up.
@@ -137,7 +137,7 @@ def _response(
     return LLMResponse(text, calls, echoed, recorded_message=message, reasoning=reasoning)
 
 
-def reasoning_of(message: dict[str, Any]) -> str | None:
+def reasoning_of(message: dict[str, object]) -> str | None:
     """The thoughts that an assistant ``message`` names as such; None if the endpoint does not
     return them."""
     named = [thoughts for key in REASONING if isinstance(thoughts := message.get(key), str)]
@@ -167,7 +167,7 @@ def _is_thought(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") in ("thinking", "reasoning")
 
 
-def _quoted_error(body: dict[str, Any]) -> str:
+def _quoted_error(body: dict[str, object]) -> str:
     error = body.get("error")
     if isinstance(error, dict):
         error = error.get("message")
@@ -184,7 +184,7 @@ def _text(content: object) -> str:
     return ""
 
 
-def _text_calls(text: str, offered: Collection[str], mode: str) -> tuple[str, list[Any]]:
+def _text_calls(text: str, offered: Collection[str], mode: str) -> tuple[str, list[object]]:
     """What is left of ``text``, and the calls in it as the protocol writes them: all of it is
     calls, or where ``mode`` says so, its end is, from the beginning of a line on."""
     starts = [0]
@@ -205,7 +205,7 @@ def _text_calls(text: str, offered: Collection[str], mode: str) -> tuple[str, li
 
 
 def _tool_calls(
-    calls: object, speaker: str, beside: dict[str, Any], reasoning: str | None
+    calls: object, speaker: str, beside: dict[str, object], reasoning: str | None
 ) -> tuple[ToolCallRequest, ...]:
     given: set[str] = set()
     return tuple(
@@ -215,7 +215,7 @@ def _tool_calls(
 
 
 def _tool_call(
-    call: object, given: set[str], speaker: str, beside: dict[str, Any]
+    call: object, given: set[str], speaker: str, beside: dict[str, object]
 ) -> ToolCallRequest:
     """The call under an id that is not ``given`` to another one yet, and then is."""
     fields = call if isinstance(call, dict) else {}
@@ -240,7 +240,7 @@ def _tool_call(
     return ToolCallRequest(call_id, name, arguments, extras=extras)
 
 
-def _beside(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+def _beside(fields: dict[str, object], known: frozenset[str]) -> dict[str, object]:
     return {
         key: value
         for key, value in fields.items()
@@ -248,7 +248,7 @@ def _beside(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     }
 
 
-def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> dict[str, Any]:
+def calling_message(calls: Sequence[ToolCallRequest], text: str = "") -> ChatMessage:
     """An assistant message that makes ``calls``, which are of one answer, for the next request.
 
     Endpoints whose models think before they call may refuse one that lacks the thoughts, so what
@@ -339,7 +339,7 @@ def describe_empty_response(response: LLMResponse, often: str = "") -> str:
     return f"the model answered with nothing{often}{f' ({why})' if why else ''}"
 
 
-def _refusal(message: dict[str, Any]) -> str:
+def _refusal(message: dict[str, object]) -> str:
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     found = [message, *(part for part in parts if isinstance(part, dict))]

@@ -239,10 +239,10 @@ class ChunkAssembler:
     """
 
     def __init__(self) -> None:
-        self._top: dict[str, Any] = {}
-        self._choice: dict[str, Any] | None = None
+        self._top: dict[str, object] = {}
+        self._choice: dict[str, object] | None = None
         self._message = _Fields()
-        self._whole: dict[str, Any] = {}
+        self._whole: dict[str, object] = {}
         """A message that came whole: an answer that is not streamed, or the end of one that is."""
 
     def add(self, chunk: object) -> None:
@@ -279,7 +279,7 @@ class ChunkAssembler:
         body["choices"] = [{"index": 0, "finish_reason": None, **choice, "message": message}]
         return body
 
-    def _add(self, chunk: dict[str, Any]) -> None:
+    def _add(self, chunk: dict[str, object]) -> None:
         for key, value in chunk.items():
             if value is not None and value != "" and key not in NOT_KEPT:
                 self._top[key] = value
@@ -291,7 +291,7 @@ class ChunkAssembler:
             if isinstance(choice, dict) and choice.get("index") in (0, None):
                 self._add_choice(choice)
 
-    def _add_choice(self, choice: dict[str, Any]) -> None:
+    def _add_choice(self, choice: dict[str, object]) -> None:
         if self._choice is None:
             self._choice = {}
         for key, value in choice.items():
@@ -307,9 +307,9 @@ class _Fields:
     """An object that comes in parts: texts are joined, lists grow, of all else the last counts."""
 
     def __init__(self) -> None:
-        self.held: dict[str, Any] = {}
+        self.held: dict[str, object] = {}
 
-    def add(self, part: dict[str, Any]) -> None:
+    def add(self, part: dict[str, object]) -> None:
         for key, value in part.items():
             held = self.held.get(key)
             if value is None:
@@ -327,7 +327,7 @@ class _Fields:
             else:
                 self.held[key] = value
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         return {key: _plain(value) for key, value in self.held.items()}
 
     def _add_text(self, key: str, text: str, held: object) -> None:
@@ -377,7 +377,7 @@ class _Blocks:
                 self._items.append(_Fields())
                 self._items[-1].add(item)
 
-    def plain(self) -> list[Any]:
+    def plain(self) -> list[object]:
         items = [_plain(item) for item in self._items]
         indexed = [item for item in items if isinstance(item, dict) and "index" in item]
         if len({str(item["index"]) for item in indexed}) < len(indexed):
@@ -386,7 +386,7 @@ class _Blocks:
         return items
 
 
-def _continues(block: dict[str, Any], part: dict[str, Any]) -> bool:
+def _continues(block: dict[str, object], part: dict[str, object]) -> bool:
     """Whether ``part`` goes on with ``block``, which ends with its signature."""
     return (
         part.get("type") in PARTED_BLOCKS
@@ -413,10 +413,10 @@ class _Calls:
             else:
                 self._made.append(part)
 
-    def plain(self) -> list[Any]:
+    def plain(self) -> list[object]:
         return [self._plain(call) for call in self._made]
 
-    def _find(self, part: dict[str, Any]) -> _Fields:
+    def _find(self, part: dict[str, object]) -> _Fields:
         """The call that ``part`` is of, begun if there is none.
 
         Gemini leaves the index out (https://github.com/noho/dayu-agent/issues/82); Ollama, and
@@ -444,7 +444,7 @@ class _Calls:
             self._by_id[index, call_id] = self._by_id[None, call_id] = call
         return call
 
-    def _plain(self, call: object) -> Any:
+    def _plain(self, call: object) -> object:
         if not isinstance(call, _Fields):
             return call
         fields = {"id": None, "type": "function", **call.plain()}
@@ -452,13 +452,13 @@ class _Calls:
         return fields
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, StringIO):
         return value.getvalue()
     return value.plain() if isinstance(value, (_Fields, _Blocks, _Calls)) else value
 
 
-def _text_block(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, object]:
     return {"type": "text", "text": text}
 
 
@@ -471,7 +471,7 @@ def _joined_name(held: object, text: str) -> str:
     return text if text.startswith(before) else before + text
 
 
-def _update(old: dict[str, Any], new: dict[str, Any], depth: int = DEPTH) -> None:
+def _update(old: dict[str, object], new: dict[str, object], depth: int = DEPTH) -> None:
     for key, value in new.items():
         held = old.get(key)
         if depth > 1 and isinstance(held, dict) and isinstance(value, dict):

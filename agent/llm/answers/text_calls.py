@@ -202,7 +202,7 @@ def _values(text: str, key: re.Pattern[str], end: str) -> str:
     knows their types."""
     if not text.strip() or text.lstrip().startswith("{"):
         return text.strip()
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for found, body, closed in _blocks(text.strip(), key, re.compile(end)):
         if not closed:
             return text.strip()

@@ -87,7 +87,7 @@ class RequestFormer:
         self._scale = TokenScale(endpoint.token_factor)
         self._told_factor = endpoint.token_factor
         self._encoders: dict[
-            tuple[frozenset[str], bool], tuple[dict[str, Any], RequestEncoder]
+            tuple[frozenset[str], bool], tuple[dict[str, object], RequestEncoder]
         ] = {}
 
     def form(self, request: LLMRequest, refuses: frozenset[str]) -> FormedRequest:
@@ -166,7 +166,7 @@ class RequestFormer:
 
     def _encoder(
         self, refuses: frozenset[str], has_tools: bool
-    ) -> tuple[dict[str, Any], RequestEncoder]:
+    ) -> tuple[dict[str, object], RequestEncoder]:
         found = self._encoders.get((refuses, has_tools))
         if found is None:
             parameters = build_parameters(self._endpoint, refuses, has_tools=has_tools)
@@ -283,7 +283,7 @@ class OpenAIClient:
         return None if following.body == formed.body else following
 
     async def _ask(self, formed: FormedRequest, patience: Patience) -> object:
-        content: dict[str, Any] = {}
+        content: dict[str, object] = {}
         if self._album is not None and has_kept_pictures(formed.messages):
             body = await encode_with_pictures(formed.messages, self._album, formed.encode)
             content = {"content": body, "headers": {"Content-Length": str(body.size)}}

@@ -8,7 +8,7 @@ import asyncio
 import difflib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx2
 from aiohttp import ClientError
@@ -111,7 +111,7 @@ def parse_models(text: str) -> list[ListedModel]:
     return sorted(found.values(), key=lambda model: model.name.lower())
 
 
-def _listed(entries: list[Any]) -> Iterator[ListedModel]:
+def _listed(entries: list[object]) -> Iterator[ListedModel]:
     for entry in entries:
         fields = entry if isinstance(entry, dict) else {"id": entry}
         name = fields.get("id") or fields.get("name")

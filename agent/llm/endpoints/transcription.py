@@ -4,7 +4,7 @@ https://platform.openai.com/docs/api-reference/audio/createTranscription; which 
 endings an endpoint takes is in :data:`agent.media.voice_reader.ENDINGS`.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from agent.domain.errors import LLMError
 from agent.llm.endpoints.endpoint_pool import EndpointClient
@@ -40,7 +40,7 @@ class Transcriber:
         The endpoint goes by ``ending``, without a dot. Raises :class:`LLMError`, whose
         text is for the record. After cancellation the endpoint may still finish its work.
         """
-        answer: Any = await self._client.post(
+        answer: object = await self._client.post(
             "/audio/transcriptions",
             data={"model": self.name, "response_format": "json"},
             files={"file": (f"voice.{ending}", sound, mime_type)},

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
 
 _READ = 64 * 2**10
 """Characters of an error that are looked through; its beginning says what is wrong."""
@@ -29,7 +28,7 @@ def read_complaint(status: int, body: str) -> str:
     return "\n".join(line for value in values for line in _lines("", value, 0))[:_READ]
 
 
-def _json_values(body: str) -> list[Any]:
+def _json_values(body: str) -> list[object]:
     """The JSON of ``body``, or of the events of the stream it is."""
     whole = _json(body)
     if whole is not None:
@@ -38,7 +37,7 @@ def _json_values(body: str) -> list[Any]:
     return [value for event in events if (value := _json(event)) is not None]
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     """The JSON value of ``text``; ``None`` when it is none."""
     try:
         return json.loads(text)
@@ -46,7 +45,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _errors_of(value: object) -> Iterator[Any]:
+def _errors_of(value: object) -> Iterator[object]:
     """The errors in an answer that says it succeeded, without what the model said."""
     if isinstance(value, list):
         for part in value[:10]:

@@ -16,7 +16,7 @@ import wave
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.utils.translation import gettext as _
 
@@ -45,7 +45,7 @@ PLAIN_QUESTION = "Reply with the word OK."
 PICTURE_QUESTION = (
     "Which colour is this picture? Answer with one of: red, green, blue, yellow. 只回答颜色。"
 )
-PROBE_TOOL: dict[str, Any] = {
+PROBE_TOOL: dict[str, object] = {
     "name": TOOL_NAME,
     "description": "Reads the meter and returns the number that it shows now. 读取电表。",
 }
@@ -212,7 +212,7 @@ class _Probe:
         self,
         what: str,
         messages: list[ChatMessage],
-        tools: list[dict[str, Any]] | None = None,
+        tools: list[dict[str, object]] | None = None,
         new: list[ChatMessage] | None = None,
     ) -> LLMResponse:
         request = LLMRequest(list(messages), tools or [], begin=0)

@@ -37,7 +37,7 @@ _RESERVED = frozenset({"model", "messages", "tools"})
 
 def build_parameters(
     endpoint: Endpoint, refuses: Collection[str] | None = None, *, has_tools: bool = True
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The keys of a request's body besides model, messages and tools, in their order, for an
     endpoint that ``refuses`` so much; None: what is known of it.
 
@@ -46,7 +46,7 @@ def build_parameters(
     kinds = endpoint.refuses if refuses is None else refuses
     thinking = _thinking(endpoint, has_tools and RefusalKind.NO_TOOLS_WHILE_THINKING in kinds)
     entered = {key: value for key, value in endpoint.parameters.items() if key not in _RESERVED}
-    streamed: dict[str, Any] = {}
+    streamed: dict[str, object] = {}
     if endpoint.is_streamed or STREAMED_KINDS & set(kinds):
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
     parameters = {**thinking, **streamed, **entered}
@@ -67,7 +67,7 @@ def build_parameters(
     return parameters
 
 
-def _thinking(endpoint: Endpoint, is_off: bool) -> dict[str, Any]:
+def _thinking(endpoint: Endpoint, is_off: bool) -> dict[str, object]:
     preset = PRESETS.get(endpoint.preset)
     style = preset.thinking if preset else ThinkingStyle.NONE
     wanted = endpoint.thinking == ThinkingSwitch.ON if endpoint.thinking else None
@@ -179,7 +179,7 @@ def _joined(one: Any, other: Any) -> Any:
     return "\n\n".join(filter(None, [one, other]))
 
 
-def _parts(content: object) -> list[Any]:
+def _parts(content: object) -> list[object]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []

@@ -15,9 +15,9 @@ class CallExtras(NamedTuple):
     the content of the ``message``, beside the parts of the ``call``, and in its ``function``."""
 
     speaker: str
-    message: dict[str, Any]
-    call: dict[str, Any]
-    function: dict[str, Any]
+    message: Mapping[str, object]
+    call: Mapping[str, object]
+    function: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class LLMResponse:
     text: str
     tool_calls: tuple[ToolCallRequest, ...]
     message: ChatMessage
-    recorded_message: dict[str, Any]
+    recorded_message: ChatMessage
     finish_reason: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -140,7 +140,7 @@ class RequestEncoder:
     cached by its identity.
     """
 
-    def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, model: str, parameters: Mapping[str, object] | None = None) -> None:
         self._head = b'{"model":%b,"messages":' % encode_json(model)
         self._end = b",%b" % encode_json(parameters)[1:] if parameters else b"}"
         self._kept: dict[int, tuple[dict[str, Any], bytes]] = {}

@@ -43,7 +43,8 @@ class ModelPicture:
 
 #: From a content hash to its picture; None for one that is gone. Blocks.
 PictureLoader = Callable[[str], ModelPicture | None]
-Messages = Sequence[dict[str, Any]]
+ChatMessage = dict[str, Any]
+Messages = Sequence[ChatMessage]
 
 
 def picture_part(sha256: str) -> dict[str, Any]:
@@ -103,14 +104,16 @@ async def encode_with_pictures(
     return StreamedBody(list(_cut(write(marked), markers)))
 
 
-def _parts(message: Mapping[str, object]) -> list[Any]:
+def _parts(message: Mapping[str, object]) -> list[object]:
     content = message.get("content")
     return content if isinstance(content, list) else []
 
 
 def _with_markers(
-    message: dict[str, Any], found: dict[str, ModelPicture | None], markers: dict[str, ModelPicture]
-) -> dict[str, Any]:
+    message: dict[str, object],
+    found: dict[str, ModelPicture | None],
+    markers: dict[str, ModelPicture],
+) -> dict[str, object]:
     """``message`` with a word that occurs nowhere else in the place of each picture, which is noted
     in ``markers``."""
     parts = _parts(message)
@@ -147,7 +150,6 @@ def _cut(text: bytes, markers: dict[str, ModelPicture]) -> Iterator[bytes | Mode
     yield text
 
 
-ChatMessage = dict[str, Any]
 #: Of a sender in a group; what else a client says is not shown.
 ROLES = ("owner", "admin", "member")
 
@@ -211,7 +213,7 @@ def _frame(
 ) -> str:
     """``role`` is None for a message without a header of its own."""
     sender = _person(sender_id, sender_name)
-    header: dict[str, Any] = {"sender": sender, "chat": chat}
+    header: dict[str, object] = {"sender": sender, "chat": chat}
     if role is not None:
         if role in ROLES:
             sender["role"] = role

@@ -9,7 +9,7 @@ takes. Old vocabularies and rare characters take more, which the correction lear
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agent.llm.requests.messages import ChatMessage
 
@@ -149,7 +149,7 @@ def _weigh(data: bytes) -> float:
     return tokens
 
 
-def _add_parts(words: list[str], parts: list[Any]) -> int:
+def _add_parts(words: list[str], parts: list[object]) -> int:
     """How many media are among the ``parts`` of a content; the texts go to ``words``."""
     media = 0
     for part in parts:
