@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 KEYS_LIMIT = 1_000
 
 
-def get_value(plugin_pk: int, key: str) -> Any:
+def get_value(plugin_pk: int, key: str) -> object:
     """The value under ``key``; None where there is none."""
     rows = PluginValue.objects.filter(plugin_id=plugin_pk, key=key)
     return rows.values_list("value", flat=True).first()
@@ -151,7 +151,7 @@ class ChatServices(Protocol):
         failure."""
         ...
 
-    async def history(self, call: CallInFlight, number: int) -> list[dict[str, Any]]:
+    async def history(self, call: CallInFlight, number: int) -> list[dict[str, object]]:
         """The newest ``number`` messages before the one that is answered, oldest first."""
         ...
 
@@ -227,7 +227,7 @@ class CapabilityService:
 
     async def run_capability(
         self, plugin: CapabilityHolder, call: CallInFlight | None, name: object, arguments: object
-    ) -> Any:
+    ) -> object:
         """What ``name`` gives ``plugin``; ``call`` is the call in flight whose token came along, if
         one did.
 
@@ -320,7 +320,7 @@ class CapabilityService:
                 return await self._services.generate(call, given["prompt"])
 
 
-def _checked(schema: JsonSchema, arguments: object) -> dict[str, Any]:
+def _checked(schema: JsonSchema, arguments: object) -> dict[str, object]:
     """The arguments as storable text. Raises RpcError for others than ``schema`` takes."""
     if not isinstance(arguments, dict) or not all(isinstance(key, str) for key in arguments):
         raise RpcError(RpcErrorCode.BAD_PAYLOAD, "the arguments are no object")
@@ -329,7 +329,7 @@ def _checked(schema: JsonSchema, arguments: object) -> dict[str, Any]:
     raise RpcError(RpcErrorCode.BAD_PAYLOAD, str(attempt.error)[:1000]) from attempt.error
 
 
-def _storable_value(value: object) -> Any:
+def _storable_value(value: object) -> object:
     """``value`` as it comes back from the database. Raises RpcError for what is no JSON, or too
     much of it."""
     try:

@@ -47,7 +47,7 @@ class PluginFolder:
     plugin_id: str = ""
     version: str = ""
     fault: str = ""
-    manifest: dict[str, Any] = field(default_factory=dict)
+    manifest: dict[str, object] = field(default_factory=dict)
 
 
 def scan_folder(root: Path) -> list[PluginFolder]:

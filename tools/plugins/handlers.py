@@ -21,7 +21,7 @@ IDENTITY = frozenset({"stream_id", "chat_id"})
 CONTEXT = IDENTITY | {"session_id", "group_id", "user_id", "platform", "is_group_chat", "reasoning"}
 """The parameters that a function may have besides the model's arguments."""
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def build_handler(function: Function, declaration: Declaration) -> ToolHandler:
     return ToolHandler(declaration.name, declared, inspect.iscoroutinefunction(function), call)
 
 
-def to_jsonable(value: object) -> Any:
+def to_jsonable(value: object) -> object:
     """``value`` as JSON can hold it; bytes become Base64, and what is no data its ``str``."""
     try:
         return to_jsonable_python(value, fallback=str, bytes_mode="base64")
@@ -93,7 +93,7 @@ class _Taken:
         )
         return cls(names, any(each.kind is each.VAR_KEYWORD for each in parameters))
 
-    def of(self, offered: dict[str, Any]) -> dict[str, Any]:
+    def of(self, offered: dict[str, object]) -> dict[str, object]:
         return (
             offered
             if self.rest
@@ -103,7 +103,7 @@ class _Taken:
 
 def _inferred(
     function: Function, taken: _Taken
-) -> tuple[JsonSchema, Callable[[dict[str, Any], Call], Any]]:
+) -> tuple[JsonSchema, Callable[[dict[str, object], Call], object]]:
     """Schema and call of a function that was declared by its signature alone; the context's names
     are the server's to fill."""
     from_context = taken.names & CONTEXT
@@ -136,9 +136,9 @@ def _call_as_declared(
     taken: _Taken,
     declared: frozenset[str],
     is_action: bool,
-    arguments: dict[str, Any],
+    arguments: dict[str, object],
     call: Call,
-) -> Any:
+) -> object:
     """Call with the arguments, and with values of the context that the model cannot set.
 
     A name of the context that the tool declares as a parameter is set by the model; the context is

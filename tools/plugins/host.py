@@ -270,7 +270,7 @@ class PluginHost:
 
     async def run_capability(
         self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: object
-    ) -> Any:
+    ) -> object:
         return await self._capabilities.run_capability(
             self._rows.get(plugin.pk, plugin), call, name, arguments
         )

@@ -49,7 +49,7 @@ class LinkListener(Protocol):
 
     async def run_capability(
         self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: object
-    ) -> Any: ...
+    ) -> object: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,7 @@ class PluginCall:
     flight: CallInFlight
     cpu_seconds: float = 0.0
     told_at: float = 0.0
-    asked: set[asyncio.Task[Any]] = field(default_factory=set)
+    asked: set[asyncio.Task[object]] = field(default_factory=set)
 
 
 class PluginLink:
@@ -75,7 +75,7 @@ class PluginLink:
         self, process: RunnerProcess, plugin: Callable[[], PluginSettings], listener: LinkListener
     ) -> None:
         self.process = process
-        self.declarations: list[Any] = []
+        self.declarations: list[object] = []
         self.runner_pid = process.pid
         self.is_retired = False
         """Whether it is being ended because it is no longer wanted, and not because of something
@@ -137,7 +137,7 @@ class PluginLink:
 
     async def call(
         self, name: str, invocation: ToolInvocation, context: ToolExecutionContext
-    ) -> Any:
+    ) -> object:
         """What the plugin's tool ``name`` returns. Raises :class:`RpcError`; when cancelled, the
         plugin is notified."""
         self._number += 1
@@ -156,7 +156,7 @@ class PluginLink:
                 task.cancel()
         return answer.get("value") if isinstance(answer, dict) else None
 
-    async def configure(self, config: dict[str, Any]) -> None:
+    async def configure(self, config: dict[str, object]) -> None:
         """Hand on a new configuration. Raises :class:`RpcError` when the plugin does not take
         it."""
         await self._peer.request("configure", {"config": config}, CONFIGURE_SECONDS)
@@ -257,7 +257,7 @@ class PluginLink:
         if self._left_out % PATIENCE == PATIENCE - 1:
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _answer(self, name: str, arguments: object, call: PluginCall | None) -> Any:
+    async def _answer(self, name: str, arguments: object, call: PluginCall | None) -> object:
         """Answer a request of the plugin. It is cancelled when the call that it belongs to ends."""
         if self._asked >= ASKED_AT_ONCE:
             raise RpcError(
@@ -298,7 +298,7 @@ def _load_failure(error: RpcError, ending: ProcessExit) -> LoadFailed:
 
 def _payload(
     name: str, invocation: ToolInvocation, context: ToolExecutionContext, token: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     told = {
         "session_id": context.session_id,
         "stream_id": context.stream_id,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.utils.translation import gettext
 from packaging.requirements import InvalidRequirement, Requirement
@@ -51,7 +51,7 @@ class RequirementStatus:
     problem: str = ""
 
 
-def check_requirements(manifest: Mapping[str, Any]) -> Iterator[RequirementStatus]:
+def check_requirements(manifest: Mapping[str, object]) -> Iterator[RequirementStatus]:
     """The versions and the Python packages that ``manifest`` requires, whatever stands there."""
     if (python := manifest.get("python")) and isinstance(python, str):
         yield _check_python(python)
@@ -100,7 +100,7 @@ def _check_python(wanted: str) -> RequirementStatus:
     return RequirementStatus(f"Python {wanted}", here, problem)
 
 
-def _check_range(field: str, label: str, bounds: dict[str, Any], here: str) -> RequirementStatus:
+def _check_range(field: str, label: str, bounds: dict[str, object], here: str) -> RequirementStatus:
     low, high = (str(bounds.get(f"{end}_version") or "") for end in ("min", "max"))
     problem = ""
     try:
@@ -158,7 +158,7 @@ def read_manifest(folder: Path) -> "Manifest":
     return found
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, object]:
     """The object in ``file``."""
     try:
         with file.open("rb") as stream:
@@ -181,7 +181,7 @@ def _read(file: Path) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object without duplicate names: of two, only one would count, and it would be unclear
     which."""
     found = dict(pairs)
@@ -213,7 +213,7 @@ def _known_capability(name: str) -> str:
     )
 
 
-def check_config_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def check_config_schema(schema: dict[str, object]) -> dict[str, object]:
     """``schema`` itself. Raises ValueError, translated, for one that is not that of an object, or
     has a default that its property does not take."""
     if not schema:
@@ -249,7 +249,7 @@ def _different(tools: "list[_Tool]") -> "list[_Tool]":
     return tools
 
 
-def _as_range(given: object) -> Any:
+def _as_range(given: object) -> object:
     """MaiBot writes the bounds in two ways."""
     if not isinstance(given, dict):
         return given
@@ -303,22 +303,22 @@ class Manifest(_Part):
     license: str = Field(default="", max_length=200)
     capabilities: list[Annotated[str, AfterValidator(_known_capability)]] = []
     tools: Annotated[list[_Tool], Field(max_length=200), AfterValidator(_different)] = []
-    config_schema: Annotated[dict[str, Any], AfterValidator(check_config_schema)] = {}
+    config_schema: Annotated[dict[str, object], AfterValidator(check_config_schema)] = {}
     python: str = Field(default="", max_length=200)
     host_application: VersionRange = _Range()
     sdk: VersionRange = _Range()
     dependencies: list[Annotated[str, BeforeValidator(parse_requirement)]] = []
     # What MaiBot's manifests have besides; it is shown and changes nothing here.
-    urls: dict[str, Any] = {}
-    i18n: dict[str, Any] = {}
-    display: dict[str, Any] = {}
+    urls: dict[str, object] = {}
+    i18n: dict[str, object] = {}
+    display: dict[str, object] = {}
     plugin_type: str = ""
-    changelog: str | list[Any] | dict[str, Any] = ""
-    llm_providers: Annotated[list[Any], Field(max_length=0)] = []
+    changelog: str | list[object] | dict[str, object] = ""
+    llm_providers: Annotated[list[object], Field(max_length=0)] = []
 
-    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _given: dict[str, object] = PrivateAttr(default_factory=dict)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The whole file, as a row can keep it."""
         return dict(make_storable(self._given))
 

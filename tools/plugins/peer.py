@@ -37,7 +37,7 @@ class RpcRequest:
 
     number: int | None
     method: str
-    payload: Any
+    payload: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class RpcResponse:
     """What came of a request: its value, or the error instead of it."""
 
     number: int
-    payload: Any
+    payload: object
     error: RpcError | None
 
 
@@ -115,7 +115,7 @@ def parse_frame(body: bytes) -> Envelope:
     raise _mismatch("no envelope")
 
 
-def _frame(envelope: dict[str, Any]) -> bytes:
+def _frame(envelope: dict[str, object]) -> bytes:
     try:
         body: bytes = msgpack.packb(envelope, unicode_errors="replace")
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
@@ -144,12 +144,12 @@ def _refuse_unreadable(body: bytes) -> None:
         ) from error
 
 
-def _unpacked(body: bytes) -> Any:
+def _unpacked(body: bytes) -> object:
     if len(body) <= LARGE:
         return msgpack.unpackb(body, unicode_errors="replace", strict_map_key=True)
     left = MOST_CONTAINERS
 
-    def count(container: object) -> Any:
+    def count(container: object) -> object:
         nonlocal left
         left -= 1
         if left < 0:
@@ -172,7 +172,7 @@ def _mismatch(text: str) -> RpcError:
 
 LogLimit(logger, named=1)
 
-RequestHandler = Callable[[str, Any], Awaitable[Any]]
+RequestHandler = Callable[[str, object], Awaitable[object]]
 """Answers a request: method and payload to payload. It also handles notices, whose answer is
 dropped."""
 
@@ -202,7 +202,7 @@ class RpcPeer:
         self._writer = writer
         self._handle = handle
         self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._waiting: dict[int, asyncio.Future[object]] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
         self._ended: RpcError | None = None
 

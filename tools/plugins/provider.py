@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from tools.contract import (
     ToolAvailabilityContext,
@@ -44,7 +43,7 @@ def convert_plugin_result(plugin_id: str, tool_name: str, value: object) -> Tool
     everything else a success with its text. A successful object with ``stop_after_execution`` ends
     the run.
     """
-    metadata: dict[str, Any] = {"plugin_id": plugin_id}
+    metadata: dict[str, object] = {"plugin_id": plugin_id}
     match value:
         case None:
             return ToolExecutionResult(tool_name, success=True, metadata=metadata)
@@ -67,7 +66,7 @@ def convert_plugin_error(plugin_id: str, tool_name: str, error: RpcError) -> Too
 
 
 def _said(
-    tool_name: str, success: bool, message: str, metadata: dict[str, Any]
+    tool_name: str, success: bool, message: str, metadata: dict[str, object]
 ) -> ToolExecutionResult:
     if success:
         return ToolExecutionResult(tool_name, success=True, content=message, metadata=metadata)
@@ -80,7 +79,7 @@ def _said(
 
 
 def _of_object(
-    tool_name: str, value: dict[str, Any], metadata: dict[str, Any]
+    tool_name: str, value: dict[str, object], metadata: dict[str, object]
 ) -> ToolExecutionResult:
     if bool(value.get("success", True)):
         result = _said(

@@ -120,10 +120,10 @@ def _tool(plugin_id: str, declaration: object) -> PluginTool:
     )
 
 
-def _metadata(plugin_id: str, name: str, said: Mapping[str, object]) -> dict[str, Any]:
+def _metadata(plugin_id: str, name: str, said: Mapping[str, object]) -> dict[str, object]:
     """The metadata that the registry uses or the operator sees; anything else from the plugin is
     dropped."""
-    metadata: dict[str, Any] = {"plugin_id": plugin_id}
+    metadata: dict[str, object] = {"plugin_id": plugin_id}
     if said.get("visibility") in ToolVisibility.values:
         metadata["visibility"] = said["visibility"]
     metadata |= {
@@ -161,7 +161,7 @@ def _sessions(given: object) -> frozenset[str]:
     return frozenset(clean_line(str(each), NAME_CHARS) for each in listed[:MOST_SESSIONS])
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, list):
         return [clean_line(str(each), NAME_CHARS) for each in value[:MOST_LEGACY]]
     return (
@@ -173,11 +173,11 @@ def _plain(value: object) -> Any:
 
 SEALED = "$sealed"
 
-Schema = Mapping[str, Any]
+Schema = Mapping[str, object]
 """The manifest's ``config_schema``, whatever stands there."""
 
 
-def config_properties(schema: object) -> dict[str, Any]:
+def config_properties(schema: object) -> dict[str, object]:
     """The schema of each value by name; {} where nothing can be configured."""
     found = schema.get("properties") if isinstance(schema, Mapping) else None
     return {str(name): part for name, part in found.items()} if isinstance(found, Mapping) else {}
@@ -198,7 +198,7 @@ def is_encrypted(value: object) -> bool:
     )
 
 
-def encrypt_config(config: Mapping[str, object], schema: object) -> dict[str, Any]:
+def encrypt_config(config: Mapping[str, object], schema: object) -> dict[str, object]:
     """``config`` as a row may keep it: what ``schema`` calls secret is sealed, unless it is
     already."""
     secret = {name for name, part in config_properties(schema).items() if is_secret_schema(part)}
@@ -210,7 +210,7 @@ def encrypt_config(config: Mapping[str, object], schema: object) -> dict[str, An
     }
 
 
-def decrypt_config(config: object, schema: object) -> dict[str, Any]:
+def decrypt_config(config: object, schema: object) -> dict[str, object]:
     """The configuration as the plugin gets it: the fields of ``schema``, with defaults for missing
     values.
 
@@ -247,7 +247,7 @@ def _opens(value: object) -> bool:
     return True
 
 
-def _known(config: object, parts: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
+def _known(config: object, parts: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     kept = config if isinstance(config, Mapping) else {}
     return ((name, kept[name]) for name in parts if name in kept)
 
@@ -266,7 +266,7 @@ class PluginSettings:
     plugin_id: str
     enabled: bool = False
     granted: frozenset[str] = frozenset()
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
     reloads: int = 0
     fault: str = ""
     named: tuple[str, ...] = ()

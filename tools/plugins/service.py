@@ -171,7 +171,7 @@ def _as_package(folder: Path) -> None:
         spec.loader.exec_module(package)
 
 
-def _found(module: ModuleType) -> tuple[Plugin, list[Any]]:
+def _found(module: ModuleType) -> tuple[Plugin, list[object]]:
     """The plugin that ``module`` makes, and every function in it that was declared a tool."""
     plugin = _made(module)
     functions = [
@@ -207,7 +207,7 @@ def _is_plugin(thing: object, module: ModuleType) -> bool:
     )
 
 
-def _methods(plugin: Plugin) -> Iterator[Any]:
+def _methods(plugin: Plugin) -> Iterator[object]:
     """The methods of ``plugin``, each once, those of its bases first, in source order."""
     names = dict.fromkeys(name for kind in reversed(type(plugin).__mro__) for name in vars(kind))
     for name in names:
@@ -255,13 +255,13 @@ class PluginService:
         self._peer: RpcPeer
         self._plugin: Plugin | None = None
         self._tools: dict[str, ToolHandler] = {}
-        self._calls: set[asyncio.Task[Any] | None] = set()
+        self._calls: set[asyncio.Task[object] | None] = set()
         self._is_ending = False
         self._over = asyncio.Event()
         self._processor_time = CpuTimeLimit({})
         threading.stack_size(STACK_BYTES)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
-        self._left: set[Future[Any]] = set()
+        self._left: set[Future[object]] = set()
 
     async def run(self, reads: int, writes: int) -> None:
         """Serve until the server closes the pipes or has said ``shutdown``, or no thread is left to
@@ -276,7 +276,7 @@ class PluginService:
         if not served.done():
             await asyncio.wait([served], timeout=PARTING_SECONDS)
 
-    async def capability(self, token: str, name: str, arguments: dict[str, Any]) -> Any:
+    async def capability(self, token: str, name: str, arguments: dict[str, object]) -> object:
         return await self._peer.request(
             "capability", {"name": name, "arguments": to_jsonable(arguments), "call": token}
         )
@@ -318,8 +318,8 @@ class PluginService:
         )
 
     async def _load(
-        self, plugin_id: str, config: dict[str, Any], limits: Mapping[str, object]
-    ) -> dict[str, Any]:
+        self, plugin_id: str, config: dict[str, object], limits: Mapping[str, object]
+    ) -> dict[str, object]:
         if self._plugin is not None:
             raise RpcError(
                 RpcErrorCode.RELOAD_IN_PROGRESS,
@@ -336,7 +336,9 @@ class PluginService:
         self._plugin, self._tools = plugin, tools
         return {"tools": [tool.declared for tool in tools.values()], "sdk_version": SDK_VERSION}
 
-    async def _invoke(self, name: str, arguments: dict[str, Any], call: Call) -> dict[str, Any]:
+    async def _invoke(
+        self, name: str, arguments: dict[str, object], call: Call
+    ) -> dict[str, object]:
         if self._is_ending:
             raise RpcError(RpcErrorCode.SHUTTING_DOWN, "the plugin is being ended")
         if (tool := self._tools.get(name)) is None:
@@ -358,11 +360,11 @@ class PluginService:
         finally:
             self._calls.discard(task)
 
-    async def _configure(self, config: dict[str, Any]) -> None:
+    async def _configure(self, config: dict[str, object]) -> None:
         if self._plugin is None:
             raise RpcError(RpcErrorCode.PLUGIN_NOT_FOUND, "no plugin is loaded")
         ctx.config = config
-        update: Callable[..., Any] = self._plugin.on_config_update
+        update: Callable[..., object] = self._plugin.on_config_update
         wants = [
             p
             for p in inspect.signature(update).parameters.values()
@@ -392,8 +394,8 @@ class PluginService:
         return {"stopped": len(stopped)}
 
     async def _own(
-        self, call: Callable[[], Any], is_async: bool | None = None, *, is_tool: bool = False
-    ) -> Any:
+        self, call: Callable[[], object], is_async: bool | None = None, *, is_tool: bool = False
+    ) -> object:
         """The result of the plugin's own code, as JSON if it is a tool's. Raises :class:`RpcError`
         for every error of that code; cancellation passes through.
 
@@ -427,7 +429,7 @@ class PluginService:
                 self._leave(work)
         return await value if inspect.isawaitable(value) else value
 
-    def _leave(self, work: Future[Any]) -> None:
+    def _leave(self, work: Future[object]) -> None:
         """``work`` was given up, and its thread keeps running. When all threads were given up, the
         process ends and a new one starts."""
         self._left.add(work)
