@@ -60,7 +60,7 @@ class JsonPathQuery:
         self.is_single = path.singular_query()
         """Whether the path can only lead to one value."""
 
-    def apply(self, answer: object) -> list[Any]:
+    def apply(self, answer: object) -> list[object]:
         """The values that the path leads to, in order. Raises :class:`TooManyNodesError`."""
         token = _left.set([NODES])
         nodes: Iterable[JSONPathMatch] = [_node(answer, answer)]

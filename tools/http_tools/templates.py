@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 from django.utils.translation import gettext
@@ -132,7 +131,7 @@ class TemplateValues:
         names = list(template_arguments(template))
         return bool(names) and all(self._arguments.get(name) is None for name in names)
 
-    def single_value(self, template: Template) -> Any:
+    def single_value(self, template: Template) -> object:
         """The argument itself, where ``template`` is one place and nothing else; else, or where it
         is missing, ``ABSENT``."""
         match template:
@@ -353,7 +352,7 @@ class NoBody:
 class JsonBody:
     """JSON whose texts are templates (``tree`` holds them as such)."""
 
-    tree: Any
+    tree: object
     content_type: str = "application/json"
 
     def body(self, values: TemplateValues) -> bytes | None:
@@ -417,7 +416,7 @@ def content_type(headers: Mapping[str, object]) -> str:
     )
 
 
-def _tree(value: object) -> Any:
+def _tree(value: object) -> object:
     """JSON in which each text is a template. Lists stay lists, so a tuple is always one."""
     match value:
         case dict():
@@ -430,7 +429,7 @@ def _tree(value: object) -> Any:
             return value
 
 
-def _filled(tree: object, values: TemplateValues) -> Any:
+def _filled(tree: object, values: TemplateValues) -> object:
     match tree:
         case dict():
             filled = {name: _filled(item, values) for name, item in tree.items()}

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from charset_normalizer.utils import any_specified_encoding
 
@@ -235,7 +234,7 @@ def mask_headers(headers: Mapping[str, str], mask: SecretMask) -> dict[str, str]
     return {mask.text(name): mask.text(value) for name, value in headers.items()}
 
 
-def parse_masked_json(text: str, mask: SecretMask) -> Any:
+def parse_masked_json(text: str, mask: SecretMask) -> object:
     """The JSON that ``text`` is, without secrets; ``NOT_JSON`` for what is none, also for NaN and
     what is nested too deep."""
     try:
@@ -275,7 +274,7 @@ def _words(text: str, fetched: FetchResponse, mask: SecretMask) -> str:
     return mask.text(extract_text(text) if "html" in _mime(fetched) else text.strip())
 
 
-def _texts(values: list[Any], limit: float) -> list[str]:
+def _texts(values: list[object], limit: float) -> list[str]:
     texts = []
     for value in values:
         texts.append(json.dumps(value, ensure_ascii=False))

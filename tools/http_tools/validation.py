@@ -86,7 +86,7 @@ class HttpToolSettings:
 FIELDS = tuple(field.name for field in fields(HttpToolSettings))
 
 
-def declared_parameters(settings: HttpToolSettings) -> dict[str, Any]:
+def declared_parameters(settings: HttpToolSettings) -> dict[str, object]:
     """The declared arguments by name; empty where the schema names none."""
     schema = settings.parameters_schema
     properties = schema.get("properties") if isinstance(schema, dict) else None
@@ -120,7 +120,7 @@ def secret_names(settings: HttpToolSettings) -> frozenset[str]:
     )
 
 
-def parse_json_or_none(text: str) -> Any:
+def parse_json_or_none(text: str) -> object:
     """The JSON that ``text`` is; None where it is none."""
     try:
         return parse_strict_json(text)
@@ -194,7 +194,7 @@ def _check_names(schema: dict[str, Any]) -> Iterator[str]:
             yield gettext("“%(name)s” is required, but not declared.") % {"name": name[:64]}
 
 
-def _check_references(schema: dict[str, Any]) -> Iterator[str]:
+def _check_references(schema: dict[str, object]) -> Iterator[str]:
     """References that lead nowhere: each would fail every call."""
     for part in walk_values(schema):
         if isinstance(part, dict) and isinstance(reference := part.get("$ref"), str):

@@ -15,13 +15,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
 from tools.secrets.masked import PLACEHOLDER
 from tools.text.storable import make_storable
+
+T = TypeVar("T")
 
 MOST_SERVERS = 500
 LONGEST_SECONDS = 3600
@@ -50,7 +52,7 @@ class ServerConfig:
     """
 
     name: str
-    values: dict[str, Any]
+    values: dict[str, object]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -91,7 +93,7 @@ def render_mcp_servers(configs: Iterable[ServerConfig]) -> str:
 # --- The whole text ---------------------------------------------------------------
 
 
-def _document(text: str) -> Any:
+def _document(text: str) -> object:
     try:
         return make_storable(json.loads(text.lstrip("\ufeff"), object_pairs_hook=_unambiguous))
     except json.JSONDecodeError as error:
@@ -110,7 +112,7 @@ def _document(text: str) -> Any:
         raise ConfigUnreadable(_("This is not JSON that can be read.")) from error
 
 
-def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unambiguous(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """JSON lets a name stand twice, and readers differ on which one counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -120,7 +122,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _servers(document: object) -> Iterable[tuple[str, Any]]:
+def _servers(document: object) -> Iterable[tuple[str, object]]:
     if isinstance(document, dict):
         inner = document.get("mcp")
         for level in (document, inner if isinstance(inner, dict) else {}):
@@ -135,7 +137,7 @@ def _servers(document: object) -> Iterable[tuple[str, Any]]:
     return _pairs(document, "mcpServers")
 
 
-def _pairs(servers: object, key: str) -> Iterable[tuple[str, Any]]:
+def _pairs(servers: object, key: str) -> Iterable[tuple[str, object]]:
     if isinstance(servers, dict):
         return servers.items()
     if isinstance(servers, list) and all(
@@ -159,7 +161,7 @@ def _read(key: str, given: object) -> ServerConfig:
     entry = _Entry(given)
     name = entry.text("name") or key
     # What a connection is made with: always all of it, so that nothing of a former server is left.
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "command": entry.text("command"),
         "arguments": entry.texts("args", "arguments"),
         "environment": entry.pairs("env", separator="="),
@@ -211,7 +213,7 @@ def _transport(entry: "_Entry", values: Mapping[str, Any]) -> str:
 class _Entry:
     """One server's object while it is read: what was asked for, and what was wrong with it."""
 
-    given: dict[str, Any]
+    given: dict[str, object]
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _read: set[str] = field(default_factory=set)
@@ -257,13 +259,13 @@ class _Entry:
             return math.ceil(value / 1000 if value > LONGEST_SECONDS else value)
         return self._refuse(name, _("“%s” must be a number of seconds."), None) if name else None
 
-    def _take(self, names: Iterable[str]) -> tuple[str, Any]:
+    def _take(self, names: Iterable[str]) -> tuple[str, object]:
         """The first of ``names`` that is there, and its value; "" where none is."""
         self._read.update(names)
         given = ((name, self.given.get(name)) for name in names)
         return next(((name, value) for name, value in given if value is not None), ("", None))
 
-    def _refuse(self, name: str, words: str, instead: object) -> Any:
+    def _refuse(self, name: str, words: str, instead: T) -> T:
         self.problems.append(words % name)
         return instead
 

@@ -158,7 +158,7 @@ def sanitize_tool_list(answer: Any, version: str) -> None:
             entries[index] = _marked(entries[index], problem)
 
 
-def _with_schema(entry: object) -> Any:
+def _with_schema(entry: object) -> object:
     if not isinstance(entry, dict):
         return entry
     schema = entry.get("inputSchema") or _ANY
@@ -171,7 +171,7 @@ def _list_of(kind: Any) -> TypeAdapter[list[Any]]:
     return TypeAdapter(entries)
 
 
-def _marked(entry: object, problem: str) -> dict[str, Any]:
+def _marked(entry: object, problem: str) -> dict[str, object]:
     name = entry.get("name") if isinstance(entry, Mapping) else None
     reason = _("Its entry is not what the protocol says: %s") % clean_line(problem, WORDS_LIMIT)
     return {

@@ -69,7 +69,7 @@ class ConnectionStatus:
     connected_at: datetime | None = None
     retry_at: datetime | None = None
     latency_ms: float | None = None
-    about: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, object] = field(default_factory=dict)
     tools: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from django.conf import settings as project
 
@@ -40,6 +39,7 @@ from tools.mcp.link import (
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import (
     MCP,
+    Json,
     McpClientError,
     OmittedTool,
     ProgressCallback,
@@ -79,7 +79,7 @@ class ProbeResult:
     the server offers."""
 
     seconds: float = 0.0
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Json = field(default_factory=dict)
     tools: list[ToolSpec] = field(default_factory=list)
     left_out: tuple[OmittedTool, ...] = ()
     error: str = ""
@@ -123,8 +123,6 @@ MAX_TEXT = 2**20
 """The most characters of all text together that are kept; the registry limits how much of it the
 model gets."""
 _CUT = "\n…（内容过长，已截断）"
-
-Json = Mapping[str, Any]
 
 
 def convert_mcp_result(

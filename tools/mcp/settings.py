@@ -55,7 +55,7 @@ def secret_texts(values: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def check_secret_placeholders(
-    values: Mapping[str, Any], secrets: SecretValues
+    values: Mapping[str, object], secrets: SecretValues
 ) -> dict[str, list[str]]:
     """Why a server with these ``values``, its fields by name, may not get the secrets that it
     names: translated sentences, by field."""
@@ -353,7 +353,7 @@ def check_server(
     return {name: lines for name, lines in problems.items() if lines}
 
 
-def server_values(row: McpServer) -> dict[str, Any]:
+def server_values(row: McpServer) -> dict[str, object]:
     """What :func:`check_server` judges of a row as it is."""
     return {name: getattr(row, name) for name in CHECKED_FIELDS} | {
         name: decrypt_field(row, name) for name in STORED

@@ -186,7 +186,7 @@ class ToolCatalogue:
 
 def build_catalogue(
     settings: McpServerSettings,
-    declared: Sequence[Mapping[str, Any]],
+    declared: Sequence[Mapping[str, object]],
     reserved: frozenset[str] = frozenset(),
     before: ToolCatalogue | None = None,
 ) -> ToolCatalogue:
@@ -233,7 +233,7 @@ def _excluded(settings: McpServerSettings, name: str) -> str | None:
 
 
 def _spec(
-    settings: McpServerSettings, tool: Mapping[str, Any], taken: Any, reserved: frozenset[str]
+    settings: McpServerSettings, tool: Json, taken: Any, reserved: frozenset[str]
 ) -> ToolSpec:
     meta = tool.get("_meta")
     if isinstance(meta, Mapping) and (
@@ -279,8 +279,8 @@ def _description(settings: McpServerSettings, tool: Mapping[str, object]) -> str
     return "：".join(filter(None, [own, said])) or f"来自 {clean_quote(settings.name)} 的 MCP 工具"
 
 
-def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) -> dict[str, Any]:
-    metadata: dict[str, Any] = {
+def _metadata(settings: McpServerSettings, annotation: ToolAnnotation | None) -> dict[str, object]:
+    metadata: dict[str, object] = {
         "server_name": settings.name,
         "timeout_seconds": settings.call_seconds + MARGIN_SECONDS,
     }

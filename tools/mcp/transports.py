@@ -21,7 +21,7 @@ import re
 import signal
 import ssl
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -108,7 +108,7 @@ def web_transport(
 @asynccontextmanager
 async def _streamable(
     url: str, settings: McpServerSettings, way_out: "CheckedTransport"
-) -> AsyncIterator[tuple[Any, Any]]:
+) -> AsyncIterator[tuple[object, object]]:
     async with (
         _client(way_out, settings) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BODY) as streams,
@@ -229,7 +229,7 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
             self._log.failed(str(error) or type(error).__name__)
 
 
-def _with(response: httpx2.Response, stream: Any) -> httpx2.Response:
+def _with(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
     return httpx2.Response(
         response.status_code,
         headers=response.headers.raw,
@@ -467,7 +467,7 @@ async def _drained(process: Process, reader: asyncio.Task[None]) -> None:
             pass
 
 
-async def _shielded(work: Any) -> None:
+async def _shielded(work: Awaitable[object]) -> None:
     """Do ``work`` to its end, cancelled or not."""
     task = asyncio.ensure_future(work)
     try:

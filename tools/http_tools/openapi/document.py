@@ -30,7 +30,7 @@ class _Loader(yaml.CSafeLoader):
     """Plain values as YAML 1.2 reads them, which OpenAPI asks for: ``no``, ``012`` and
     ``2024-01-01`` are texts."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base class declares it
+    yaml_implicit_resolvers: dict[str, object] = {}  # noqa: RUF012 - as the base class declares it
 
 
 for _tag, _pattern, _first in (
@@ -184,7 +184,7 @@ class BrokenReferenceError(Exception):
     operator."""
 
 
-def resolve(document: Json, reference: object) -> Any:
+def resolve(document: Json, reference: object) -> object:
     """What stands in ``document`` where ``reference`` points. Raises
     :class:`BrokenReferenceError`."""
     shown = {"reference": str(reference)[:200]}
@@ -226,7 +226,7 @@ def _count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_KEPT: dict[str, Callable[[Any], bool]] = {
+_KEPT: dict[str, Callable[[object], bool]] = {
     "format": lambda value: isinstance(value, str) and bool(value),
     "minimum": _number,
     "maximum": _number,
