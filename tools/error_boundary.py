@@ -175,7 +175,7 @@ class KeptTasks(dict[Hashable, "asyncio.Task[Any]"]):
     see to. Used from one event loop."""
 
     def begin(
-        self, work: Coroutine[Any, Any, Any], name: str, key: Hashable = None
+        self, work: Coroutine[Any, Any, object], name: str, key: Hashable = None
     ) -> "asyncio.Task[Any]":
         """A task for ``work``, under ``key`` or, without one, under itself. What was kept under
         ``key`` before runs on."""

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
+from typing import Annotated, Literal, TypedDict, Unpack, overload
 
 from pydantic import Field
 from pydantic_core import to_jsonable_python
@@ -64,7 +64,7 @@ ToolTrait = Literal["ends_run", "exclusive", "repeatable", "speaks"]
 """``ends_run``: its success is the end of the run. ``exclusive``: made only when it is the one call
 of an answer. ``repeatable``: a call that a crash cut off is made again, with
 ``invocation.begun_at``."""
-OwnChecks = Callable[[dict[str, Any], ToolExecutionContext], Sequence[str]]
+OwnChecks = Callable[[dict[str, object], ToolExecutionContext], Sequence[str]]
 
 
 class ToolOptions(TypedDict, total=False):
@@ -201,7 +201,7 @@ class FunctionTool:
         arguments: Mapping[str, object],
         context: ToolExecutionContext,
         invocation: ToolInvocation,
-    ) -> Any:
+    ) -> object:
         if (checks := self._options.get("own_checks")) and (
             problems := checks(dict(arguments), context)
         ):
@@ -244,9 +244,9 @@ _OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks",
 """The options that go into the spec's metadata, and under which names."""
 
 
-def _metadata(options: ToolOptions) -> dict[str, Any]:
+def _metadata(options: ToolOptions) -> dict[str, object]:
     """The options that the registry obeys, those only that were given."""
-    given: Mapping[str, Any] = {**options}
+    given: Mapping[str, object] = {**options}
     metadata = {key: given[name] for name, key in _OBEYED.items() if given.get(name)}
     if rule := validate_approval_rule(options.get("requires_approval", False)):
         metadata["requires_approval"] = rule

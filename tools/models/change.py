@@ -106,6 +106,6 @@ class ToolConfigChange(models.Model):
                 yield str(getattr(fields.get(name), "verbose_name", name))
 
     @property
-    def made_by(self) -> Any:
+    def made_by(self) -> object:
         """Who made it: a user, or somebody in words; None for the program itself."""
         return self.author or self.after.get(SAID_AUTHOR)

@@ -34,12 +34,12 @@ def find_changes(row: Model) -> "QuerySet[ToolConfigChange]":
     return find_history(row).filter(kind=ChangeKind.CHANGED)
 
 
-def _key(row: Model) -> dict[str, Any]:
+def _key(row: Model) -> dict[str, object]:
     return {"config": row} if isinstance(row, ToolConfig) else {"subject": row_subject(row)}
 
 
 def record_event(
-    author: User | None, row: Model, kind: ChangeKind, words: str | list[Any] = ""
+    author: User | None, row: Model, kind: ChangeKind, words: str | list[object] = ""
 ) -> ToolConfigChange:
     """Put on record what was done with ``row``, in ``words`` of this program or of Django's admin.
     One that is about to be deleted is kept with all that is tracked of it."""
@@ -150,7 +150,7 @@ def _put_back(change: ToolConfigChange, row: Model, names: Collection[str]) -> N
         setattr(row, column.attname, column.to_python(value))
 
 
-def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, Any]:
+def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, object]:
     """What is tracked of the stored row, by name; nothing of a row that is not there.
 
     ``for_update``: in a transaction, others wait with their changes until it ends.
@@ -165,7 +165,7 @@ def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, An
     return values | {name: read_related(stored, name, of) for name, of in known.related.items()}
 
 
-def _read(row: Model, name: str) -> Any:
+def _read(row: Model, name: str) -> object:
     """The value of a field or attribute; of a row that it refers to, the key."""
     columns = {one.name: one.attname for one in row._meta.concrete_fields}
     try:
@@ -176,7 +176,7 @@ def _read(row: Model, name: str) -> Any:
 
 
 def record_change(
-    row: Model, author: User | str | None, was: dict[str, Any]
+    row: Model, author: User | str | None, was: dict[str, object]
 ) -> ToolConfigChange | None:
     """Put on record that ``row`` held what it ``was``, by :func:`read_tracked_values`; None where
     it holds that still. The row has the change as ``recorded``."""
@@ -232,10 +232,10 @@ def _opened(name: str, kept: Any) -> Any:
 
 # Rows that belong to a tracked row, as its history keeps them: a list of objects by field name.
 
-Entry = Mapping[str, Any]
+Entry = Mapping[str, object]
 
 
-def read_related(row: Model, name: str, rows: TrackedRows) -> list[dict[str, Any]]:
+def read_related(row: Model, name: str, rows: TrackedRows) -> list[dict[str, object]]:
     """The rows that belong to ``row`` in the relation ``name``, in their order; of those they
     refer to, the keys."""
     return [

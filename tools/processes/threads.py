@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Never, TypeVar
 
 from django.db import connections
 
@@ -44,8 +44,8 @@ def _settled(call: Callable[[], T]) -> Callable[[], T]:
         connections.close_all()
 
 
-def _raising(error: BaseException) -> Callable[[], Any]:
-    def again() -> Any:
+def _raising(error: BaseException) -> Callable[[], Never]:
+    def again() -> Never:
         raise error
 
     return again

@@ -88,7 +88,7 @@ def source_mark(fingerprint: str) -> str:
     return fingerprint.partition(_MARK)[2]
 
 
-def judged_parts(declaration: Mapping[str, object]) -> dict[str, Any]:
+def judged_parts(declaration: Mapping[str, object]) -> dict[str, object]:
     """The parts of a tool's declaration that need a review: texts, schemas, annotations, and
     whether it asks for approval."""
     return {key: value for key, value in declaration.items() if key not in _UNJUDGED}
@@ -130,7 +130,7 @@ def refused_result(
     )
 
 
-def unapproved_result(name: str, arguments: dict[str, Any]) -> ToolExecutionResult:
+def unapproved_result(name: str, arguments: dict[str, object]) -> ToolExecutionResult:
     """A call that waits for an owner; its checked arguments are in ``metadata["arguments"]``."""
     refusal = ToolRefusal(
         RefusalReason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。"
@@ -290,7 +290,7 @@ def _with_room(new: Iterable[ToolConfig], known: Iterable[ToolConfig]) -> Iterat
             yield row
 
 
-def declaration_json(spec: ToolSpec) -> dict[str, Any]:
+def declaration_json(spec: ToolSpec) -> dict[str, object]:
     """The declaration of ``spec`` as JSON, for the pages that show the tool. Empty entries are left
     out."""
     said = {

@@ -135,7 +135,7 @@ def _item(item: object) -> ToolContentItem:
     return item if (sound_words := make_storable(words)) == words else replace(item, **sound_words)
 
 
-def _messages(given: list[Any]) -> list[dict[str, Any]]:
+def _messages(given: list[Any]) -> list[dict[str, object]]:
     if not (all(isinstance(message, dict) for message in given) and is_json(given)):
         raise TypeError("post_history_messages are no messages")
     return list(make_storable(given))
@@ -147,11 +147,11 @@ def _refuse_other(value: object, wanted: Mapping[str, type]) -> None:
             raise TypeError(f"{name} is {type(found).__name__} and no {kind.__name__}")
 
 
-ApprovalRule = bool | Callable[[dict[str, Any]], bool]
+ApprovalRule = bool | Callable[[dict[str, object]], bool]
 """Every call, none, or those for whose checked arguments the function returns true."""
 
 
-def requires_approval(spec: ToolSpec, settings: ToolSettings, arguments: dict[str, Any]) -> bool:
+def requires_approval(spec: ToolSpec, settings: ToolSettings, arguments: dict[str, object]) -> bool:
     """Whether a call with these checked arguments needs approval. A rule that fails counts as
     yes."""
     if settings.requires_approval != ApprovalMode.OWN:
@@ -167,7 +167,7 @@ def requires_approval(spec: ToolSpec, settings: ToolSettings, arguments: dict[st
     return True
 
 
-def validate_approval_rule(rule: Any) -> ApprovalRule:
+def validate_approval_rule(rule: object) -> ApprovalRule:
     """``rule``, or :class:`InvalidDeclaration` for what is neither a truth value nor a function of
     the arguments."""
     if isinstance(rule, bool):
@@ -179,7 +179,7 @@ def validate_approval_rule(rule: Any) -> ApprovalRule:
     return rule  # type: ignore[no-any-return]
 
 
-def _takes_one(rule: Callable[..., Any]) -> bool:
+def _takes_one(rule: Callable[..., object]) -> bool:
     try:
         inspect.signature(rule).bind({})
     except (TypeError, ValueError):
@@ -331,17 +331,17 @@ class BlockingWatch:
 
 
 class _Steps(Generator[Any, Any, Any]):
-    def __init__(self, work: Coroutine[Any, Any, Any], report: Callable[[float], None]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, object], report: Callable[[float], None]) -> None:
         self._work = work
         self._report = report
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         return self._timed(self._work.send, value)
 
-    def throw(self, *error: object) -> Any:
+    def throw(self, *error: object) -> object:
         return self._timed(self._work.throw, *error)
 
-    def _timed(self, step: Callable[..., Any], *arguments: object) -> Any:
+    def _timed(self, step: Callable[..., object], *arguments: object) -> object:
         began = monotonic()
         try:
             return step(*arguments)

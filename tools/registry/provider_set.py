@@ -27,7 +27,7 @@ MOST_REPORTS = 1000
 that."""
 
 Listed = list[tuple[ToolProvider, ToolSpec]]
-ListingKey = tuple[tuple[ToolProvider, Any], ...]
+ListingKey = tuple[tuple[ToolProvider, object], ...]
 ChatKind = tuple[bool | None, bool] | None
 
 

@@ -67,7 +67,7 @@ def is_deeper(value: object, limit: int) -> bool:
     return any(depth > limit for depth, _ in enumerate(nested_levels(value), 1))
 
 
-def nested_levels(value: object) -> Iterator[list[Any]]:
+def nested_levels(value: object) -> Iterator[list[object]]:
     """What ``value`` holds, then what that holds, and so on: one level at a time."""
     level = [value]
     while containers := [item for item in level if isinstance(item, dict | list)]:
@@ -79,7 +79,7 @@ def nested_levels(value: object) -> Iterator[list[Any]]:
         yield level
 
 
-def walk_values(value: object) -> Iterator[Any]:
+def walk_values(value: object) -> Iterator[object]:
     """``value`` and everything in it, at any depth."""
     waiting = [value]
     while waiting:
@@ -137,7 +137,7 @@ def resolve_ref(schema: object, root: Mapping[str, object]) -> Any:
     return None
 
 
-def resolve_pointer(reference: str, root: object) -> Any:
+def resolve_pointer(reference: str, root: object) -> object:
     """What stands in ``root`` where ``reference``, ``#/…``, points: as validators find it
     (RFC 6901, 6). Raises LookupError where nothing does."""
     if reference != "#" and not reference.startswith("#/"):
@@ -154,8 +154,8 @@ def resolve_pointer(reference: str, root: object) -> Any:
 
 
 def _object(
-    schema: Mapping[str, Any], value: dict[str, Any], root: Mapping[str, Any]
-) -> dict[str, Any]:
+    schema: Mapping[str, Any], value: dict[str, object], root: Mapping[str, object]
+) -> dict[str, object]:
     properties, required = schema.get("properties", {}), schema.get("required", ())
     result = {}
     for key, item in value.items():
@@ -194,7 +194,7 @@ def _as_branch(branches: list[Any], value: object, root: Mapping[str, object]) -
     return value if read is value else _as_branch(branches, read, root)
 
 
-def _may_be(branch: Mapping[str, Any], value: object) -> bool:
+def _may_be(branch: JsonSchema, value: object) -> bool:
     kinds = _kinds(branch)
     if kinds and not any(_is_kind(kind, value) for kind in kinds):
         return False
@@ -217,7 +217,7 @@ def _is_kind(kind: str, value: object) -> bool:
     return kind in _KINDS and isinstance(value, _KINDS[kind])
 
 
-def _as_kind(kinds: Iterable[str], value: object) -> Any:
+def _as_kind(kinds: Iterable[str], value: object) -> object:
     kinds = list(kinds)
     if any(_is_kind(kind, value) for kind in kinds):
         return value
@@ -295,7 +295,7 @@ def _is_pattern(value: object) -> bool:
     return not isinstance(value, str) or bool(compile_pattern(value))
 
 
-def build_validator(schema: Any) -> Validator:
+def build_validator(schema: JsonSchema | bool) -> Validator:
     """What checks values by ``schema``: of draft 2020-12 unless its ``$schema`` says otherwise.
 
     References beyond it are never fetched. Raises :class:`jsonschema.exceptions.SchemaError`.
@@ -337,13 +337,15 @@ def _linear(kind: Any) -> Any:
     return extend(kind, known)  # type: ignore[no-untyped-call]
 
 
-def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+def _pattern(
+    validator: Validator, pattern: str, value: Any, schema: object
+) -> Iterator[ValidationError]:
     if validator.is_type(value, "string") and not search_pattern(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _pattern_properties(
-    validator: Any, parts: dict[str, Any], value: Any, schema: Any
+    validator: Any, parts: JsonSchema, value: Any, schema: object
 ) -> Iterator[ValidationError]:
     if not validator.is_type(value, "object"):
         return
@@ -355,7 +357,9 @@ def _pattern_properties(
 def _additional(usual: Any) -> Any:
     """``additionalProperties``, given the names that a pattern matches as if each were declared."""
 
-    def check(validator: Any, rest: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    def check(
+        validator: Validator, rest: object, value: Any, schema: Any
+    ) -> Iterator[ValidationError]:
         if not validator.is_type(value, "object"):
             return
         patterns = schema.get("patternProperties") or {}
@@ -372,13 +376,13 @@ UNUSABLE_SCHEMA = (SchemaError, UnknownType, Unresolvable, PatternRefused, Recur
 TOO_LONG = "文字太长，无法检查是否符合要求的格式"
 
 
-def parse_arguments(raw: str | dict[str, Any] | None) -> dict[str, Any]:
+def parse_arguments(raw: str | dict[str, object] | None) -> dict[str, object]:
     """The object that a model's argument text stands for. Nothing at all, or null, is ``{}``.
 
     Raises :class:`InvalidArguments` for text that is not JSON (``NaN`` and ``Infinity``
     are none) and for JSON that is not an object.
     """
-    value: Any = raw
+    value: object = raw
     for _ in range(2):  # some models encode the object twice
         if not isinstance(value, str):
             break

@@ -76,7 +76,7 @@ def _tamed(value: object, depth: int) -> Any:
     return tamed
 
 
-def _entry(key: str, value: object, depth: int) -> Any:
+def _entry(key: str, value: object, depth: int) -> object:
     if key in _WORDS:
         return clean_untrusted(value, _WORDS[key])
     if key in _DATA:  # a call must repeat it exactly, so nothing in it can be replaced
@@ -93,7 +93,7 @@ def _entry(key: str, value: object, depth: int) -> Any:
 def _refuse_growth(schema: JsonSchema) -> None:
     """Raise for what takes too many steps with its references followed; a definition inside itself
     is entered once."""
-    waiting: list[tuple[Any, frozenset[str]]] = [(schema, frozenset())]
+    waiting: list[tuple[object, frozenset[str]]] = [(schema, frozenset())]
     for _number in range(MAX_STEPS):
         if not waiting:
             return
@@ -107,7 +107,7 @@ def _refuse_growth(schema: JsonSchema) -> None:
     raise SchemaRefused(_("Its schema is too complicated."))
 
 
-def _referred(root: JsonSchema, reference: str) -> Any:
+def _referred(root: JsonSchema, reference: str) -> object:
     if not reference.startswith("#"):
         raise SchemaRefused(_("Its schema refers to something outside of it."))
     try:

@@ -66,7 +66,7 @@ def validation_messages(error: ValidationError, path: Sequence[str | int] = ()) 
 
 _EMPTY_WHEN_NULL = frozenset({"type", "enum", "anyOf", "oneOf", "pattern", "minLength"})
 _EMPTY_WHEN_BLANK = frozenset({"minLength", "minItems", "minProperties", "pattern"})
-_WORDS: dict[str, Callable[[Any, Any], str]] = {
+_WORDS: dict[str, Callable[[object, object], str]] = {
     "type": lambda wanted, _: f"应为{_kind_words(wanted)}",
     "enum": lambda _, value: f"不支持: {_shown(value)}",
     "const": lambda wanted, _: f"应为 {_shown(wanted)}",
@@ -116,7 +116,7 @@ def _unknown(error: ValidationError) -> list[str]:
 
 def _branch_lines(error: ValidationError, here: list[str | int]) -> Iterator[str]:
     """The faults of the alternative that was most likely meant, or the kinds that are possible."""
-    branches: dict[Any, list[ValidationError]] = {}
+    branches: dict[object, list[ValidationError]] = {}
     for finding in error.context or ():
         branches.setdefault(next(iter(finding.schema_path), None), []).append(finding)
     meant = [

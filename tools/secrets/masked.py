@@ -25,7 +25,7 @@ MASK = "••••"
 """What stands for a value that is stored and not shown."""
 
 
-def mask_value(value: object) -> Any:
+def mask_value(value: object) -> object:
     """What may be shown of a value that may be a key: nothing, or the names of an object."""
     if isinstance(value, Mapping):
         return dict.fromkeys(value, MASK)

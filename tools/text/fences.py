@@ -18,7 +18,7 @@ unchanged.
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -85,7 +85,7 @@ class MediaLabel(Enum):
 # --- What this program writes -----------------------------------------------------------
 
 
-def build_frame(mark: str, header: dict[str, Any]) -> str:
+def build_frame(mark: str, header: Mapping[str, object]) -> str:
     """The line that names the speaker, with ``mark`` :data:`PERSON`, or the person an outcome is
     for, with :data:`OUTCOME`."""
     return f'{{"frame": "⟦{mark}⟧", {json_line(header)[1:]}'
@@ -172,7 +172,7 @@ def neutralize_content(content: object) -> Any:
     return [_neutral_part(part, is_last=at == last) for at, part in enumerate(content)]
 
 
-def _neutral_part(part: object, *, is_last: bool) -> Any:
+def _neutral_part(part: object, *, is_last: bool) -> object:
     if not (isinstance(part, dict) and isinstance(part.get("text"), str)):
         return part
     text = neutralize_marks(part["text"])

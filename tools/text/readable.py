@@ -83,7 +83,9 @@ def _pieces(value: object, newline: str, limit: int) -> Iterator[str]:
         yield json.dumps(value, ensure_ascii=False)
 
 
-def _block(brackets: str, items: list[tuple[str, Any]], newline: str, limit: int) -> Iterator[str]:
+def _block(
+    brackets: str, items: list[tuple[str, object]], newline: str, limit: int
+) -> Iterator[str]:
     deeper = newline + "  "
     yield brackets[0]
     for index, (head, item) in enumerate(items):

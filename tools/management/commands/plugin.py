@@ -41,7 +41,7 @@ class LoadTrial:
 
     async def run_capability(
         self, plugin: PluginSettings, call: CallInFlight | None, name: str, arguments: object
-    ) -> Any:
+    ) -> object:
         raise RpcError(
             RpcErrorCode.CAPABILITY_DENIED, f"{name} is not granted while the plugin is checked"
         )
