@@ -30,8 +30,9 @@ async def limit_response(response: httpx2.Response) -> None:
     A response hook of a client. Raises :class:`AnswerTooLong`, here or while the body is read;
     the connection is closed then. A body that is no answer ends at its limit instead.
     """
-    limit = _limit(response)
-    if response.is_success and _promised(response) > limit:
+    limit, length = _limit(response), response.headers.get("content-length", "")
+    promised = int(length) if length.isdecimal() and len(length) < 20 else 0
+    if response.is_success and promised > limit:
         raise AnswerTooLong(limit)
     response.stream = _LimitedAnswer(response.stream, limit)
     if "content-encoding" in response.headers:
@@ -54,11 +55,6 @@ def _limit(response: httpx2.Response) -> int:
 def comes_in_events(response: httpx2.Response) -> bool:
     """Whether ``response`` says that it comes in events; some do although nobody asked for them."""
     return response.headers.get("content-type", "").lower().startswith("text/event-stream")
-
-
-def _promised(response: httpx2.Response) -> int:
-    length = response.headers.get("content-length", "")
-    return int(length) if length.isdecimal() and len(length) < 20 else 0
 
 
 class _LimitedAnswer(httpx2.AsyncByteStream):

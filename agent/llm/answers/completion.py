@@ -121,8 +121,10 @@ def _response(
     if not listed and offered:
         text, listed = _text_calls(text, offered, mode)
     beside = _beside(message, _SAID)
-    calls = _tool_calls(
-        listed, speaker, beside, None if told is None and not thoughts else reasoning
+    given, thought = set[str](), None if told is None and not thoughts else reasoning
+    calls = tuple(
+        replace(_tool_call(call, given, speaker, beside), reasoning=thought)
+        for call in (listed if isinstance(listed, list) else ())
     )
     if calls:
         echoed = calling_message(calls, text)
@@ -202,16 +204,6 @@ def _text_calls(text: str, offered: Collection[str], mode: str) -> tuple[str, li
                 {"function": {"name": call.name, "arguments": call.arguments}} for call in calls
             ]
     return text, []
-
-
-def _tool_calls(
-    calls: object, speaker: str, beside: dict[str, object], reasoning: str | None
-) -> tuple[ToolCallRequest, ...]:
-    given: set[str] = set()
-    return tuple(
-        replace(_tool_call(call, given, speaker, beside), reasoning=reasoning)
-        for call in (calls if isinstance(calls, list) else ())
-    )
 
 
 def _tool_call(

@@ -540,7 +540,12 @@ def _load(content: bytes | str) -> object:
         values = content.count(",") + content.count("[") + content.count("{")
     if values > VALUES_LIMIT:
         raise LLMError(f"the answer holds more than {VALUES_LIMIT:,} values")
-    return json.loads(content, parse_constant=_no_number, parse_float=_finite)
+    # Some endpoints write NaN where they are asked for nothing, and no database takes it as JSON.
+    return json.loads(
+        content,
+        parse_constant=lambda _word: None,
+        parse_float=lambda text: number if math.isfinite(number := float(text)) else None,
+    )
 
 
 def _refused(answer: object) -> object:
@@ -549,12 +554,3 @@ def _refused(answer: object) -> object:
         said = {key: value for key, value in answer.items() if key != "choices"}
         raise error_try(answer["error"], json.dumps(said)[:65_536])
     return answer
-
-
-def _no_number(_word: str) -> None:
-    """NaN and the like, which some endpoints write where they are asked for nothing, and no
-    database takes as JSON."""
-
-
-def _finite(text: str) -> float | None:
-    return number if math.isfinite(number := float(text)) else None

@@ -177,7 +177,8 @@ class RoutedModel:
             nonlocal request
             asked, request = request, once  # the first one alone was asked before
             response = await client.complete(asked, is_last=is_last)
-            if not is_last and _is_filtered(response):
+            is_empty = not response.tool_calls and not response.text.strip()
+            if not is_last and is_empty and response.finish_reason == "content_filter":
                 error = LLMError("the answer was kept back by a content filter")
                 error.kind = RefusalKind.CONTENT_FILTER
                 raise error
@@ -204,11 +205,6 @@ def _has_pictures(request: LLMRequest) -> bool:
         if isinstance(content, list)
         for part in content
     )
-
-
-def _is_filtered(response: LLMResponse) -> bool:
-    is_empty = not response.tool_calls and not response.text.strip()
-    return is_empty and response.finish_reason == "content_filter"
 
 
 class RoutedTranscriber:

@@ -267,7 +267,9 @@ class EndpointPool:
             raise
         else:
             if not slot.is_well:
-                self._recover(slot)
+                slot.is_well = True
+                slot.breaker.succeed()
+                self._tell(EndpointNews(slot.endpoint, has_answered=True))
         finally:
             slot.breaker.end(is_try=is_try)
             slot.uses -= 1
@@ -307,8 +309,3 @@ class EndpointPool:
             slot.error = words
             rest = slot.breaker.seconds_left(now)
             self._tell(EndpointNews(slot.endpoint, error=words, rest_seconds=rest))
-
-    def _recover(self, slot: EndpointSlot) -> None:
-        slot.is_well = True
-        slot.breaker.succeed()
-        self._tell(EndpointNews(slot.endpoint, has_answered=True))

@@ -192,7 +192,8 @@ class _Probe:
         if not report.has_called:
             return
         report.is_text_call = not first.recorded_message.get("tool_calls")
-        messages += [first.message, *(_result(call.call_id, number) for call in calls)]
+        shown = {"role": "tool", "content": f"The meter shows {number}."}
+        messages += [first.message, *({**shown, "tool_call_id": call.call_id} for call in calls)]
         second = await self._chat("result", messages, [PROBE_TOOL], new=messages[1:])
         report.has_used_result = number in second.text.replace(",", "").replace(" ", "")
 
@@ -242,10 +243,6 @@ class _Probe:
 
 def _user(text: str) -> ChatMessage:
     return {"role": "user", "content": text}
-
-
-def _result(call_id: str, number: str) -> ChatMessage:
-    return {"role": "tool", "tool_call_id": call_id, "content": f"The meter shows {number}."}
 
 
 def make_picture(colour: tuple[int, int, int], side: int = 128) -> bytes:

@@ -95,10 +95,6 @@ def adapt(
 # --- Calls as words ---------------------------------------------------------------------
 
 
-def _without_calls(messages: Messages) -> Messages:
-    return list(_told(messages, lambda message: True))
-
-
 def _without_strange_calls(messages: Messages) -> Messages:
     """Calls without extras were made by another model, or by this one before it thought."""
     return list(_told(messages, lambda message: not has_extras(message)))
@@ -213,10 +209,6 @@ def _without_null(messages: Messages) -> Messages:
     ]
 
 
-def _without_extras(messages: Messages) -> Messages:
-    return [strip_extras(message) for message in messages]
-
-
 def _is_picture(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") == "image_url"
 
@@ -229,9 +221,9 @@ def _words(part: object) -> str:
 
 
 _CHANGES: tuple[tuple[str, Callable[[Messages], Messages]], ...] = (
-    (RefusalKind.NO_TOOLS, _without_calls),
+    (RefusalKind.NO_TOOLS, lambda messages: list(_told(messages, lambda message: True))),
     (RefusalKind.MISSING_REASONING, _without_strange_calls),
-    (RefusalKind.NO_EXTRAS, _without_extras),
+    (RefusalKind.NO_EXTRAS, lambda messages: list(map(strip_extras, messages))),
     (RefusalKind.NO_SYSTEM, _without_system),
     (RefusalKind.LATE_SYSTEM, _with_one_system),
     (RefusalKind.NO_CONSECUTIVE_USER, _merged),

@@ -152,13 +152,10 @@ def _droppable(messages: Sequence[ChatMessage], begin: int) -> tuple[list[int], 
     background: list[int] = []
     for index, message in enumerate(messages[: max(0, begin)]):
         if message.get("role") not in KEPT_ROLES:
-            (background if _is_background(message) else history).append(index)
+            content = message.get("content")
+            is_background = isinstance(content, str) and content.startswith(_BACKGROUND)
+            (background if is_background else history).append(index)
     return history, background
-
-
-def _is_background(message: ChatMessage) -> bool:
-    content = message.get("content")
-    return isinstance(content, str) and content.startswith(_BACKGROUND)
 
 
 def _first_kept(
