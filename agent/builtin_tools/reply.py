@@ -264,7 +264,12 @@ def _result(
         "target_user_name": name,
     }
     if sent[-1].state == MessageState.FAILED:
-        error = _failure(sent[-1].error, len(sent), count)
+        error = sent[-1].error
+        error = (
+            f"回复发送失败: {error}"
+            if count == 1
+            else f"回复的{describe_part(error, len(sent), count)}"
+        )
         return ToolExecutionResult(
             NAME, success=False, error_message=error, structured_content=structured
         )
@@ -274,11 +279,3 @@ def _result(
     if repeats:
         content += "\n你已经回复过这条消息，请不要重复回复。"
     return ToolExecutionResult(NAME, success=True, content=content, structured_content=structured)
-
-
-def _failure(error: str, number: int, count: int) -> str:
-    """Says that the message at ``number``, from 1, could not be sent, and the outcome of the
-    others."""
-    if count == 1:
-        return f"回复发送失败: {error}"
-    return f"回复的{describe_part(error, number, count)}"

@@ -60,15 +60,11 @@ class LiveDeclaration:
     def describe(self, spec: ToolSpec) -> ToolSpec:
         agents = self._roster.by_name()
         if self._made is None or self._made[0] is not spec or agents is not self._agents:
-            self._made = spec, _declare(spec, agents)
-            self._agents = agents
+            schema = deepcopy(spec.parameters_schema or {})
+            schema["properties"]["subagent_name"]["description"] = _name_description(agents)
+            made = replace(spec, description=_description(agents), parameters_schema=schema)
+            self._made, self._agents = (spec, made), agents
         return self._made[1]
-
-
-def _declare(spec: ToolSpec, agents: Agents) -> ToolSpec:
-    parameters = deepcopy(spec.parameters_schema or {})
-    parameters["properties"]["subagent_name"]["description"] = _name_description(agents)
-    return replace(spec, description=_description(agents), parameters_schema=parameters)
 
 
 def _names(agents: Agents) -> str:

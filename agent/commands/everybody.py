@@ -41,12 +41,14 @@ def tell_stopped(call: CommandCall) -> str:
 
 def tell_status(call: CommandCall) -> str:
     status = load_status(call.services.quotas, call.chat, call.message.sender_id, call.session_pk)
+    costs = (cost_words(nano, currency) for currency, nano in status.spent.costs.items())
+    spent = [f"{status.spent.tokens:,}", *costs]
     lines = [
         gettext("Persona: %(persona)s. Model: %(model)s.")
         % {"persona": call.persona.name, "model": call.services.name_model(call.persona)},
         _answers(gettext("Your answers"), status.person),
         _answers(gettext("Answers in this chat"), status.chat) if call.chat.kind == "group" else "",
-        gettext("Your tokens today: %(spent)s.") % {"spent": _spent(status)},
+        gettext("Your tokens today: %(spent)s.") % {"spent": join_words(spent)},
         *map(_tell_stop, status.stops),
         _may_speak(call, status),
         gettext("Connected.")
@@ -72,11 +74,6 @@ def _answers(whose: str, given: AnswersGiven | None) -> str:
         "whose": whose,
         "counts": join_words(filter(None, spans)),
     }
-
-
-def _spent(status: ChatStatus) -> str:
-    costs = [cost_words(nano, currency) for currency, nano in status.spent.costs.items()]
-    return join_words([f"{status.spent.tokens:,}", *costs])
 
 
 def _tell_stop(use: BudgetUse) -> str:

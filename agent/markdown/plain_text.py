@@ -146,7 +146,9 @@ def render_inline(tokens: Sequence[Token]) -> str:
             link.append(index)
         elif token.type == "link_close" and link:
             opened = link.pop()
-            words[index] = _address_of(tokens[opened], "".join(words[opened:index]))
+            said = "".join(words[opened:index])
+            address = str(tokens[opened].attrs.get("href", ""))
+            words[index] = f" ({address})" if address not in (said, f"mailto:{said}", "") else ""
     return "".join(words)
 
 
@@ -164,11 +166,6 @@ def _words(token: Token, styles: set[str]) -> str:
         case "image":
             return f"{token.content} ({token.attrs['src']})".lstrip(" ")
     return token.content
-
-
-def _address_of(opening: Token, words: str) -> str:
-    address = str(opening.attrs.get("href", ""))
-    return "" if address in (words, f"mailto:{words}", "") else f" ({address})"
 
 
 def _put_back_marks(tokens: Sequence[Token], words: list[str]) -> None:

@@ -104,7 +104,10 @@ def process_image(source: Path, target: Path, limits: ImageLimits) -> dict[str, 
         if not limits.always and _is_fit(image, source, limits):
             return {"mime": PASSED_ON[kind], "width": width, "height": height, "copied": False}
         data, mime = _encoded(_scaled(image, limits.side), limits)
-        _write(target, data)
+        # Whole or not at all: another job may make the same file.
+        part = target.with_suffix(f".{os.getpid()}")
+        part.write_bytes(data)
+        part.replace(target)
         return {"mime": mime, "width": width, "height": height, "copied": True}
 
 
@@ -118,21 +121,15 @@ def _is_fit(image: Image.Image, source: Path, limits: ImageLimits) -> bool:
         return False
     if image.getexif().get(ORIENTATION, 1) not in (0, 1):
         return False
-    if image.format in (
-        "JPEG",
-        "MPO",
-    ):  # to decode it only for a look at its end would take most of the time
-        return _ends_well(source)
+    if image.format in ("JPEG", "MPO"):
+        # To decode it only for a look at its end would take most of the time.
+        with source.open("rb") as file:
+            file.seek(max(0, source.stat().st_size - TAIL))
+            return b"\xff\xd9" in file.read()
     if getattr(image, "is_animated", False):
         return False
     image.load()
     return True
-
-
-def _ends_well(jpeg: Path) -> bool:
-    with jpeg.open("rb") as file:
-        file.seek(max(0, jpeg.stat().st_size - TAIL))
-        return b"\xff\xd9" in file.read()
 
 
 def _scaled(image: Image.Image, side: int) -> Image.Image:
@@ -175,13 +172,6 @@ def _saved(picture: Image.Image, kind: str, **options: object) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()
-
-
-def _write(target: Path, data: bytes) -> None:
-    """Whole or not at all: another job may make the same file."""
-    part = target.with_suffix(f".{os.getpid()}")
-    part.write_bytes(data)
-    part.replace(target)
 
 
 def _be_modest() -> None:

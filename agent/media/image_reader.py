@@ -142,7 +142,9 @@ class ImageWorker:
         finally:
             if not answer:  # an answer that is not read would be taken for that to the next job
                 await asyncio.shield(self.close())
-        self._rest_later()
+        if self._rest is not None:
+            self._rest.cancel()
+        self._rest = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._let_go)
         return answer
 
     async def _running(self) -> Process:
@@ -153,11 +155,6 @@ class ImageWorker:
         except OSError as error:
             self._child = None
             raise MediaUnavailable(NO_PROCESS) from error
-
-    def _rest_later(self) -> None:
-        if self._rest is not None:
-            self._rest.cancel()
-        self._rest = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._let_go)
 
     def _let_go(self) -> None:
         """End the process by the end of its input, if nothing is asked of it just now."""

@@ -260,12 +260,16 @@ class MediaPipeline:
         found = await self._fetch_wanted(wanted[:MOST], pending, deadline)
         found += [FetchedMedia(ref, reason=TOO_MANY) for _, ref in wanted[MOST : 2 * MOST]]
         if found:
+            rows = [
+                store.MediaRow(one.ref, kept.sha256, kept.mime, kept.size)
+                if (kept := one.kept)
+                else store.MediaRow(one.ref, reason=one.reason)
+                for one in found
+            ]
             with log_errors(
                 logger, "What became of the media of message %s could not be recorded", pending.pk
             ):
-                await self._record.submit_batched(
-                    store.record_media, (pending.pk, [_media_row(one) for one in found])
-                )
+                await self._record.submit_batched(store.record_media, (pending.pk, rows))
         return found
 
     async def _fetch_wanted(
@@ -337,12 +341,3 @@ class MediaPipeline:
             FetchedMedia(row.ref, one or None, row.reason)
             for row, one in zip(rows, kept, strict=True)
         ]
-
-
-def _media_row(found: FetchedMedia) -> store.MediaRow:
-    kept = found.kept
-    return (
-        store.MediaRow(found.ref, kept.sha256, kept.mime, kept.size)
-        if kept
-        else store.MediaRow(found.ref, reason=found.reason)
-    )
