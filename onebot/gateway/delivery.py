@@ -106,7 +106,10 @@ class Pacer:
             return 0.0
         now = self.clock()
         if len(self._lanes) >= self._sweep_from:
-            self._sweep(now)
+            self._lanes = {
+                key: lane for key, lane in self._lanes.items() if max(lane.due, lane.last) > now
+            }
+            self._sweep_from = max(SWEEP_FROM, 2 * len(self._lanes))
         whole = self._lanes.setdefault(chat.account, _Lane())
         own = self._lanes.setdefault(chat, _Lane())
         # The account counts what a slow chat holds back when it is asked for: other chats do not
@@ -117,12 +120,6 @@ class Pacer:
         own.reserve(turn, chat_rate)
         own.last = turn if turn <= now else turn + self.jitter()
         return max(0.0, own.last - now)
-
-    def _sweep(self, now: float) -> None:
-        self._lanes = {
-            key: lane for key, lane in self._lanes.items() if max(lane.due, lane.last) > now
-        }
-        self._sweep_from = max(SWEEP_FROM, 2 * len(self._lanes))
 
 
 # Media that a message names by URL, loaded here: a client that loads a URL could be made to reach
@@ -369,7 +366,8 @@ class OneBotDelivery:
         if reason := find_pause(response):
             return self._paused(chat, delivery, reason)
         user_agent = self._client.user_agent(chat.account)
-        if _has_quote(segments) and is_about_quote(response, user_agent):
+        types = {segment["type"] for segment in segments}
+        if "reply" in types and len(types) > 1 and is_about_quote(response, user_agent):
             return replace(
                 delivery,
                 fallback=partial(_without_quote, segments),
@@ -510,12 +508,6 @@ def _is_large(params: dict[str, Any]) -> bool:
         isinstance(value, Base64File) or (isinstance(value, str) and len(value) > LARGE_VALUE)
         for value in values
     )
-
-
-def _has_quote(segments: Sequence[Segment]) -> bool:
-    """Whether ``segments`` quote a message, and hold more."""
-    types = {segment["type"] for segment in segments}
-    return "reply" in types and len(types) > 1
 
 
 async def _without_quote(segments: list[Segment]) -> list[Segment]:

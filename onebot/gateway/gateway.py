@@ -129,7 +129,12 @@ class Gateway:
         self.runtime = Runtime(self._delivery, self._media, [events])
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
-        self._introductions = Introductions(self._client, self._save_introduction)
+        self._introductions = Introductions(
+            self._client,
+            lambda account, nickname, client_name: self._save_bot(
+                bots.introduced_change(account, nickname, client_name, self.runtime.process_id)
+            ),
+        )
         self._names = GroupNames(self._client, self.runtime.record)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
@@ -219,7 +224,9 @@ class Gateway:
                         bots.save_client_events, (event, timezone.now())
                     )
                 )
-                self._follow_account(self_id, event)
+                if event.detail_type in ("bot_offline", "bot_online"):
+                    is_online = event.detail_type == "bot_online"
+                    self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))
                 self._follow_recall(self_id, event)
                 self._pauses.follow(self_id, event)
 
@@ -334,12 +341,6 @@ class Gateway:
         title = self._names.find(message.chat)
         return replace(message, chat_title=title) if title else message
 
-    def _follow_account(self, self_id: str, event: OtherEvent) -> None:
-        if event.detail_type in ("bot_offline", "bot_online"):
-            self._save_bot(
-                bots.BotChange(self_id, {"account_online": event.detail_type == "bot_online"})
-            )
-
     def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("group_recall", "friend_recall") and (
             message_id := parse_message_id(event.raw.get("message_id"))
@@ -363,10 +364,6 @@ class Gateway:
                 holder = bots.ProcessMailbox(self.runtime.process_id, self._relay.channel)
                 self._save_bot(bots.kept_change(self_id, ", ".join(account.sockets), holder))
         return channels
-
-    def _save_introduction(self, self_id: str, nickname: str, client_name: str) -> None:
-        process = self.runtime.process_id
-        self._save_bot(bots.introduced_change(self_id, nickname, client_name, process))
 
     def _save_bot(self, change: bots.BotChange) -> None:
         self._keep(self.runtime.record.submit_batched(bots.save_bot_changes, change))

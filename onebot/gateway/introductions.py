@@ -9,7 +9,7 @@ get_version_info). Pure.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from agent.domain.types import ChatAddress, is_playground
 from agent.record.chats.sessions import find_title, name_chat
@@ -88,7 +88,9 @@ class GroupNames:
 
     async def _work(self, account: str) -> None:
         try:
-            for chat in self._next(account):
+            waiting = self._waiting[account]
+            while waiting:
+                chat = waiting.popleft()
                 with log_errors(logger, "The name of a group could not be found out"):
                     if not await self._record.submit(find_title, chat):
                         await self._ask(chat)
@@ -96,11 +98,6 @@ class GroupNames:
         finally:
             del self._tasks[account]
             self._waiting.pop(account, None)
-
-    def _next(self, account: str) -> Iterator[ChatAddress]:
-        waiting = self._waiting[account]
-        while waiting:
-            yield waiting.popleft()
 
     async def _ask(self, chat: ChatAddress) -> None:
         group_id = int(chat.peer_id) if chat.peer_id.isdecimal() else chat.peer_id
@@ -111,13 +108,10 @@ class GroupNames:
         if isinstance(data, dict) and (
             name := str(make_storable(value_text(data.get("group_name")))).strip()[:TITLE_LIMIT]
         ):
-            self._remember(chat, name)
+            if len(self._names) >= MOST_NAMES:
+                del self._names[next(iter(self._names))]
+            self._names[chat] = name
             await self._record.submit(name_chat, chat, name)
-
-    def _remember(self, chat: ChatAddress, name: str) -> None:
-        if len(self._names) >= MOST_NAMES:
-            del self._names[next(iter(self._names))]
-        self._names[chat] = name
 
 
 #: Time for a client to say who it is, or to name a group, in seconds.

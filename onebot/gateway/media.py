@@ -290,11 +290,9 @@ class OneBotMedia:
             if isinstance(answer := await self._ask(chat, action, **params), dict):
                 yield parse_media_answer(ref.kind, _without_path(answer), ref)
         if ref.message_id:
-            fresh = [
-                one
-                for one in parse_media_refs(await self._segments(chat, ref.message_id))
-                if one.kind == ref.kind
-            ]
+            answer = await self._ask(chat, "get_msg", message_id=id_number(ref.message_id))
+            found = parse_media_refs(_told_segments(chat, answer))
+            fresh = [one for one in found if one.kind == ref.kind]
             same = [one for one in fresh if one.file == ref.file] or [
                 one for one in fresh if one.index == ref.index
             ]
@@ -365,10 +363,6 @@ class OneBotMedia:
         parameter; all leave alone what they do not know."""
         ask = partial(self._ask, chat, "get_forward_msg", id=forward_id, message_id=forward_id)
         return await self._shared.get((chat.account, "get_forward_msg", forward_id), ask)
-
-    async def _segments(self, chat: ChatAddress, message_id: str) -> list[Segment]:
-        answer = await self._ask(chat, "get_msg", message_id=id_number(message_id))
-        return _told_segments(chat, answer)
 
     async def _ask(self, chat: ChatAddress, action: str, **params: object) -> Any:
         """What the client answers, None when it does not or cannot."""

@@ -44,7 +44,8 @@ class WorkSigns:
         elif len(self._tasks) >= MOST_SIGNS:
             return
         elif chat.kind == "private" and manners.typing:
-            self._tasks.begin(self._type(chat), "sign")
+            params = {"user_id": id_number(chat.peer_id), "event_type": TYPING}
+            self._tasks.begin(self._call(chat.account, "set_input_status", params), "sign")
         elif chat.kind == "group" and manners.reaction and message_id and key not in self._ends:
             ended = self._ends[key] = asyncio.Event()
             work = self._react(chat, message_id, manners.reaction, ended)
@@ -53,10 +54,6 @@ class WorkSigns:
     async def close(self) -> None:
         """Show nothing more."""
         await self._tasks.close()
-
-    async def _type(self, chat: ChatAddress) -> None:
-        params = {"user_id": id_number(chat.peer_id), "event_type": TYPING}
-        await self._call(chat.account, "set_input_status", params)
 
     async def _react(
         self, chat: ChatAddress, message_id: str, emoji: str, ended: asyncio.Event

@@ -112,7 +112,8 @@ def parse_event(frame: dict[str, object]) -> Event:
     if post_type == "message" or is_sent:
         event = _message(frame, self_id, detail_type, is_sent=is_sent)
     elif post_type == "meta_event" and detail_type == "heartbeat":
-        event = HeartbeatEvent(self_id, _online(frame.get("status")))
+        online = _object(frame.get("status")).get("online")
+        event = HeartbeatEvent(self_id, bool(online) if online in (True, False) else None)
     elif post_type == "meta_event" and detail_type == "lifecycle":
         event = LifecycleEvent(self_id, _text(frame.get("sub_type")))
     return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
@@ -159,6 +160,8 @@ def _message(
         return None
     sub_type = _text(frame.get("sub_type"))
     is_temporary = kind == "private" and sub_type == "group"
+    # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
+    temp_group_id = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
     return MessageEvent(
         self_id=self_id,
         kind=kind,
@@ -172,7 +175,7 @@ def _message(
         sub_type=sub_type,
         is_notice=kind == "group" and sub_type == "notice",
         is_self=is_sent or (user_id != "" and user_id == self_id),
-        temp_group_id=_temp_group_id(frame, sender) if is_temporary else "",
+        temp_group_id=temp_group_id if is_temporary and temp_group_id != "0" else "",
         target_id=parse_id(frame.get("target_id")),
         group_name=_name(frame.get("group_name")),
         anonymous_name=_name(_object(frame.get("anonymous")).get("name")),
@@ -184,17 +187,6 @@ def _kind(message_type: str) -> ChatKind | None:
     if message_type == "group":
         return "group"
     return "private" if message_type == "private" else None
-
-
-def _temp_group_id(frame: dict[str, object], sender: dict[str, object]) -> str:
-    # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
-    found = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
-    return "" if found == "0" else found
-
-
-def _online(status: object) -> bool | None:
-    online = _object(status).get("online")
-    return bool(online) if online in (True, False) else None
 
 
 def _object(value: object) -> dict[str, object]:

@@ -343,12 +343,10 @@ def _malformed(reason: str, data: str | bytes) -> MalformedFrame:
     return MalformedFrame(reason, line[:EXCERPT_CHARS])
 
 
-def _read_float(digits: str) -> int | float | str:
-    return plain_number(Decimal(digits))
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
 
 
-_decoder = json.JSONDecoder(parse_float=_read_float, parse_constant=_refuse_constant)
+_decoder = json.JSONDecoder(
+    parse_float=lambda digits: plain_number(Decimal(digits)), parse_constant=_refuse_constant
+)

@@ -139,6 +139,7 @@ def _ref(
         (one.removeprefix(BASE64) for one in (url, file) if one.startswith(BASE64)), ""
     )
     kept = next((one.removeprefix(KEPT) for one in (inline, url, file) if one.startswith(KEPT)), "")
+    name = value_text(data.get("name") or data.get("file_name") or data.get("filename"))
     size = parse_id(data.get("file_size"))
     return MediaRef(
         kind=kind,
@@ -151,17 +152,12 @@ def _ref(
         file_id=parse_id(data.get("file_id"), 1_000),
         busid=parse_id(data.get("busid")),
         file_hash=parse_id(data.get("file_hash"), 1_000),
-        name=_name(data, file),
+        name=(name or ("" if "://" in file else file))[:200],
         size=int(size) if size.isascii() and size.isdigit() and len(size) < 16 else 0,
         index=index,
         message_id=message_id,
         origin=origin,
     )
-
-
-def _name(data: dict[str, object], file: str) -> str:
-    named = value_text(data.get("name") or data.get("file_name") or data.get("filename"))
-    return (named or ("" if "://" in file else file))[:200]
 
 
 FORWARD_TYPES = ("forward", "node")

@@ -291,18 +291,14 @@ def _json_title(data: object) -> str:
             return ""
     if not isinstance(data, dict):
         return ""
-    views = _views(data.get("meta"))
+    # What ``meta`` holds stands under names that differ from card to card.
+    held = meta.values() if isinstance(meta := data.get("meta"), dict) else ()
+    views = [value for value in held if isinstance(value, dict)]
     title = next((found for view in views if (found := _words(view.get("title")))), "")
     if value_text(data.get("app")).startswith(_PROGRAM):
         about = next((found for view in views if (found := _words(view.get("desc")))), "")
         title = f"{title} {about}".strip()
     return title or _words(data.get("title")) or _words(data.get("prompt"))
-
-
-def _views(meta: object) -> list[dict[str, object]]:
-    """What ``meta`` holds under names that differ from card to card."""
-    values = meta.values() if isinstance(meta, dict) else ()
-    return [value for value in values if isinstance(value, dict)]
 
 
 def _words(value: object) -> str:
@@ -346,11 +342,6 @@ def _plain(text: str) -> Callable[[Segment], str]:
     return lambda data: text
 
 
-def _image(data: Segment) -> str:
-    # NapCat sends a sticker from the shop as an image that has its number.
-    return _sticker(data) if data.get("emoji_id") and _word(data, "summary") else "[图片]"
-
-
 def _sticker(data: Segment) -> str:
     summary = one_line(_word(data, "summary")).strip("[]")
     return f"[表情:{summary}]" if summary else "[表情]"
@@ -362,11 +353,6 @@ def _file_name(data: Segment) -> str:
     file = _word(data, "file")
     name = _first(data, "name", "file_name") or ("" if file.startswith((BASE64, KEPT)) else file)
     return keep_enclosed(name)
-
-
-def _contact(data: Segment) -> str:
-    label = _CONTACTS.get(_word(data, "type"), "名片")
-    return f"[{label}:{one_line(data.get('id'))}]"
 
 
 def _share(data: Segment) -> str:
@@ -387,7 +373,10 @@ _WORDS: dict[str, Callable[[Segment], str]] = {
     "text": lambda data: _word(data, "text"),
     "at": lambda data: f"[@{_word(data, 'qq')}]",
     "face": lambda data: f"[表情:{_word(data, 'id')}]",
-    "image": _image,
+    # NapCat sends a sticker from the shop as an image that has its number.
+    "image": lambda data: (
+        _sticker(data) if data.get("emoji_id") and _word(data, "summary") else "[图片]"
+    ),
     "record": _plain("[语音]"),
     "video": _plain("[视频]"),
     "file": lambda data: f"[文件:{_file_name(data)}]",
@@ -403,7 +392,9 @@ _WORDS: dict[str, Callable[[Segment], str]] = {
     "dice": _labelled("骰子", "result", "value"),
     "rps": _labelled("猜拳", "result", "value"),
     "markdown": lambda data: _word(data, "content"),
-    "contact": _contact,
+    "contact": lambda data: (
+        f"[{_CONTACTS.get(_word(data, 'type'), '名片')}:{one_line(data.get('id'))}]"
+    ),
     "share": _share,
     "music": _music,
     "poke": _plain("[戳一戳]"),
