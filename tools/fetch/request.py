@@ -107,9 +107,10 @@ class TooLarge(FetchError):  # noqa: N818
     """The answer, as sent or unpacked, has more than ``max_bytes``."""
 
     def __init__(self, max_bytes: int) -> None:
+        size = f"{max_bytes / 2**20:.4g} MiB" if max_bytes >= 2**20 else f"{max_bytes} 字节"
         super().__init__(
             f"the answer has more than {max_bytes} bytes",
-            f"该网址的内容超过 {_size(max_bytes)}，请不要重试。",
+            f"该网址的内容超过 {size}，请不要重试。",
         )
 
 
@@ -127,10 +128,6 @@ class StatusRefused(FetchError):  # noqa: N818
         self.is_retryable = status in RETRYABLE_STATUSES or status >= 500
         advice = "可以稍后再试" if self.is_retryable else "请不要重试"
         super().__init__(operator, f"该网址返回了错误（HTTP {status}），{advice}。")
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**20:.4g} MiB" if count >= 2**20 else f"{count} 字节"
 
 
 DEFAULT_BYTES = 32 * 2**20

@@ -163,10 +163,6 @@ def _item(block: Json) -> ToolContentItem:
     return item
 
 
-def _text(block: Json) -> ToolContentItem:
-    return ToolContentItem("text", text=_word(block, "text"))
-
-
 def _media(block: Json) -> ToolContentItem:
     return ToolContentItem(
         str(block["type"]),
@@ -199,7 +195,7 @@ def _resource(block: Json) -> ToolContentItem:
 
 
 _MAKERS: dict[str, Callable[[Json], ToolContentItem]] = {
-    "text": _text,
+    "text": lambda block: ToolContentItem("text", text=_word(block, "text")),
     "image": _media,
     "audio": _media,
     "resource_link": _link,
@@ -397,7 +393,11 @@ class McpToolProvider:
                 if settings != link.settings:
                     link.apply_settings(settings)
             else:
-                self._drop(self._links.pop(pk))
+                del self._links[pk]
+                self._unwritten.discard(link)
+                self._written.pop(link, None)
+                # The next link to the same server need not wait for it.
+                self._ending.begin(self._ended(link), "mcp-end")
         load = partial(load_session_opener, self._destinations)
         for pk in [pk for pk in wanted if pk not in self._links]:
             self._links[pk] = link = McpConnection(
@@ -405,13 +405,6 @@ class McpToolProvider:
             )
             link.start()
         self._made = None
-
-    def _drop(self, link: McpConnection) -> None:
-        """Close ``link`` in the background; the next link to the same server need not wait for
-        it."""
-        self._unwritten.discard(link)
-        self._written.pop(link, None)
-        self._ending.begin(self._ended(link), "mcp-end")
 
     async def _ended(self, link: McpConnection) -> None:
         await link.close(CLOSE_SECONDS)

@@ -129,19 +129,15 @@ def _frame(envelope: dict[str, object]) -> bytes:
             f"the payload has {len(body)} bytes; {MOST_BYTES} are the most",
         )
     if len(body) > LARGE:
-        _refuse_unreadable(body)
+        # What the other side would not take is an error of this payload, and not the end of the
+        # connection.
+        try:
+            _unpacked(body)
+        except UNREADABLE as error:
+            raise RpcError(
+                RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {error}"[:200]
+            ) from error
     return len(body).to_bytes(HEAD, "big") + body
-
-
-def _refuse_unreadable(body: bytes) -> None:
-    """What the other side would not take is an error of this payload, and not the end of the
-    connection."""
-    try:
-        _unpacked(body)
-    except UNREADABLE as error:
-        raise RpcError(
-            RpcErrorCode.BAD_PAYLOAD, f"the payload cannot be sent: {error}"[:200]
-        ) from error
 
 
 def _unpacked(body: bytes) -> object:

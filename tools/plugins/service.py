@@ -269,7 +269,12 @@ class PluginService:
         self.loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._peer = RpcPeer(*await open_pipe_streams(reads, writes), self._handle)
-        _start_logging(PeerLog(self._peer, self.loop))
+        # The logs of the plugin and its libraries go to the server, and so do warnings about
+        # deprecated names.
+        log = PeerLog(self._peer, self.loop)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log], force=True)
+        logging.captureWarnings(True)
+        warnings.filterwarnings("default", category=DeprecationWarning, module=PACKAGE)
         served = asyncio.create_task(self._peer.run())
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([served, over], return_when=asyncio.FIRST_COMPLETED)
@@ -478,11 +483,3 @@ def _without_stop_iteration(call: Callable[[], T]) -> T:
         return call()
     except StopIteration as error:
         raise RuntimeError("StopIteration") from error
-
-
-def _start_logging(handler: logging.Handler) -> None:
-    """The logs of the plugin and its libraries go to the server, and so do warnings about
-    deprecated names."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler], force=True)
-    logging.captureWarnings(True)
-    warnings.filterwarnings("default", category=DeprecationWarning, module=PACKAGE)

@@ -84,8 +84,10 @@ def validate_result(result: ToolExecutionResult) -> ToolExecutionResult:
     _refuse_other(result, _RESULT)
     if result.content_items:
         result = replace(result, content_items=[_item(item) for item in result.content_items])
-    if result.post_history_messages:
-        result = replace(result, post_history_messages=_messages(result.post_history_messages))
+    if messages := result.post_history_messages:
+        if not (all(isinstance(message, dict) for message in messages) and is_json(messages)):
+            raise TypeError("post_history_messages are no messages")
+        result = replace(result, post_history_messages=list(make_storable(messages)))
     value = result.structured_content
     if value is None or isinstance(value, str) or is_json(value):
         return result
@@ -133,12 +135,6 @@ def _item(item: object) -> ToolContentItem:
     _refuse_other(item, _ITEM)
     words = {name: getattr(item, name) for name in _ITEM}
     return item if (sound_words := make_storable(words)) == words else replace(item, **sound_words)
-
-
-def _messages(given: list[Any]) -> list[dict[str, object]]:
-    if not (all(isinstance(message, dict) for message in given) and is_json(given)):
-        raise TypeError("post_history_messages are no messages")
-    return list(make_storable(given))
 
 
 def _refuse_other(value: object, wanted: Mapping[str, type]) -> None:

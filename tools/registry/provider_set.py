@@ -3,8 +3,6 @@ only."""
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Any
 
 from tools.contract import TOOL_NAME, ToolAvailabilityContext, ToolProvider, ToolSpec
 from tools.error_boundary import capture_error, contain, log_errors
@@ -129,7 +127,13 @@ class ProviderSet:
         limit = asyncio.timeout(LIST_SECONDS)
         with capture_error() as attempt:
             async with limit:
-                specs = self._usable(name, await contain(provider.list_tools(context)))
+                listed, seen = await contain(provider.list_tools(context)), self._seen
+            # One that no model endpoint takes would cost the model every tool.
+            specs = [
+                spec
+                for spec in listed
+                if seen.get(id(spec), seen) is spec or self._is_usable(name, spec)
+            ]
             self._broken.discard(name)
             self._last[name] = specs
             return specs
@@ -143,16 +147,6 @@ class ProviderSet:
             )
         self._broken.add(name)
         return []
-
-    def _usable(self, provider_name: str, specs: Iterable[Any]) -> list[ToolSpec]:
-        """``specs`` without what no model endpoint takes: one such entry would cost the model every
-        tool."""
-        seen = self._seen
-        return [
-            spec
-            for spec in specs
-            if seen.get(id(spec), seen) is spec or self._is_usable(provider_name, spec)
-        ]
 
     def _is_usable(self, provider_name: str, spec: object) -> bool:
         if not isinstance(spec, ToolSpec):

@@ -298,7 +298,9 @@ class ToolRegistry:
             call = ExecutionRequest(
                 ToolSpec(name=name), invocation, context, self._hooks, HOOK_SECONDS
             )
-            result = catalogue.refused_result(name, offer, await self._near(name, context))
+            specs = await self.list_tools(context.availability() if context else None)
+            near = refusals.find_near_names(name, [spec.name for spec in sort_for_model(specs)])
+            result = catalogue.refused_result(name, offer, near)
             row = self._settings().get(name)
             return _decided(await run_after_hooks(call, result), offer.reason, row)
         if context is not None and offer.settings.other_chats:
@@ -435,10 +437,6 @@ class ToolRegistry:
         if self._roster.is_down(name, row.provider_name if row else ""):
             return refusals.SERVER_DOWN
         return refusals.UNKNOWN
-
-    async def _near(self, name: str, context: ToolExecutionContext | None) -> list[str]:
-        specs = sort_for_model(await self.list_tools(context.availability() if context else None))
-        return refusals.find_near_names(name, [spec.name for spec in specs])
 
     def _report_duplicate(self, name: str, kept: ToolProvider, skipped: ToolProvider) -> None:
         report = (name, kept.provider_name, skipped.provider_name)

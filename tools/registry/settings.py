@@ -3,7 +3,6 @@ change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from tools.models import ToolConfig
 from tools.models.tool_config import (
@@ -57,12 +56,9 @@ _FIELDS = tuple(entry.name for entry in fields(ToolSettings))
 
 def load_tool_settings() -> dict[str, ToolSettings]:
     """Every row by tool name, in one query."""
-    return {
-        row["name"]: _settings(row) for row in ToolConfig.objects.values(*_FIELDS).order_by("name")
-    }
-
-
-def _settings(row: dict[str, Any]) -> ToolSettings:
-    row["allowed_ids"] = frozenset(parse_ids(row["allowed_ids"]))
-    row["other_chats"] = parse_other_chats(row["other_chats"])
-    return ToolSettings(**row)
+    found = dict[str, ToolSettings]()
+    for row in ToolConfig.objects.values(*_FIELDS).order_by("name"):
+        row["allowed_ids"] = frozenset(parse_ids(row["allowed_ids"]))
+        row["other_chats"] = parse_other_chats(row["other_chats"])
+        found[row["name"]] = ToolSettings(**row)
+    return found

@@ -111,7 +111,7 @@ def json_line(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     if _SUSPECT.search(text) or neutralize_signs(text) is not text:
         text = json.dumps(neutralize_json(value), ensure_ascii=False)
-    return _UNSAFE_IN_JSON.sub(_safe_in_json, text)
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def label_medium(label: MediaLabel, words: str) -> str:
@@ -287,10 +287,6 @@ _SUSPECT = re.compile(
     rf"[{_OPENING}{_CLOSING}{_BRACKETS}\\&]|[{_OTHER}\"'“‘](?={_GAP}[{_look_alikes()['以']}])"
 )
 _IMITATION = re.compile(_pattern())
-
-
-def _safe_in_json(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 def _plain(found: re.Match[str]) -> str:
