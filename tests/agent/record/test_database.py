@@ -78,6 +78,18 @@ def test_a_postgresql_that_does_not_answer_is_one_sentence():
     assert "s3cret" not in said
 
 
+def test_a_database_that_is_up_to_date_is_known_by_the_names_of_its_migrations(
+    tmp_path, monkeypatch
+):
+    with another(sqlite_settings(tmp_path / "db")):
+        database.migrate_embedded_database()
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "MigrationExecutor", None)
+            assert database.check_migrations()
+        execute("DELETE FROM django_migrations WHERE name = '0019_tokens_per_day'")
+        assert not database.check_migrations()
+
+
 def test_many_missing_columns_are_counted(tmp_path):
     with another(sqlite_settings(tmp_path / "db")):
         database.migrate_embedded_database()
