@@ -16,11 +16,12 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install run chat doctor test lint format bench chaos messages shape pictures lock clean
+.PHONY: help install drawing run chat doctor test lint format bench chaos messages shape pictures lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
 	@echo "make install   install only"
+	@echo "make drawing   install what draws tables, formulae and code in answers (100 MB)"
 	@echo "make chat      talk to the agent in this terminal"
 	@echo "make doctor    check the installation and say how to fix what is wrong"
 	@echo "make test      run the test suite"
@@ -35,6 +36,12 @@ help:
 	@echo "make clean     remove .venv and caches; data stays"
 
 install: $(VENV)/.installed
+
+# Whoever has it gets its newer versions with the others'; manage.py install_drawing does the same without make.
+DRAWING := -r requirements-drawing.lock
+drawing: $(VENV)/.installed
+	@echo "Installing what draws into $(VENV) (100 MB) ..."
+	@$(INSTALL) --require-hashes $(DRAWING)
 
 run: $(VENV)/.installed
 	@$(PY) manage.py runserver $(ARGS)
@@ -79,8 +86,10 @@ pictures: $(VENV)/.installed-dev
 # What is locked stays as it is where it can; make lock ARGS=--upgrade takes the newest of what the packages bring along.
 # The lines -c and -r are left out, because requirements.txt is bound by what was locked before.
 lock: $(VENV)/.installed-dev
-	@grep -hv '^-[cr] ' requirements.txt requirements-dev.txt | $(LOCK) --output-file requirements-dev.lock
-	@grep -hv '^-[cr] ' requirements.txt | $(LOCK) --constraints requirements-dev.lock --output-file requirements.lock
+	@grep -hv '^-[cr] ' requirements.txt requirements-drawing.txt requirements-dev.txt | $(LOCK) --output-file requirements-dev.lock
+	@for name in requirements requirements-drawing; do \
+		grep -hv '^-[cr] ' $$name.txt | $(LOCK) --constraints requirements-dev.lock --output-file $$name.lock || exit 1; \
+	done
 	@sed -E -i.bak "s/ and $(EVERYWHERE)//g; s/ ; $(EVERYWHERE) and / ; /; s/ ; $(EVERYWHERE)//" *.lock
 	@{ echo "# Written by make lock: the versions of requirements-dev.lock, for a plain pip install -r requirements.txt."; \
 		sed -n 's/ *\\$$//; /==/p' requirements-dev.lock; } > constraints.txt
@@ -95,9 +104,9 @@ clean:
 
 # --- Installing -----------------------------------------------------------------
 
-$(VENV)/.installed: $(PY) requirements.lock
+$(VENV)/.installed: $(PY) requirements.lock requirements-drawing.lock
 	@echo "Installing what the server needs into $(VENV) (once, about a minute) ..."
-	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --require-hashes -r requirements.lock $(if $(wildcard $(VENV)/lib/*/site-packages/typst),$(DRAWING))
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock

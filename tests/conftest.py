@@ -8,8 +8,10 @@ uses the database uses it with real transactions.
 import contextlib
 import inspect
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ import hypothesis
 import pytest
 from django.db import connections
 
+from agent.markdown import drawing_packages
 from tests import left_overs, peers
 from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
@@ -155,6 +158,19 @@ def llmock(_llmock_server: peers.Llmock) -> peers.Llmock:
 
 
 # --- Files ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without the packages that draw, as Python's own search finds it."""
+
+    class Finder(PathFinder):
+        @classmethod
+        def find_spec(cls, name: str, *where: Any) -> ModuleSpec | None:
+            return None if name in drawing_packages.PACKAGES else super().find_spec(name, *where)
+
+    finders = [Finder if one is PathFinder else one for one in sys.meta_path]
+    monkeypatch.setattr(sys, "meta_path", finders)
 
 
 @pytest.fixture

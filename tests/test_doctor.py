@@ -13,8 +13,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from agent.domain.endpoint import Endpoint
+from agent.domain.manners import MarkdownStyle
 from agent.llm.probing.probe import TOOL_NAME, probe_endpoint
-from agent.models import ModelEndpoint
+from agent.models import Manners, ModelEndpoint
 from frostproject.configuration import machine, private_files
 from frostproject.configuration.networks import Networks
 from frostproject.doctor import checks, diagnosis
@@ -283,6 +284,15 @@ def test_an_installation_without_an_admin_is_warned():
         FindingLevel.OK,  # the time zone
         FindingLevel.WARN,
     ]
+
+
+@pytest.mark.django_db
+def test_pictures_that_nothing_draws_are_a_warning_with_the_command(without_drawing):
+    assert list(diagnosis.check_drawing()) == []
+    Manners.objects.create(name="drawn", markdown=MarkdownStyle.PICTURE)
+    (found,) = diagnosis.check_drawing()
+    assert found.level is FindingLevel.WARN
+    assert "make drawing (or: python manage.py install_drawing)" in found.advice
 
 
 def test_a_data_folder_that_cannot_be_written_is_a_failure(tmp_path):

@@ -26,7 +26,9 @@ GUIDES = tuple(
     for pattern in ("*.md", "docs/**/*.md", "plugins/*.md", "benchmarks/*.md", "chaos/*.md")
     for file in sorted(PROJECT.glob(pattern))
 )
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-drawing.lock", "requirements-dev.lock")
+#: What is asked for, in the order of the locks; the tests need all of it.
+ASKED = tuple(name.replace(".lock", ".txt") for name in LOCKS)
 #: Names in capitals that documents mention and settings do not read.
 FOREIGN = {
     "PIP_INDEX_URL",
@@ -63,7 +65,7 @@ def installed(tmp_path: Path) -> Path:
     """A copy of the project's outside in which everything was installed a moment ago."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    for name in ("Makefile", "requirements.lock", "requirements-dev.lock"):
+    for name in ("Makefile", *LOCKS):
         shutil.copy(PROJECT / name, tmp_path)
         os.utime(tmp_path / name, (1, 1))
     for place, name in enumerate(("bin/python", ".installed", ".installed-dev")):
@@ -100,6 +102,15 @@ def test_changed_pins_are_installed_before_the_server_starts(installed):
     said = make(installed, "-n", "run").stdout
     assert said.index("--require-hashes -r requirements.lock") < said.index("runserver")
     assert "requirements-dev" not in said
+
+
+def test_what_draws_is_installed_by_its_own_command_and_then_kept_up_to_date(installed):
+    drawing = "--require-hashes -r requirements-drawing.lock"
+    assert drawing in make(installed, "-n", "drawing").stdout
+    (installed / "requirements.lock").touch()
+    assert LOCKS[1] not in make(installed, "-n", "install").stdout
+    (installed / ".venv" / "lib" / "python3.11" / "site-packages" / "typst").mkdir(parents=True)
+    assert LOCKS[1] in make(installed, "-n", "install").stdout
 
 
 def test_tests_install_what_only_they_need(installed):
@@ -169,9 +180,7 @@ def needed_by(names: list[Requirement]) -> Iterator[str]:
                 waiting.append(further)
 
 
-@pytest.mark.parametrize(
-    "name", ["requirements.txt", "requirements-dev.txt", *LOCKS, "constraints.txt"]
-)
+@pytest.mark.parametrize("name", [*ASKED, *LOCKS, "constraints.txt"])
 def test_every_package_is_pinned_to_one_version(name):
     assert [
         str(r)
@@ -183,24 +192,21 @@ def test_every_package_is_pinned_to_one_version(name):
 def test_every_package_that_is_pulled_in_is_pinned_at_the_version_that_is_tested():
     known, wanted = (
         pins(),
-        set(needed_by(requirements("requirements.txt") + requirements("requirements-dev.txt"))),
+        set(needed_by([one for name in ASKED for one in requirements(name)])),
     )
     assert {name: importlib.metadata.version(name) for name in wanted} == {
         name: known.get(name) for name in wanted
     }
 
 
-@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
-def test_what_is_asked_for_is_locked_at_the_same_version(name):
-    asked, locked = pins(f"{name}.txt"), pins(f"{name}.lock")
+@pytest.mark.parametrize(("name", "lock"), [*zip(ASKED, LOCKS, strict=True)])
+def test_what_is_asked_for_is_locked_at_the_same_version(name, lock):
+    asked, locked = pins(name), pins(lock)
     assert {package: locked.get(package) for package in asked} == asked, "run: make lock"
 
 
 def test_a_lock_holds_all_that_is_pulled_in_and_what_is_asked_for_no_more_is_gone():
-    for name, files in (
-        ("requirements.lock", ["requirements.txt"]),
-        ("requirements-dev.lock", ["requirements.txt", "requirements-dev.txt"]),
-    ):
+    for name, files in zip(LOCKS, (ASKED[:1], ASKED[1:2], ASKED), strict=True):
         wanted = set(
             needed_by([requirement for file in files for requirement in requirements(file)])
         )
@@ -213,10 +219,11 @@ def test_a_lock_holds_all_that_is_pulled_in_and_what_is_asked_for_no_more_is_gon
 
 
 def test_the_locks_and_the_constraints_name_the_same_versions():
-    server, everything = (dict.fromkeys(map(str, requirements(name))) for name in LOCKS)
+    *parts, everything = (dict.fromkeys(map(str, requirements(name))) for name in LOCKS)
     assert list(everything) == [str(requirement) for requirement in requirements("constraints.txt")]
-    assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
-    assert len(server) == len(pins("requirements.lock"))  # no package in two versions
+    for name, part in zip(LOCKS, parts, strict=False):
+        assert pins(name).items() <= pins("requirements-dev.lock").items()
+        assert len(part) == len(pins(name))  # no package in two versions
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -232,7 +239,7 @@ def test_every_locked_package_has_hashes_and_no_file_says_where_to_load_it_from(
 
 
 def test_the_server_carries_no_package_under_the_gpl():
-    wanted = sorted(set(needed_by(requirements("requirements.txt"))))
+    wanted = sorted(set(needed_by(requirements(ASKED[0]) + requirements(ASKED[1]))))
     assert [name for name in wanted if is_gpl(importlib.metadata.metadata(name))] == []
     assert list(Path(pi_heif.__file__).parent.parent.glob("pi_heif.libs/*x265*")) == []
 

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 from asyncio.subprocess import Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from agent.domain.manners import MarkdownStyle
+from agent.markdown import drawing_packages
 from agent.markdown.parser import Node, parse_blocks
 from agent.markdown.plain_text import render_blocks, table_rows, to_plain
 from agent.media.file_store import FileStore
@@ -155,6 +156,10 @@ def _refusal(job: dict[str, Any], drawn: int) -> str:
 #: A longer text is read beside the event loop; in characters.
 SHORT = 2_000
 NOT_DRAWN = gettext_noop("A table, a formula or code was not drawn: the program could not do it.")
+NOT_INSTALLED = gettext_noop(
+    "A table, a formula or code was not drawn: what draws is not installed. Run once: make drawing "
+    "(or: python manage.py install_drawing)"
+)
 
 _maker = PictureMaker()
 """One for the process: it bounds how many are drawn at once."""
@@ -184,17 +189,25 @@ async def prepare_answer(text: str, style: MarkdownStyle) -> list[AnswerPiece]:
         plain = await asyncio.to_thread(to_plain, text) if len(text) > SHORT else to_plain(text)
         return [AnswerPiece(plain)]
     parts = await asyncio.to_thread(split_parts, text) if len(text) > SHORT else split_parts(text)
-    drawn = iter(await _maker.draw([part.job for part in parts if part.job]))
+    drawn, failure = await _drawn([part.job for part in parts if part.job])
     pieces = list[AnswerPiece]()
     for part in parts:
         path = await _kept(next(drawn)) if part.job else ""
-        remark = NOT_DRAWN if part.job and not path else part.remark
+        remark = failure if part.job and not path else part.remark
         if not path and pieces and not pieces[-1].picture_path:
             words = f"{pieces[-1].text}\n\n{part.text}"
             pieces[-1] = AnswerPiece(words, remark=remark or pieces[-1].remark)
         else:
             pieces.append(AnswerPiece(part.text, path, remark))
     return pieces or [AnswerPiece(text)]
+
+
+async def _drawn(jobs: Sequence[Mapping[str, object]]) -> tuple[Iterator[bytes], str]:
+    """The picture of each of ``jobs``, and what is to be said of one that is b""."""
+    if not jobs or drawing_packages.are_installed():
+        return iter(await _maker.draw(jobs)), NOT_DRAWN
+    logger.warning("%s %s", drawing_packages.MISSING, drawing_packages.ADVICE)
+    return iter([b""] * len(jobs)), NOT_INSTALLED
 
 
 async def _kept(picture: bytes) -> str:

@@ -10,6 +10,8 @@ from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext, gettext_lazy as _
 
+from agent.domain.manners import MarkdownStyle
+from agent.markdown.drawing_packages import explain_missing
 from agent.models import Manners, Persona
 from agent.record.settings.lively_groups import (
     find_lively_row,
@@ -111,9 +113,15 @@ def _save_row(request: HttpRequest, site: AdminSite, row: Model, form: SettingsF
 
 
 def describe_lively(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
-    """What the page shows of the button for groups: the row that is on, and whether the user may
-    press it."""
-    return {"row": find_lively_row(), "may_change": _may_make_lively(request, site)}
+    """What the page shows of the button for groups: the row that is on, what it lacks, and whether
+    the user may press it."""
+    row = find_lively_row()
+    is_drawn = row is not None and row.markdown == MarkdownStyle.PICTURE
+    return {
+        "row": row,
+        "lacking": explain_missing() if is_drawn else "",
+        "may_change": _may_make_lively(request, site),
+    }
 
 
 def _may_make_lively(request: HttpRequest, site: AdminSite) -> bool:

@@ -17,10 +17,14 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import checks
 from django.db import connection
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agent.domain.chat_state import parse_prompt_placeholders, program_values
+from agent.domain.manners import MarkdownStyle
+from agent.markdown import drawing_packages
+from agent.models import Manners
 from agent.record.ground.clock_skew import find_clock_skew
 from agent.record.settings.clock import load_clock
 from agent.runtime.database import (
@@ -319,6 +323,7 @@ def check_database() -> Iterator[Finding]:
     yield ok_finding(_("The database can be reached and is up to date."))
     yield check_zone(load_clock())
     yield from check_clock()
+    yield from check_drawing()
     yield from _accounts(accounts)
     yield from check_account_tokens()
 
@@ -337,6 +342,14 @@ def check_zone(clock: Clock) -> Finding:
         _("The time zone is the machine's, %s; another one can be chosen in the admin.")
         % clock.name
     )
+
+
+def check_drawing() -> Iterator[Finding]:
+    """Whether what draws is there, where rows of manners have answers drawn."""
+    drawn = Manners.objects.filter(enabled=True, markdown=MarkdownStyle.PICTURE)
+    if drawn.exists() and not drawing_packages.are_installed():
+        page = reverse("admin:agent_manners_changelist")
+        yield warn_finding(_(drawing_packages.MISSING), _(drawing_packages.ADVICE), page)
 
 
 def _pending(*, is_file: bool) -> Finding:

@@ -54,6 +54,10 @@ def test_a_row_is_made_changed_and_taken_back(browser: Client):
     assert row.endpoint == endpoint
 
 
+def test_pictures_without_what_draws_them_name_the_command(browser: Client, without_drawing):
+    assert "install_drawing" in page(browser, f"{MANNERS}add/")
+
+
 @pytest.mark.parametrize(
     ("field", "value", "fault"),
     [

@@ -323,6 +323,15 @@ def test_one_button_makes_all_groups_lively_and_takes_it_back(browser: Client):
     assert Manners.objects.get().enabled
 
 
+def test_lively_groups_without_what_draws_are_told_how_to_install_it(browser: Client, request):
+    assert make_lively(browser, "on") == 302
+    assert "make drawing" not in page(browser, START)
+    request.getfixturevalue("without_drawing")
+    assert "make drawing" in page(browser, START)
+    assert make_lively(browser, "off") == 302
+    assert "make drawing" not in page(browser, START)
+
+
 def test_only_who_may_make_manners_makes_groups_lively(client: Client):
     user = User.objects.create_user("setter", password="x", is_staff=True)
     names = ("change_bot", "view_manners", "view_every_chat")

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.manners import environment_manners
+from agent.markdown.drawing_packages import explain_missing
 from agent.models import Manners, ModelEndpoint
 from agent.models.manners import LIMITS, LISTS
 from tools.admin.settings_page import SettingsForm
@@ -102,6 +103,8 @@ class MannersForm(SettingsForm):
                 else gettext("not said here (else: %(value)s)")
             )
             self.show_unsaid(name, value, words)
+        if "markdown" in self.fields:
+            self.fields["markdown"].help_text = explain_missing()
         if "endpoint" in self.fields:
             usable = Q(can_chat=True, enabled=True) | Q(pk=self.instance.endpoint_id)  # or chosen
             self.fields["endpoint"].queryset = ModelEndpoint.objects.filter(usable)  # type: ignore[attr-defined]

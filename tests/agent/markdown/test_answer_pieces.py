@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from agent.domain.manners import MarkdownStyle
-from agent.markdown import answer_pieces
+from agent.markdown import answer_pieces, drawing_packages
 from agent.markdown.answer_pieces import AnswerPiece, prepare_answer
 
 TABLE = "|名称|价格|\n|-|-|\n|苹果 ✅|5|"
@@ -23,8 +23,8 @@ def folder(settings, tmp_path):
 @pytest.fixture
 def drawing():
     """The packages that draw."""
-    for name in ("typst", "latex2mathml", "noto_cjk_sans_otc"):
-        pytest.importorskip(name)
+    if not drawing_packages.are_installed():
+        pytest.skip("what draws is not installed")
 
 
 def smallest_side(path):
@@ -101,6 +101,20 @@ async def test_an_answer_is_words_where_nothing_can_draw(monkeypatch):
     [piece] = await prepare_answer(TABLE, MarkdownStyle.PICTURE)
     assert piece.text == "名称 | 价格\n苹果 ✅ | 5"
     assert piece.remark
+
+
+async def test_without_the_packages_that_draw_an_answer_is_words_and_no_process_is_started(
+    without_drawing, monkeypatch, caplog
+):
+    monkeypatch.setattr(answer_pieces, "_start", None)
+    [piece] = await prepare_answer(f"前\n\n{TABLE}\n", MarkdownStyle.PICTURE)
+    assert piece == AnswerPiece(
+        "前\n\n名称 | 价格\n苹果 ✅ | 5", remark=answer_pieces.NOT_INSTALLED
+    )
+    assert "make drawing" in piece.remark
+    assert "manage.py install_drawing" in caplog.text
+    [plain] = await prepare_answer("**好**", MarkdownStyle.PICTURE)
+    assert plain == AnswerPiece("好")
 
 
 async def test_a_cancelled_drawing_leaves_no_process(monkeypatch):
