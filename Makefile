@@ -104,9 +104,11 @@ clean:
 
 # --- Installing -----------------------------------------------------------------
 
+# pip would compile every module of every package, and nothing ever loads two of three: 70 MB.
 $(VENV)/.installed: $(PY) requirements.lock requirements-drawing.lock
 	@echo "Installing what the server needs into $(VENV) (once, about a minute) ..."
-	@$(INSTALL) --require-hashes -r requirements.lock $(if $(wildcard $(VENV)/lib/*/site-packages/typst),$(DRAWING))
+	@$(INSTALL) --no-compile --require-hashes -r requirements.lock $(if $(wildcard $(VENV)/lib/*/site-packages/typst),$(DRAWING))
+	@folder=$$(mktemp -d); PYTHONDONTWRITEBYTECODE= FROST_DATA_DIR=$$folder $(PY) -m frostproject.start.bytecode; rm -rf "$$folder"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
@@ -120,7 +122,7 @@ $(PY):
 	@for python in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
 		rm -rf $(VENV); \
-		"$$python" -m venv $(VENV) >/dev/null 2>&1 && exit 0; \
+		"$$python" -m venv $(VENV) >/dev/null 2>&1 && { $(PY) -m pip uninstall -qq -y setuptools; exit 0; }; \
 		rm -rf $(VENV); \
 		"$$python" -m venv --without-pip $(VENV) >/dev/null 2>&1 \
 			&& PIP_USER=0 "$$python" -m pip --python $(PY) install --quiet pip >/dev/null 2>&1 && exit 0; \
