@@ -1,6 +1,6 @@
 """``python -m benchmarks.walk [--beside COMMIT] [--list]``: what one plain message of a group takes on
-a running server with SQLite: files of the project that are entered, calls of its functions, and SQL
-statements.
+a running server with SQLite: files of the project that are entered, calls of its functions, SQL
+statements, commits, and hops to other threads.
 
 The server's threads are profiled by ``sys.setprofile`` from its start on; counted is what happens
 between a message and half a second after its answer, and the smallest of some messages is printed,
@@ -88,7 +88,7 @@ def _written(file: Path) -> dict[str, Any]:
 def show(name: str, count: dict[str, Any], *, is_listed: bool) -> None:
     print(
         f"{name}: {len(count['files'])} files, {count['calls']} calls, "
-        f"{count['statements']} statements"
+        f"{count['statements']} statements, {count['commits']} commits, {count['hops']} hops"
     )
     if is_listed:
         for title in ("files", "functions", "sql"):

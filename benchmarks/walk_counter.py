@@ -6,6 +6,7 @@ import json
 import os
 import runpy
 import signal
+import sqlite3
 import sys
 import threading
 from collections import Counter
@@ -13,16 +14,28 @@ from pathlib import Path
 
 root, sys.argv = sys.argv[1] + os.sep, sys.argv[2:]
 OURS = tuple(root + name + os.sep for name in ("agent", "frostproject", "onebot", "tools"))
-#: Where each statement goes through, whoever writes it.
-EXECUTE = ("_execute_with_wrappers", os.sep + os.path.join("django", "db", "backends", "utils.py"))
+#: What runs each statement in the end, whoever writes it; its callers have the text as ``query``.
+EXECUTE = {"execute", "executemany"}
+DATABASE = (sqlite3.Connection, sqlite3.Cursor)
+#: What gives work to the thread of the record.
+HOP = ("run_in_executor", "base_events.py")
 ANONYMOUS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>")
 
 files, functions, sql = Counter(), Counter(), Counter()
+others = Counter()
 is_counting = False
 
 
-def watch(frame, event, _argument):
-    if not is_counting or event != "call":
+def watch(frame, event, argument):
+    if not is_counting:
+        return
+    if event == "c_call":
+        if isinstance(argument.__self__, DATABASE):
+            if argument.__name__ in EXECUTE:
+                sql[str(frame.f_locals.get("query", "?"))] += 1
+            others["commits"] += argument.__name__ == "commit"
+        return
+    if event != "call":
         return
     code = frame.f_code
     name = code.co_filename
@@ -32,13 +45,13 @@ def watch(frame, event, _argument):
             short = name[len(root) :]
             files[short] += 1
             functions[f"{short}:{code.co_name}"] += 1
-    elif code.co_name == EXECUTE[0] and name.endswith(EXECUTE[1]):
-        sql[str(frame.f_locals["sql"])] += 1
+    elif code.co_name == HOP[0] and name.endswith(HOP[1]):
+        others["hops"] += 1
 
 
 def begin(*_):
     global is_counting
-    for counter in (files, functions, sql):
+    for counter in (files, functions, sql, others):
         counter.clear()
     is_counting = True
     sys.setprofile(watch)  # of the main thread, which starts faster without it
@@ -50,6 +63,7 @@ def end(*_):
     sys.setprofile(None)
     count = {"files": files, "functions": functions, "sql": sql}
     count |= {"calls": functions.total(), "statements": sql.total()}
+    count |= {"commits": others["commits"], "hops": others["hops"]}
     file = Path(os.environ["FROST_DATA_DIR"]) / "walk.json"
     part = file.with_suffix(".part")
     part.write_text(json.dumps(count), encoding="utf-8")
