@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from django.db.models import TextChoices
@@ -174,6 +175,7 @@ def parse_shortage(raw: str) -> tuple[str, Shortage | None] | None:
     return (found[1], None) if (found := _SPENT.search(raw)) else None
 
 
+@lru_cache(maxsize=16)  # asked several times of each model call
 def period_start(period: BudgetPeriod, day: str) -> str:
     """The first day of the ``period`` that ``day`` is in."""
     return f"{day[:7]}-01" if period == BudgetPeriod.MONTH else day

@@ -10,10 +10,10 @@ from agent.record.arrivals import arrivals
 from agent.record.chats import early_recalls
 from agent.record.ground.commit import GroupCommit
 from agent.record.runs import runs
-from agent.record.runs.offers import tool_offers
+from agent.record.runs.steps import tool_offers
 from agent.record.settings.live import LiveSettings
 from agent.record.sums.quotas import AnswerQuotas
-from agent.record.sums.spend_book import Posting, SpendBook, SpentAnswer
+from agent.record.sums.spendings import Posting, SpendBook, SpentAnswer
 from agent.record.waiting import recovery
 from tools.local_time import current_day, first_of_day
 

@@ -25,8 +25,7 @@ from agent.domain.notices import ALL
 from agent.llm.spending import CallCost, Spend, SpendHold, SpendScope, scope
 from agent.record.record import Record
 from agent.record.sums.budgets import IN_USE, BudgetAlarm, BudgetAlarms, load_budgets
-from agent.record.sums.spend_book import Posting, SpentAnswer
-from agent.record.sums.spendings import SumRange, spend_subjects
+from agent.record.sums.spendings import Posting, SpentAnswer, SumRange, spend_subjects
 from tools.live_rows import LiveKind
 from tools.local_time import current_day, first_of_day
 
@@ -166,14 +165,13 @@ class BudgetLedger:
         posting = Posting(self._today(), spend, self._posted)
         self._latest.append(posting)
         self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
-        self._obey()
-        subjects = dict(_subjects(posting))
+        if self._record.live.current.budgets is not self._budgets:
+            self._obey()
+        subjects, first = dict(_subjects(posting)), first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
                 continue
-            total = self._sums.get(
-                SumRange(kind, subject, period_start(period, first_of_day(posting.day)))
-            )
+            total = self._sums.get(SumRange(kind, subject, period_start(period, first)))
             if total is not None and total.read_at is not None:
                 total.add(spend.cost)
         for one in self._checked(spend.cost.endpoint_pk, spend.cost.endpoint_name, spend.scope):
@@ -234,7 +232,8 @@ class BudgetLedger:
         self, endpoint_pk: int | None, endpoint_name: str, who: SpendScope
     ) -> Iterator[tuple[BudgetTerms, SumRange]]:
         """The budgets that a call counts against, each with the sum that it bounds."""
-        self._obey()
+        if self._record.live.current.budgets is not self._budgets:
+            self._obey()
         if not self._budgets:
             return
         first = first_of_day(self._today())
@@ -321,8 +320,6 @@ class BudgetLedger:
         """Follow the settings. What is known of sums may be of kinds that were not
         kept."""
         loaded = self._record.live.current.budgets
-        if loaded is self._budgets:
-            return
         if loaded != self._budgets:
             for total in self._sums.values():
                 total.read_at = None

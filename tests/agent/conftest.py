@@ -8,7 +8,7 @@ import pytest
 from agent.chat.conversation import ConversationHandler
 from agent.record.arrivals.arrivals import MessageArrival
 from agent.record.record import Record
-from agent.record.runs.offers import tool_offers
+from agent.record.runs.steps import tool_offers
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from tests.agent.talk import PRIVATE, PROCESS, Mailbox, Script, arrival, message

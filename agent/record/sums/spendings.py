@@ -1,7 +1,10 @@
 """What models cost on record: sums by day, and by whom and what it was for."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
+
+from django.db import transaction
 
 from agent.domain.budgets import SpendKind
 from agent.llm.spending import CallCost, Spend, SpendScope
@@ -68,7 +71,7 @@ def add_spending(items: Sequence[DatedSpend]) -> list[None]:
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
     # in one order, so that two processes never wait for each other's rows in a circle
     columns = ("day", "kind", "subject", "currency", *_SUMMED)
-    statements.add_spent.add(
+    statements.add_spent.many(
         [dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)]
     )
     return [None] * len(items)
@@ -90,6 +93,49 @@ def load_spent(wanted: SumRange) -> SpentAmount:
 def load_spent_tokens(day: str) -> int:
     """The tokens of each of ``days``, of which each is the present one."""
     return load_spent(SumRange(SpendKind.TOTAL, "", first_of_day(day))).tokens
+
+
+# The sums of one process: written in order, and read together with how far they were written.
+
+
+class Posting(NamedTuple):
+    """What a call cost, to be added. ``number`` grows from one posting of a process to the next;
+    0: nobody asks for it."""
+
+    day: str
+    spend: Spend
+    number: int = 0
+
+
+class SpentAnswer(NamedTuple):
+    """A sum on record. It holds the postings of this process up to ``number``, and no later one."""
+
+    spent: SpentAmount
+    number: int
+
+
+class SpendBook:
+    """Adds what calls of this process cost, and answers what was spent. Used by the database thread
+    only."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def post(self, items: Sequence[Posting | SumRange]) -> list[SpentAnswer | None]:
+        """Add all postings; then the answers to what is asked."""
+        postings = [item for item in items if isinstance(item, Posting)]
+        number = max([self._number, *(posting.number for posting in postings)])
+        if postings:
+            add_spending([DatedSpend(posting.day, posting.spend) for posting in postings])
+        if number > self._number:
+            transaction.on_commit(partial(self._learn, number), robust=True)
+        return [
+            SpentAnswer(load_spent(item), number) if isinstance(item, SumRange) else None
+            for item in items
+        ]
+
+    def _learn(self, number: int) -> None:
+        self._number = number
 
 
 def prune_spendings(day: str) -> int:

@@ -10,8 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from agent.domain.endpoint import Endpoint, TokenPrices
 from agent.llm.requests.base import Attempt, SentRequest
 from agent.models import ModelEndpoint, Step, ToolOffer
-from agent.record.runs.offers import OfferCache
-from agent.record.runs.steps import NewStep, record_steps
+from agent.record.runs.steps import NewStep, OfferCache, record_steps
 from tests.agent.record.test_runs import begun
 
 pytestmark = pytest.mark.django_db(transaction=True)

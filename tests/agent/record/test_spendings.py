@@ -10,9 +10,10 @@ from django.db.models import Sum
 from agent.domain.budgets import SpendKind
 from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import SpendSum
-from agent.record.sums.spend_book import Posting, SpendBook
 from agent.record.sums.spendings import (
     DatedSpend,
+    Posting,
+    SpendBook,
     SpentAmount,
     SumRange,
     add_spending,
