@@ -79,7 +79,7 @@ def present_clock() -> Clock:
 def chosen_zone() -> str:
     """The name of the zone that counts, "" where it is the machine's."""
     clock = present_clock()
-    return clock.zone if clock.is_chosen else ""
+    return clock.zone if clock.zone and clock.is_chosen else ""
 
 
 def set_clock(clock: Clock) -> None:
@@ -109,7 +109,7 @@ def find_zone(own: str = "") -> tzinfo:
 
 def current_day() -> str:
     """The day that what happens now is counted for, such as ``2026-01-31``."""
-    return counted_day(timezone.now())
+    return _minute_of(_of_page.get() or _Process.clock, int(timezone.now().timestamp()) // 60)[0]
 
 
 def today() -> date:
@@ -119,15 +119,22 @@ def today() -> date:
 
 def counted_day(moment: datetime) -> str:
     """The day that something is counted for which happens at ``moment``."""
-    return _day_of_minute(present_clock(), int(moment.timestamp()) // 60)
+    return counted_hour(moment)[0]
 
 
-@lru_cache(maxsize=4)
-def _day_of_minute(clock: Clock, minute: int) -> str:
-    """Days begin with a minute in every time zone; to find them takes long."""
-    return clock.day_at(datetime.fromtimestamp(minute * 60, UTC))
+def counted_hour(moment: datetime) -> tuple[str, int]:
+    """The day and the hour that something is counted for which happens at ``moment``."""
+    return _minute_of(_of_page.get() or _Process.clock, int(moment.timestamp()) // 60)
+
+
+@lru_cache(maxsize=8)
+def _minute_of(clock: Clock, minute: int) -> tuple[str, int]:
+    """Days and hours begin with a minute in every time zone; to find them takes long."""
+    moment = datetime.fromtimestamp(minute * 60, UTC)
+    return clock.day_at(moment), timezone.localtime(moment, zoneinfo.ZoneInfo(clock.name)).hour
 
 
 def first_of_day(day: str) -> str:
     """As :meth:`Clock.first_of` of the clock that counts."""
-    return present_clock().first_of(day)
+    clock = _of_page.get() or _Process.clock
+    return clock.begun_on if day == clock.changed_on else day

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.chat.message_run import MessageRun, QueuedMessage
+from agent.domain.answer_triggers import is_bare_mention
 from agent.domain.types import IncomingMessage
 from agent.llm.requests.messages import (
     ChatMessage,
@@ -49,7 +50,7 @@ async def open_conversation(
     prompt = await render_chat_prompt(active.persona, context, registry)
     before = build_before(ambient, merged, active.persona.context_chars)
     request = build_first_request(message, active, prompt.text, media, memory, before)
-    return request, prompt_notes(prompt)
+    return request, prompt_notes(prompt) if prompt.missing else []
 
 
 def build_first_request(
@@ -63,15 +64,18 @@ def build_first_request(
     """What the model is sent first: the persona's ``prompt``, fitted history, ``before``, and the
     framed words or what they stand for."""
     speech = build_speech(message, media)
+    has_memory = memory.summary or memory.memory
+    added, size = (memory.count, memory.size) if has_memory else (0, 0)
     request = fit_history(
         system_message(prompt),
         active.history,
         outcome_message(speech, active.later.tool_name) if active.later else user_message(speech),
-        max_messages=active.persona.context_messages - memory.count - len(before),
-        max_chars=active.persona.context_chars - memory.size - sum(map(_size, before)),
+        max_messages=active.persona.context_messages - added - len(before),
+        max_chars=active.persona.context_chars - size - sum(map(_size, before)),
     )
-    *past, current = memory.insert_into(request)
-    return [*past, *before, current]
+    if added:
+        request = memory.insert_into(request)
+    return [*request[:-1], *before, request[-1]] if before else request
 
 
 def build_before(ambient: str, merged: Sequence[SpokenMessage], chars: int) -> list[ChatMessage]:
@@ -124,7 +128,8 @@ def fit_history(
     room = max_chars - _size(system) - _size(current)
     kept: list[ChatMessage] = []
     for message in reversed(history[-max(0, max_messages - 2) :] if max_messages > 2 else []):
-        room -= _size(message)
+        content = message["content"]
+        room -= len(content) if isinstance(content, str) else _size(message)
         if room < 0:
             break
         kept.append(message)
@@ -179,12 +184,18 @@ async def hear_group(record: Record, pending: PendingMessage, active: ActiveRun)
         return ""
     said = await record.submit(find_ambient, wish)
     chars = active.manners.ambient_chars
-    return fence_ambient(said, max(chars, LEAST_CHARS) if pending.is_bare_mention else chars)
+    return fence_ambient(said, max(chars, LEAST_CHARS) if _is_bare(pending) else chars)
+
+
+def _is_bare(pending: PendingMessage) -> bool:
+    """Whether it says nothing but the bot's name, and no words of the same person came after it:
+    it is answered with the messages before it in view."""
+    return pending.message.mentions_bot and not pending.merged and is_bare_mention(pending.message)
 
 
 def wish_ambient(pending: PendingMessage, active: ActiveRun) -> AmbientRequest | None:
     """What of the group is to be shown with a message; None for nothing."""
-    manners, is_bare = active.manners, pending.is_bare_mention
+    manners, is_bare = active.manners, _is_bare(pending)
     messages, minutes = manners.ambient_messages, manners.ambient_minutes
     if is_bare:
         messages = max(messages, LEAST_MESSAGES)

@@ -61,7 +61,7 @@ class AnswerCount:
         now = moment.seconds
         self.recent = {at: number for at, number in self.recent.items() if abs(now - at) <= MINUTE}
         self.recent[now] = self.recent.get(now, 0) + 1
-        self.of_day = self.answers_on_day(moment.day) + 1
+        self.of_day = self.of_day + 1 if self.day == moment.day else 1
         self.day, self.is_changed = moment.day, True
 
 
@@ -150,10 +150,6 @@ def count_answer(case: LimitCheck, refused: AnswerRefusal | None, now: MessageTi
         told.is_changed = True
 
 
-def _is_reached(limit: int, count: int) -> bool:
-    return bool(limit) and count >= limit
-
-
 def _is_due(count: AnswerCount, now: MessageTime) -> bool:
     return abs(now.seconds - count.told_at) > MINUTE
 
@@ -166,41 +162,42 @@ class LimitJudge(NamedTuple):
 
     reason: MessageReason
     notice: str
-    finds: Callable[[LimitCheck, MessageTime], bool]
-
-
-def _is_looping(case: LimitCheck, now: MessageTime) -> bool:
-    is_silent = is_silence_active(case.exchanges.silent_until, now.seconds)
-    return bool(case.limits.person_per_minute) and is_silent
+    finds: Callable[[LimitCheck, MessageTime], object]
 
 
 JUDGES = (
-    LimitJudge(Reason.LOOP, "", _is_looping),
+    LimitJudge(
+        Reason.LOOP,
+        "",
+        lambda case, now: (
+            case.limits.person_per_minute
+            and case.exchanges.silent_until
+            and is_silence_active(case.exchanges.silent_until, now.seconds)
+        ),
+    ),
     LimitJudge(Reason.TOKEN_LIMIT, notices.TOKENS, lambda case, now: not case.has_tokens),
     LimitJudge(
         Reason.CHAT_LIMIT,
         notices.CHAT_MINUTE,
-        lambda case, now: _is_reached(
-            case.limits.chat_per_minute, case.chat.answers_within(MINUTE, now.seconds)
+        lambda case, now: (
+            0 < case.limits.chat_per_minute <= case.chat.answers_within(MINUTE, now.seconds)
         ),
     ),
     LimitJudge(
         Reason.CHAT_LIMIT,
         notices.CHAT_DAY,
-        lambda case, now: _is_reached(case.limits.chat_per_day, case.chat.answers_on_day(now.day)),
+        lambda case, now: 0 < case.limits.chat_per_day <= case.chat.answers_on_day(now.day),
     ),
     LimitJudge(
         Reason.PERSON_LIMIT,
         notices.PERSON_DAY,
-        lambda case, now: _is_reached(
-            case.limits.person_per_day, case.person.answers_on_day(now.day)
-        ),
+        lambda case, now: 0 < case.limits.person_per_day <= case.person.answers_on_day(now.day),
     ),
     LimitJudge(
         Reason.PERSON_LIMIT,
         notices.PERSON_MINUTE,
-        lambda case, now: _is_reached(
-            case.limits.person_per_minute, case.person.answers_within(MINUTE, now.seconds)
+        lambda case, now: (
+            0 < case.limits.person_per_minute <= case.person.answers_within(MINUTE, now.seconds)
         ),
     ),
 )

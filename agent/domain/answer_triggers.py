@@ -3,7 +3,7 @@
 It is made by lists of judges, asked in order. The first that finds its reason has said it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -73,10 +73,7 @@ class Case(NamedTuple):
     message: IncomingMessage
     manners: ChatManners
     occasion: Occasion
-
-    @property
-    def is_private(self) -> bool:
-        return self.message.chat.kind == "private"
+    is_private: bool
 
     def addresses(self, names: tuple[str, ...]) -> bool:
         """Whether one of ``names`` is found in what was typed, whatever its case."""
@@ -110,21 +107,21 @@ def decide_trigger(
     message: IncomingMessage, manners: ChatManners, occasion: Occasion
 ) -> TriggerDecision:
     """Judge one message by the manners of its chat. The limits of answers come after this."""
-    case = Case(message, manners, occasion)
-    if (refusal := _ask(NEVER_ANSWERED, case)) is not None:
-        return TriggerDecision(State.RECORDED, refusal)
-    reason = _ask(ANSWERED, case)
-    if reason is None:
+    case = Case(message, manners, occasion, message.chat.kind == "private")
+    for never in NEVER_ANSWERED:
+        if never.finds(case):
+            return TriggerDecision(State.RECORDED, never.reason)
+    for judge in ANSWERED:
+        if judge.finds(case):
+            reason = judge.reason
+            break
+    else:
         return TriggerDecision(State.RECORDED, Reason.NOT_ADDRESSED)
     if reason == Reason.GROUPS_OFF:
         return TriggerDecision(State.RECORDED, reason, manners.said_by.get("groups", ""))
     if message.happened_at is not None and occasion.now - message.happened_at > MAX_AGE:
         return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
     return _find_silence(case, reason) or TriggerDecision(State.WAITING, reason)
-
-
-def _ask(judges: Sequence[Judge], case: Case) -> MessageReason | None:
-    return next((judge.reason for judge in judges if judge.finds(case)), None)
 
 
 def _find_silence(case: Case, reason: MessageReason) -> TriggerDecision | None:
@@ -157,8 +154,8 @@ def _find_silence(case: Case, reason: MessageReason) -> TriggerDecision | None:
 def _is_command(case: Case) -> bool:
     """Whether a command is for this bot. In a group others know the program's own prefix too, so
     that it has to address the bot, unless an owner gives it or a row names the prefix."""
-    message, manners, occasion = case
-    if not occasion.is_command or case.is_private or occasion.is_owner:
+    message, manners, occasion, is_private = case
+    if not occasion.is_command or is_private or occasion.is_owner:
         return occasion.is_command
     is_ours = "command_prefix" in manners.said_by or message.mentions_bot or occasion.quotes_bot
     return manners.groups and (is_ours or case.addresses(manners.wake_names))
@@ -174,6 +171,8 @@ def _is_pattern_found(case: Case) -> bool:
 
 
 def _is_quiet_hour(case: Case) -> bool:
+    if not case.manners.quiet_hours:
+        return False
     moment = timezone.localtime(case.occasion.now).time()
     return any(span.covers(moment) for span in case.manners.quiet_hours)
 
@@ -185,9 +184,10 @@ def _is_nobody_answered(case: Case) -> bool:
 
 
 def _is_left_out(case: Case) -> bool:
-    message = case.message
-    is_friend = case.is_private and message.is_friend
-    return case.manners.leaves_out(message.sender_id, is_friend=is_friend)
+    if case.manners.answered == Audience.EVERYBODY:
+        return False
+    is_friend = case.is_private and case.message.is_friend
+    return case.manners.leaves_out(case.message.sender_id, is_friend=is_friend)
 
 
 @lru_cache(maxsize=1_000)
@@ -224,7 +224,7 @@ ANSWERED = (
 SILENCES = (
     Silence(
         Reason.SILENCED,
-        lambda case: case.manners.find_silence(case.occasion.now),
+        lambda case: case.manners.silenced_by and case.manners.find_silence(case.occasion.now),
         counts_for_owners=True,
         is_heard_by_hand=True,
     ),

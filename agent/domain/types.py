@@ -7,6 +7,7 @@ implements :class:`Outbox`; nothing here knows frames, segments or sockets.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 from agent.domain.errors import AgentError
@@ -69,20 +70,18 @@ class ChatAddress:
     kind: ChatKind
     peer_id: str
     platform: str = "onebot"
+    key: str = field(init=False, repr=False, compare=False)
+    """``kind:peer``."""
+    address: str = field(init=False, repr=False, compare=False)
+    """``platform_id:message_type:session_id``."""
+    place: str = field(init=False, repr=False, compare=False)
+    """What no other chat has, of no other account: ``platform:account:kind:peer``."""
 
-    @property
-    def key(self) -> str:
-        return f"{self.kind}:{self.peer_id}"
-
-    @property
-    def address(self) -> str:
-        """``platform_id:message_type:session_id``."""
-        return f"{self.platform}:{self.kind}:{self.peer_id}"
-
-    @property
-    def place(self) -> str:
-        """What no other chat has, of no other account: ``platform:account:kind:peer``."""
-        return f"{self.platform}:{self.account}:{self.kind}:{self.peer_id}"
+    def __post_init__(self) -> None:
+        key = f"{self.kind}:{self.peer_id}"
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "address", f"{self.platform}:{key}")
+        object.__setattr__(self, "place", f"{self.platform}:{self.account}:{key}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +122,8 @@ class IncomingMessage:
     from_own_account: bool = False
     from_other_bot: bool = False
     is_notice: bool = False
+    is_plain: bool = False
+    """Whether it is known to hold nothing but words and mentions."""
     is_friend: bool = False
     """Of a private message: whether the client does not say that the sender is none."""
     temp_group_id: str = ""
@@ -396,6 +397,7 @@ def playground_account(user_pk: int) -> str:
     return str(number)
 
 
+@lru_cache(maxsize=1_000)  # asked several times of each message
 def is_playground(account: str) -> bool:
     """Whether ``account`` is of a playground, and no account of QQ."""
     return (

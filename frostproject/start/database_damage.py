@@ -2,11 +2,10 @@
 do."""
 
 import logging
-from collections.abc import Callable
-from typing import Any
+from types import TracebackType
 
-from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import DatabaseErrorWrapper
 
 from agent.runtime.database import damaged_file_error, is_damage_error
 from tools.error_boundary import LogLimit
@@ -17,16 +16,21 @@ _log = LogLimit(logging.getLogger(__name__))
 def watch_database_errors(connection: BaseDatabaseWrapper, **_signal: object) -> None:
     """Listen to what ``connection``, just opened, will say of its file. A receiver of
     ``connection_created``."""
-    if connection.vendor == "sqlite" and _listen not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_listen)
+    if connection.vendor == "sqlite":
+        connection.wrap_database_errors = _WatchedErrors(connection)
 
 
-def _listen(
-    execute: Callable[..., Any], sql: str, parameters: object, many: bool, context: dict[str, Any]
-) -> Any:
-    try:
-        return execute(sql, parameters, many, context)
-    except DatabaseError as error:
-        if is_damage_error(error):
+class _WatchedErrors(DatabaseErrorWrapper):
+    """Where errors of SQLite become errors of Django."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
+        if is_damage_error(error) and isinstance(error, self.wrapper.Database.DatabaseError):
             _log.warn("damage", "%s", damaged_file_error(str(error)))
-        raise
+        super().__exit__(kind, error, traceback)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger, merge_window
-from agent.domain.approvals import ApprovalReply
+from agent.domain.approvals import ApprovalReply, parse_approval_reply
 from agent.domain.commands import Command, parse_command
 from agent.domain.manners import ChatManners, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
@@ -27,10 +27,8 @@ from agent.record.chats.own_messages import (
     find_quoted_own,
     repeats_own,
 )
-from agent.record.chats.session_cache import SessionCache, TouchedSession
-from agent.record.chats.sessions import SessionState
+from agent.record.chats.sessions import SessionCache, TouchedSession
 from agent.record.ground import statements
-from agent.record.ground.versions import read_versions
 from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
 from agent.record.sums.activity import Arrival, count_arrivals, count_messages, count_runs
 from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
@@ -68,8 +66,6 @@ class AcceptedMessage:
     manners: ChatManners = field(default_factory=environment_manners)
     command: Command | None = None
     header: dict[str, Any] | None = None
-    kept: SessionState = field(default_factory=SessionState)
-    """What the chat's row keeps for a run that begins with it."""
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
         """``message``, which is to be answered, as claimed by this process."""
@@ -82,7 +78,7 @@ class AcceptedMessage:
             account=self.account,
             command=self.command,
             manners=self.manners,
-            persona=self.begun.persona if self.begun else self.persona,
+            persona=self.persona,
         )
 
 
@@ -92,9 +88,16 @@ class _JudgedMessage(NamedTuple):
     key: str | None
     decision: TriggerDecision | None
     manners: ChatManners
+    account: AccountSettings = DEFAULT_ACCOUNT
+    window: float = 0.0
+    """Seconds in which further words are awaited before it is answered."""
     approval_reply: ApprovalReply | None = None
     command: Command | None = None
     header: dict[str, Any] | None = None
+
+    @property
+    def is_to_be_answered(self) -> bool:
+        return self.decision is not None and self.decision.state is State.WAITING
 
 
 class ArrivalStore:
@@ -114,70 +117,83 @@ class ArrivalStore:
 
         The runs that were planned for messages which are to be answered begin with it.
         """
-        accepted = self._store_messages(arrivals)
-        wishes = {
-            index: StartRun(arrival.plan, one.pk, one.session_pk, kept=one.kept)
-            for index, (arrival, one) in enumerate(zip(arrivals, accepted, strict=True))
-            if arrival.plan and _begins_at_once(arrival, one)
+        live = self._run_starter.live
+        chats, versions = self._sessions.find(
+            [(arrival.message, arrival.received_at, _event_keys(arrival)) for arrival in arrivals]
+        )
+        # Also where a message has to wait: its media are fetched at once.
+        live.see(versions)
+        judged = self._judge_messages(arrivals, chats)
+        wanted = [index for index, one in enumerate(judged) if one.is_to_be_answered]
+        if self._quotas is not None and wanted:
+            _apply_quotas(self._quotas, arrivals, judged, wanted)
+        plans = {
+            index: plan
+            for index in wanted
+            if (plan := arrivals[index].plan)
+            and not judged[index].window
+            and judged[index].is_to_be_answered
         }
-        if wishes:
-            seen = self._run_starter.live.seen.versions
-            runs = self._run_starter.begin_runs(list(wishes.values()), seen)
-            for index, run in zip(wishes, runs, strict=True):
-                if isinstance(run, ActiveRun):
-                    accepted[index] = replace(accepted[index], begun=run)
-        return accepted
+        rows = [
+            self._row(arrival, chat.pk, one, one.decision, begins=index in plans)
+            for index, (arrival, chat, one) in enumerate(zip(arrivals, chats, judged, strict=True))
+            if one.decision
+        ]
+        added = iter(statements.add_arrivals.add(rows))
+        pks = [next(added) if one.decision else 0 for one in judged]
+        _count(arrivals, chats, judged)
+        wishes = [
+            StartRun(plan, pks[index], chats[index].pk, kept=chats[index].kept)
+            for index, plan in plans.items()
+        ]
+        runs = self._run_starter.begin_runs(wishes, versions) if wishes else []
+        begun = {i: run for i, run in zip(plans, runs, strict=True) if isinstance(run, ActiveRun)}
+        return [
+            self._accepted(arrival, pk, chat.pk, one, begun.get(index))
+            for index, (arrival, pk, chat, one) in enumerate(
+                zip(arrivals, pks, chats, judged, strict=True)
+            )
+        ]
+
+    def _accepted(
+        self,
+        arrival: MessageArrival,
+        pk: int,
+        session_pk: int,
+        judged: _JudgedMessage,
+        begun: ActiveRun | None,
+    ) -> AcceptedMessage:
+        chat, personas = arrival.message.chat, self._run_starter.live.seen.personas
+        return AcceptedMessage(
+            pk,
+            session_pk,
+            judged.decision,
+            begun=begun,
+            approval_reply=judged.approval_reply,
+            account=judged.account,
+            persona=begun.persona if begun else personas.find(chat, arrival.message.sender_id),
+            manners=judged.manners,
+            command=judged.command,
+            header=judged.header,
+        )
 
     def forget(self) -> None:
         """Trust nothing remembered: a transaction was not committed."""
         self._sessions.forget()
         self._follow_ups.forget()
 
-    def _store_messages(self, arrivals: Sequence[MessageArrival]) -> list[AcceptedMessage]:
-        received = [(arrival.message, arrival.received_at) for arrival in arrivals]
-        # Also where a message has to wait: its media are fetched at once.
-        self._run_starter.live.see(read_versions())
-        chats = self._sessions.find(received)
-        judged = self._judge_messages(arrivals, chats)
-        wanted = [
-            index
-            for index, one in enumerate(judged)
-            if one.decision and one.decision.is_to_be_answered
-        ]
-        if self._quotas is not None and wanted:
-            _apply_quotas(self._quotas, arrivals, judged, wanted)
-        rows = [
-            self._row(arrival, chat.pk, one, one.decision)
-            for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
-            if one.decision
-        ]
-        pks = iter(statements.add_arrivals.add(rows))
-        _count(arrivals, chats, judged)
-        personas = self._run_starter.live.seen.personas
-        return [
-            AcceptedMessage(
-                next(pks) if one.decision else 0,
-                chat.pk,
-                one.decision,
-                approval_reply=one.approval_reply,
-                account=self._run_starter.live.find_account(arrival.message.chat.account),
-                persona=personas.find(arrival.message.chat, arrival.message.sender_id),
-                manners=one.manners,
-                command=one.command,
-                header=one.header,
-                kept=chat.kept,
-            )
-            for arrival, chat, one in zip(arrivals, chats, judged, strict=True)
-        ]
-
     def _judge_messages(
         self, arrivals: Sequence[MessageArrival], chats: Sequence[TouchedSession]
     ) -> list[_JudgedMessage]:
         """The decision on each message by itself."""
-        sessions = [chat.pk for chat in chats]
-        seen = _find_seen(arrivals, sessions)
-        quoted = find_quoted_own([arrival.message for arrival in arrivals], sessions)
-        judged, spoken = [], dict[tuple[int, str], str]()
+        seen = _find_seen(arrivals, chats)
+        quotes = any(arrival.message.quoted_id for arrival in arrivals)
+        quoted = (
+            find_quoted_own([arrival.message for arrival in arrivals], [chat.pk for chat in chats])
+            if quotes
+            else ()
+        )
+        judged, spoken, zone = [], dict[tuple[int, str], str](), chosen_zone()
         for arrival, chat in zip(arrivals, chats, strict=True):
             manners = self._run_starter.live.seen.manners.find(arrival.message.chat)
             key = _event_key(arrival, chat.pk, seen)
@@ -188,7 +204,7 @@ class ArrivalStore:
                 seen[chat.pk, key] = arrival.received_at
             is_quote = (chat.pk, arrival.message.quoted_id) in quoted
             one = self._judge(arrival, chat, key, manners, quotes_bot=is_quote)
-            header = build_header(arrival.message, chat.pk, chat.title, spoken, chosen_zone())
+            header = build_header(arrival.message, chat.pk, chat.title, spoken, zone)
             judged.append(one._replace(header=header))
             spoken[chat.pk, arrival.message.sender_id] = arrival.message.sender_name
         return judged
@@ -202,30 +218,34 @@ class ArrivalStore:
         *,
         quotes_bot: bool,
     ) -> _JudgedMessage:
-        message = arrival.message
-        account = message.chat.account
-        reply = read_approval_reply(message, chat.pk)
+        message, account = arrival.message, arrival.message.chat.account
+        settings = self._run_starter.live.find_account(account)
+        reply = parse_approval_reply(message.text) and read_approval_reply(message, chat.pk)
         command = parse_command(message.text, manners.command_prefix)
         occasion = Occasion(
             now=arrival.received_at,
             quotes_bot=quotes_bot,
             is_decision=reply is not None and bool(waiting_codes(account, {reply.code})),
             is_command=command is not None,
-            is_follow_up=self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
-            is_owner=message.sender_id in self._run_starter.live.find_account(account).owners,
-            pause=chat.find_pause(arrival.received_at),
-            taken_over_by=chat.find_operator(arrival.received_at),
+            is_follow_up=chat.pk in self._follow_ups.awaited
+            and self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
+            is_owner=message.sender_id in settings.owners,
+            pause=chat.pause_reason and chat.find_pause(arrival.received_at),
+            taken_over_by=chat.taken_over_by and chat.find_operator(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
         decision = decide_trigger(message, manners, occasion)
         if decision.reason != Message.Reason.COMMAND:
             command = None
-        if early_recalls.was_recalled(message.chat, message.message_id, arrival.received_at):
+        if early_recalls.known and early_recalls.was_recalled(
+            message.chat, message.message_id, arrival.received_at
+        ):
             decision = TriggerDecision(State.SILENT, Message.Reason.RECALLED)
-        if decision.is_to_be_answered and not (command or reply):
-            window = merge_window(message, manners)
+        window = merge_window(message, manners) if decision.state is State.WAITING else 0.0
+        follows = decision.state is State.WAITING and not (command or reply)
+        if follows and (window or self._follow_ups.awaited):
             self._follow_ups.await_more(chat.pk, message, window, arrival.received_at)
-        return _JudgedMessage(key, decision, manners, reply, command)
+        return _JudgedMessage(key, decision, manners, settings, window, reply, command)
 
     def _row(
         self,
@@ -233,11 +253,13 @@ class ArrivalStore:
         session_pk: int,
         judged: _JudgedMessage,
         decision: TriggerDecision,
+        *,
+        begins: bool,
     ) -> dict[str, Any]:
-        message = arrival.message
-        return {
+        message, is_wanted = arrival.message, decision.state is State.WAITING
+        row = {
             "session": session_pk,
-            "state": State.RUNNING if _begins_at_once(arrival, judged) else decision.state,
+            "state": State.RUNNING if begins else decision.state,
             "reason": decision.reason,
             "detail": decision.detail,
             "sender_id": message.sender_id,
@@ -251,30 +273,23 @@ class ArrivalStore:
             "temp_group_id": message.temp_group_id,
             "event_key": judged.key,
             "header": judged.header,
-            "claimed_by": self._process_id if decision.is_to_be_answered else "",
-            "claim_number": FIRST_CLAIM if decision.is_to_be_answered else 0,
+            "claimed_by": self._process_id if is_wanted else "",
+            "claim_number": FIRST_CLAIM if is_wanted else 0,
             "place": message.chat.place,
             "happened_at": message.happened_at,
             "created_at": arrival.received_at,
             "recalled_at": arrival.received_at
             if decision.reason is Message.Reason.RECALLED
             else None,
-            "settled_at": None if decision.is_to_be_answered else arrival.received_at,
+            "settled_at": None if is_wanted else arrival.received_at,
             "in_history": False,
             "run": None,
-            **file_own_message(message, session_pk),
-            **file_heard_message(decision, session_pk),
         }
-
-
-def _begins_at_once(arrival: MessageArrival, judged: "AcceptedMessage | _JudgedMessage") -> bool:
-    """Whether the run that answers the message begins in the transaction that stores it."""
-    return (
-        arrival.plan is not None
-        and judged.decision is not None
-        and judged.decision.is_to_be_answered
-        and not merge_window(arrival.message, judged.manners)
-    )
+        if message.from_own_account:
+            row |= file_own_message(message, session_pk)
+        if decision.reason is Message.Reason.TAKEN_OVER:
+            row |= file_heard_message(decision, session_pk)
+        return row
 
 
 def _count(
@@ -310,25 +325,22 @@ def _apply_quotas(
         judged[index] = judged[index]._replace(decision=decision)
 
 
+def _event_keys(arrival: MessageArrival) -> list[str]:
+    """By what the event would be known that is on record already."""
+    message_id = arrival.message.message_id
+    return [message_id, _later_key(arrival)] if message_id else []
+
+
 def _find_seen(
-    arrivals: Sequence[MessageArrival], sessions: Sequence[int]
+    arrivals: Sequence[MessageArrival], chats: Sequence[TouchedSession]
 ) -> dict[tuple[int, str], datetime]:
     """When each event that is on record already was recorded, by session and event key."""
-    keys = {
-        key
-        for a in arrivals
-        if a.message.message_id
-        for key in (a.message.message_id, _later_key(a))
-    }
-    if not keys:
-        return {}
-    known = statements.find_seen.rows(keys=list(keys), sessions=list(set(sessions)))
-    seen = {(session, key): at for session, key, at in known if key}
-    for arrival, session_pk in zip(arrivals, sessions, strict=True):
+    seen = {(chat.pk, key): at for chat in chats for key, at in chat.seen.items()}
+    for arrival, chat in zip(arrivals, chats, strict=True):
         if arrival.message.from_own_account and repeats_own(
-            arrival.message, session_pk, arrival.received_at, ID_REUSE_AFTER
+            arrival.message, chat.pk, arrival.received_at, ID_REUSE_AFTER
         ):
-            seen[session_pk, arrival.message.message_id] = arrival.received_at
+            seen[chat.pk, arrival.message.message_id] = arrival.received_at
     return seen
 
 

@@ -24,11 +24,12 @@ class FollowUps:
     """
 
     def __init__(self) -> None:
-        self._awaited: dict[int, AwaitedWords] = {}
+        self.awaited: dict[int, AwaitedWords] = {}
+        """By chat."""
 
     def is_one(self, session_pk: int, sender_id: str, now: datetime) -> bool:
         """Whether further words of this person are awaited in the chat at ``now``."""
-        awaited = self._awaited.get(session_pk)
+        awaited = self.awaited.get(session_pk)
         return awaited is not None and awaited.sender_id == sender_id and now <= awaited.until
 
     def await_more(
@@ -37,13 +38,13 @@ class FollowUps:
         """``message``, received at ``now``, is to be answered: it ends what others began, and
         further words are awaited for ``window`` seconds, if any."""
         if window and message.chat.kind == "group":
-            if len(self._awaited) >= REMEMBERED:
-                self._awaited = {pk: one for pk, one in self._awaited.items() if one.until >= now}
+            if len(self.awaited) >= REMEMBERED:
+                self.awaited = {pk: one for pk, one in self.awaited.items() if one.until >= now}
             until = now + timedelta(seconds=window)
-            self._awaited[session_pk] = AwaitedWords(message.sender_id, until)
-        elif self._awaited:
-            self._awaited.pop(session_pk, None)
+            self.awaited[session_pk] = AwaitedWords(message.sender_id, until)
+        elif self.awaited:
+            self.awaited.pop(session_pk, None)
 
     def forget(self) -> None:
         """Await nothing any more: a transaction was not committed."""
-        self._awaited.clear()
+        self.awaited.clear()

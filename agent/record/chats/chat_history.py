@@ -1,15 +1,24 @@
 """What has been said in a chat, as a model is shown it."""
 
+import json
 from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
+
 from agent.domain.types import ChatAddress
-from agent.llm.requests.messages import ChatMessage, SpokenMessage, assistant_message, user_message
+from agent.llm.requests.messages import ChatMessage, SpokenMessage, user_message
 from agent.models import Message
 from agent.record.chats.answer_texts import load_answers
 from agent.record.ground import statements
+from tools.text.fences import neutralize_marks
 
 Direction = Message.Direction
+#: Messages that are remembered as a model is shown them, and characters of one, at most: each is in
+#: the history of many runs. They are looked up by all that a row says, so that no change is missed.
+REMEMBERED, SHORT = 2_000, 1_000
 
 
 def load_history(
@@ -36,29 +45,54 @@ def from_user(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 def _messages(rows: Sequence[Sequence[Any]], chat: ChatAddress) -> list[ChatMessage]:
     """``rows``, newest first, without answers whose question is not among them at the beginning."""
-    messages, key = list[ChatMessage](), chat.key
-    in_parts = [run_pk for *_, part, run_pk, _author, _context in rows if part]
+    messages, key, zone = list[ChatMessage](), chat.key, settings.TIME_ZONE
+    in_parts = [run_pk for _, _, part, run_pk, *_ in rows if part]
     answers = load_answers(in_parts) if in_parts else {}
     for row in reversed(rows):
-        direction, text, sender_id, name, message_id, happened_at, seen, role, header, *rest = row
-        reason, part, run_pk, author, context = rest
+        direction, reason, part, run_pk, author, text, seen, context, *spoken = row
         if direction == Direction.IN and reason != Message.Reason.OWN_MESSAGE:
-            speech = SpokenMessage(
-                text.strip(),
-                sender_id,
-                name,
-                key,
-                message_id,
-                happened_at,
-                seen,
-                sender_role=role,
-                bot=chat.account,
-                header=header,
-                context=context or "",
-            )
-            messages.append(user_message(speech))
-        elif direction == Direction.IN:
-            messages.append(assistant_message(text))
-        elif messages or author:
-            messages.append(assistant_message(answers[run_pk] if part else text))
+            is_short = len(text) + len(seen) + len(context or "") <= SHORT
+            show = _show_heard if is_short else _show_heard.__wrapped__
+            content = show(zone, key, chat.account, text, seen, context or "", *spoken)
+            messages.append({"role": "user", "content": content})
+        elif direction == Direction.IN or messages or author:
+            said = answers[run_pk] if part and direction != Direction.IN else text
+            show_said = _show_said if len(said) <= SHORT else neutralize_marks
+            messages.append({"role": "assistant", "content": show_said(said)})
     return messages
+
+
+#: What the bot said before; it may have been asked to say a frame.
+_show_said = lru_cache(maxsize=REMEMBERED)(neutralize_marks)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _show_heard(
+    zone: str,  # of the installation, by which times may be said
+    chat: str,
+    account: str,
+    text: str,
+    seen: str,
+    context: str,
+    sender_id: str,
+    name: str,
+    message_id: str,
+    happened_at: datetime | str | None,
+    role: str,
+    header: str | None,
+) -> str:
+    """What a person said, by the columns of its row."""
+    speech = SpokenMessage(
+        text.strip(),
+        sender_id,
+        name,
+        chat,
+        message_id,
+        happened_at and statements.parse_moment(happened_at),
+        seen,
+        sender_role=role,
+        bot=account,
+        header=None if header is None else json.loads(header),
+        context=context,
+    )
+    return str(user_message(speech)["content"])

@@ -13,23 +13,23 @@ from agent.domain.types import ChatAddress
 #: Recalls that are kept, and for how long.
 MOST, KEPT_FOR = 1_000, timedelta(minutes=5)
 
-_known: "OrderedDict[tuple[str, str], tuple[ChatAddress | None, datetime]]" = OrderedDict()
+known: "OrderedDict[tuple[str, str], tuple[ChatAddress | None, datetime]]" = OrderedDict()
 """By account and the client's message id: the chat, as far as the client said it, and when."""
 
 
 def remember(account: str, message_id: str, chat: ChatAddress | None, now: datetime) -> None:
     """Keep that a message which is not on record was recalled."""
-    _known[account, message_id] = chat, now
-    _known.move_to_end((account, message_id))
-    while len(_known) > MOST:
-        _known.popitem(last=False)
+    known[account, message_id] = chat, now
+    known.move_to_end((account, message_id))
+    while len(known) > MOST:
+        known.popitem(last=False)
 
 
 def was_recalled(chat: ChatAddress, message_id: str, now: datetime) -> bool:
     """Whether a message that arrives was recalled before."""
-    if not _known or not message_id:
+    if not known or not message_id:
         return False
-    where, at = _known.get((chat.account, message_id), (None, None))
+    where, at = known.get((chat.account, message_id), (None, None))
     return at is not None and now - at < KEPT_FOR and names_chat(where, chat)
 
 
@@ -41,4 +41,4 @@ def names_chat(said: ChatAddress | None, chat: ChatAddress) -> bool:
 
 def forget() -> None:
     """Forget all: another record begins."""
-    _known.clear()
+    known.clear()

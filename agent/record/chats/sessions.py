@@ -1,18 +1,24 @@
-"""What the row of a chat keeps from one run for the next: its state, whether a continuation is
-active, and the deferred tools that were found in it."""
+"""The rows of chats: what they keep from one run for the next (the state, whether a continuation is
+active, the deferred tools that were found), and how transactions find and remember them."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from agent.domain.chat_state import StateChange, ToolDiscovery
 from agent.domain.manners import MOST_PART_CHARS, ChatManners
-from agent.domain.types import ChatAddress
+from agent.domain.states import PauseReason
+from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import ChatSession
 from agent.record.ground import statements
+from agent.record.ground.versions import parse_versions
 
 MOST_KEPT = 100
 """Tools that a chat keeps; beyond that, what was found first has to be found again."""
@@ -82,9 +88,9 @@ def read_session_state(columns: Sequence[Any]) -> SessionState:
     state, is_on, is_continuing, names, context_after, operator, until, has_notes = columns
     is_over = until is not None and until <= timezone.now()
     return SessionState(
-        parse_stored_state(state),
+        parse_stored_state(state) if state else {},
         ChatGateSetting(is_on, is_continuing),
-        parse_discovered_tools(names),
+        parse_discovered_tools(names) if names else (),
         context_after,
         "" if is_over else operator or "",
         bool(has_notes),
@@ -141,3 +147,129 @@ def parse_discovered_tools(stored: object) -> tuple[str, ...]:
     return (
         tuple(name for name in stored if isinstance(name, str)) if isinstance(stored, list) else ()
     )
+
+
+# As the transactions of one process find and remember them.
+
+#: Sessions whose row is cached, so that a known chat needs no query.
+REMEMBERED_SESSIONS = 10_000
+TITLE_LIMIT = 200
+
+
+class KnownSession(NamedTuple):
+    """What is remembered of a chat's row."""
+
+    pk: int
+    title: str
+
+
+class TouchedSession(NamedTuple):
+    """A chat's row as it is when something is said there, with ``kept`` for a run that begins."""
+
+    pk: int
+    title: str
+    pause_reason: PauseReason | None
+    paused_until: datetime | None
+    taken_over_by: str
+    taken_over_until: datetime | None
+    seen: dict[str, datetime]
+    """When what was asked for is on record already, by event key."""
+    kept: SessionState
+
+    def find_pause(self, now: datetime) -> PauseReason | None:
+        """Why the account cannot speak in the chat, at ``now``; None where it can."""
+        is_over = self.paused_until is not None and self.paused_until <= now
+        return None if is_over else self.pause_reason
+
+    def find_operator(self, now: datetime) -> str:
+        """Who answers there instead of the bot, at ``now``; "" for nobody."""
+        is_over = self.taken_over_until is not None and self.taken_over_until <= now
+        return "" if is_over else self.taken_over_by
+
+
+class SessionCache:
+    """Chat address to session row, made when first seen. Used by the database thread only.
+
+    What is remembered was committed; rows of the present transaction are known to it alone.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[ChatAddress, KnownSession] = OrderedDict()
+
+    def find(
+        self, arrivals: Sequence[tuple[IncomingMessage, datetime, list[str]]]
+    ) -> tuple[list[TouchedSession], Mapping[int, int]]:
+        """The sessions that messages belong to, each with when it came and the event keys under
+        which it is looked for; a new title is taken over. And the numbers of
+        :func:`agent.record.ground.versions.read_versions`.
+
+        Raises :class:`StaleSession` when a row that is remembered is not there any more.
+        """
+        found: dict[ChatAddress, KnownSession] = {}
+        keys: dict[ChatAddress, list[str]] = {}
+        for message, received_at, event_keys in arrivals:
+            chat, title = message.chat, message.chat_title[:TITLE_LIMIT]
+            known = found.get(chat) or self._known.get(chat)
+            if known is None or (title and known.title != title):
+                known = _find_or_create_session(chat, title, received_at)
+            found[chat] = known
+            keys.setdefault(chat, []).extend(event_keys)
+        now, touched, versions = arrivals[-1][1], dict[ChatAddress, TouchedSession](), ""
+        for pk, _, chat in sorted((found[chat].pk, at, chat) for at, chat in enumerate(found)):
+            touched[chat], versions = _touch_session(pk, chat, keys[chat], now)
+        transaction.on_commit(partial(self._remember, found), robust=True)
+        return [touched[message.chat] for message, *_ in arrivals], parse_versions(versions)
+
+    def forget(self) -> None:
+        """Forget all cached rows: another process may have deleted some."""
+        self._known.clear()
+
+    def _remember(self, found: dict[ChatAddress, KnownSession]) -> None:
+        for chat, known in found.items():
+            self._known[chat] = known
+            self._known.move_to_end(chat)
+        while len(self._known) > REMEMBERED_SESSIONS:
+            self._known.popitem(last=False)
+
+
+class StaleSession(Exception):  # noqa: N818 - the word says what happened
+    """A session that was remembered is gone, or another chat's: the transaction is tried again
+    without what was remembered."""
+
+
+def _columns(chat: ChatAddress) -> dict[str, str]:
+    return {
+        "platform": chat.platform,
+        "account": chat.account,
+        "kind": chat.kind,
+        "peer_id": chat.peer_id,
+    }
+
+
+def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+    found = statements.find_session.rows(**_columns(chat))
+    if not found:
+        # Should another process be faster, the transaction fails, and finds the row when it is
+        # tried again.
+        [pk] = statements.add_sessions.add([{**_columns(chat), "title": title, "now": now}])
+        return KnownSession(pk, title)
+    [(pk, known)] = found
+    if title and known != title:
+        ChatSession.objects.filter(pk=pk).update(title=title)
+    return KnownSession(pk, title or known)
+
+
+def _touch_session(
+    pk: int, chat: ChatAddress, keys: list[str], now: datetime
+) -> tuple[TouchedSession, str]:
+    """Record that there is something new in a chat, which has to be the one that its row says; the
+    row, and the numbers of the settings."""
+    rows = statements.touch_session.rows(pk=pk, now=now, keys=keys, **_columns(chat))
+    if not rows:
+        raise StaleSession(f"the session {pk} is not what it was")
+    [(title, pause, until, versions, seen, *columns)] = rows
+    *_, operator, taken_until, _has_notes = columns
+    reason, kept = PauseReason(pause) if pause else None, read_session_state(columns)
+    known = {key: statements.parse_moment(at) for key, at in seen or ()}
+    chat_row = TouchedSession(pk, title, reason, until, operator or "", taken_until, known, kept)
+    return chat_row, versions

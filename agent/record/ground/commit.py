@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, TypeVarTuple
@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from agent.domain.errors import ClaimLost
 from agent.domain.states import Claim
+from agent.record.ground import statements
 from agent.record.ground.commit_marks import CommitMarker
-from agent.record.ground.lost_claims import find_lost_claims
 from agent.record.ground.outage import DatabaseOutage, is_database_refusal, plain_reason
 from agent.record.ground.record_socket import RecordSocket
 from tools.error_boundary import LogLimit
@@ -92,11 +92,11 @@ class _Transaction:
 
     def perform(self, requests: Sequence[_Request[Any]]) -> None:
         """Each operation with all its items, but for those whose claim is lost."""
-        lost = find_lost_claims(
-            {request.claim for request in requests if request.claim is not None}
-        )
-        self.lost += [request for request in requests if request.claim in lost]
-        for group in _grouped([request for request in requests if request.claim not in lost]):
+        claims = {request.claim for request in requests if request.claim is not None}
+        if claims and (lost := find_lost_claims(claims)):
+            self.lost += [request for request in requests if request.claim in lost]
+            requests = [request for request in requests if request.claim not in lost]
+        for group in [requests] if len(requests) == 1 else _grouped(requests):
             first = group[0]
             if first.is_batched:
                 results = first.operation([request.args[0] for request in group])
@@ -106,9 +106,16 @@ class _Transaction:
 
     def decide(self) -> None:
         for request, result in self.made:
-            request.decide(result)
+            request.is_decided, request.result = True, result
         for request in self.lost:
             request.decide(error=ClaimLost(request.claim))
+
+
+def find_lost_claims(claims: Collection[Claim]) -> set[Claim]:
+    """Those of ``claims`` that do not hold any more, because another process has them. The rows of
+    the runs stay locked until the transaction ends."""
+    rows = statements.lock_runs.rows(runs=[claim.run_pk for claim in claims])
+    return set(claims) - {Claim(*row) for row in rows}
 
 
 def _grouped(requests: Sequence[_Request[Any]]) -> list[list[_Request[Any]]]:
@@ -264,7 +271,9 @@ class GroupCommit:
                 self._waiting[:0] = [request for request in batch if not request.is_decided]
                 self._in_hand = 0
                 self._drained.set()
-                tries = await self._bear(refusal, tries) if refusal else self._recover()
+                tries = await self._bear(refusal, tries) if refusal else 0
+                if self._outage is not None and not refusal:
+                    self._recover()
         finally:
             self._writer = None
 
@@ -304,12 +313,11 @@ class GroupCommit:
             )
         self._outage = DatabaseOutage(since, plain_reason(refusal), len(self._waiting))
 
-    def _recover(self) -> int:
+    def _recover(self) -> None:
         if self._outage is not None:
             seconds = (timezone.now() - self._outage.since).total_seconds()
             logger.warning("The database can be written again, after %.0f s", seconds)
             self._outage = None
-        return 0
 
     def _give_up(self, refusal: Exception) -> None:
         """The process ends: what could not be written is lost with it."""
@@ -353,13 +361,16 @@ class GroupCommit:
 
     def _transact(self, batch: Sequence[_Request[Any]]) -> None:
         """Perform what is undecided of ``batch`` in one transaction."""
-        this = _Transaction()
-        self._resolve()
+        this, is_marked = _Transaction(), connection.vendor == "postgresql"
+        if self._unacknowledged is not None:
+            self._resolve()
         try:
-            self._marks.prepare()
+            if is_marked:
+                self._marks.prepare()
             with transaction.atomic():
                 this.perform([request for request in batch if not request.is_decided])
-                this.mark = self._marks.write_mark()
+                if is_marked:
+                    this.mark = self._marks.write_mark()
         except Exception as error:
             self._forget()
             if is_database_refusal(error):

@@ -22,7 +22,7 @@ KEEP_MARKS_FOR = timedelta(days=1)
 
 
 class CommitMarker:
-    """The marks of one thread that writes. Every method is called in that thread."""
+    """The marks of one thread that writes to PostgreSQL. Every method is called in that thread."""
 
     def __init__(self) -> None:
         self._writer = uuid.uuid4().hex
@@ -32,7 +32,7 @@ class CommitMarker:
     def prepare(self) -> None:
         """Insert the row before the first transaction. It stays, so a reader waits for the writer's
         row lock."""
-        if connection.vendor == "postgresql" and not self._has_row:
+        if not self._has_row:
             CommitMark.objects.filter(at__lt=Now() - KEEP_MARKS_FOR).delete()
             CommitMark.objects.bulk_create(
                 [CommitMark(writer=self._writer, at=Now())], ignore_conflicts=True
@@ -40,10 +40,7 @@ class CommitMarker:
             self._has_row = True
 
     def write_mark(self) -> int:
-        """Mark the current transaction at its end; 0 if it wrote nothing, or if no mark is
-        needed."""
-        if connection.vendor != "postgresql":
-            return 0
+        """Mark the current transaction at its end; 0 if it wrote nothing."""
         self._number += 1
         with connection.cursor() as cursor:
             cursor.execute(

@@ -5,23 +5,44 @@ The texts are PostgreSQL's. What SQLite says otherwise is put in its place when 
 runs there: ``= ANY(list)`` becomes a look into a JSON list, and locks and casts are left out. A
 cast says how a value is given: ``::jsonb`` is anything that JSON can say, ``::timestamptz`` a
 moment.
+
+SQLite is asked without Django's cursors, which take several times as long as the statements
+themselves, unless somebody listens to what is executed. Its errors are Django's all the same.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db import connection
-from django.utils.dateparse import parse_datetime
+from django.db import DEFAULT_DB_ALIAS, connections
 
 #: Rows of one statement that adds, at most: a database takes so many values and no more.
 ROWS_AT_ONCE = 64
 _PARAMETER = re.compile(r"%\((\w+)\)s((?:::\w+)?)")
 _MANY = re.compile(r"(.*\sVALUES )(\(.*?\))(\s+(?:\)|RETURNING|ON CONFLICT)\s.*)", re.DOTALL)
 _LIST, _LOCK = re.compile(r"= ANY\((%\(\w+\)s)\)"), re.compile(r"\s+FOR (?:NO KEY )?UPDATE\b")
-_Adapt = Callable[[Any], Any]
+
+
+_JSON = {
+    "json_object_agg(": "json_group_object(",
+    "json_agg(": "json_group_array(",
+    "json_build_array(": "json_array(",
+    "::text": "",
+}
+
+
+class _Form(NamedTuple):
+    """A statement as one database takes it: the names of its values in the order of their places,
+    and at which places JSON and moments are given as texts."""
+
+    text: str
+    direct: str
+    """The same for SQLite without a cursor of Django's."""
+    names: list[str]
+    json_at: list[int]
+    moments_at: list[int]
 
 
 class Statement:
@@ -32,30 +53,18 @@ class Statement:
 
     def __init__(self, text: str, *, times: str = "", values: str = "") -> None:
         self.text = text
-        self._readers: dict[str, _Adapt] = dict.fromkeys(times.split(), _read_time)
-        self._readers |= dict.fromkeys(values.split(), _read_json)
-        self._compiled: dict[tuple[str, int], tuple[str, list[tuple[str, _Adapt | None]]]] = {}
+        self._times, self._values = times.split(), values.split()
+        self._reads = bool(self._times or self._values)
+        self._forms: dict[tuple[str, int], _Form] = {}
 
     def rows(self, **values: Any) -> list[Sequence[Any]]:
         """What it finds, or returns of the rows that it changed."""
-        text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
-        with connection.cursor() as cursor:
-            cursor.execute(text, _given(parameters, values))
-            return self._read(cursor)
-
-    def count(self, **values: Any) -> int:
-        """How many rows it changed."""
-        text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
-        with connection.cursor() as cursor:
-            cursor.execute(text, _given(parameters, values))
-            return int(cursor.rowcount)
+        return self.many((values,))
 
     def each(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run once for each of ``rows``."""
-        text, parameters = self._compiled.get((connection.vendor, 1)) or self._compile(1)
-        if given := [_given(parameters, row) for row in rows]:
-            with connection.cursor() as cursor:
-                cursor.executemany(text, given)
+        for row in rows:
+            self.many((row,))
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
         """Insert ``rows``, many with one statement; the keys that it returns, in order."""
@@ -63,62 +72,81 @@ class Statement:
 
     def many(self, rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Any]]:
         """Run for ``rows``, many with one statement; what it returns, in any order."""
-        found: list[Sequence[Any]] = []
+        db, found = connections[DEFAULT_DB_ALIAS], list[Sequence[Any]]()
         for begin in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[begin : begin + ROWS_AT_ONCE]
-            compiled = self._compiled.get((connection.vendor, len(some)))
-            text, parameters = compiled or self._compile(len(some))
-            with connection.cursor() as cursor:
-                cursor.execute(text, [one for row in some for one in _given(parameters, row)])
-                if cursor.description:
-                    found += self._read(cursor)
+            form = self._forms.get((db.vendor, len(some))) or self._compile(db.vendor, len(some))
+            given = [row[name] for row in some for name in form.names]
+            for place in form.json_at:
+                if given[place] is not None:
+                    given[place] = json.dumps(given[place])
+            for place in form.moments_at:
+                if given[place] is not None:
+                    given[place] = str(given[place].astimezone(UTC).replace(tzinfo=None))
+            if form.direct and not (db.execute_wrappers or db.queries_logged):
+                if db.connection is None or db.needs_rollback:
+                    db.validate_no_broken_transaction()
+                    db.ensure_connection()
+                query = form.direct
+                try:
+                    cursor = db.connection.execute(query, given)
+                    got = cursor.fetchall()
+                except db.Database.Error:
+                    with db.wrap_database_errors:
+                        raise
+            else:
+                cursor = db.cursor()
+                cursor.execute(form.text, given)
+                got = cursor.fetchall() if cursor.description else []
+            found += self._read(got, cursor.description) if got and self._reads else got
         return found
 
-    def _read(self, cursor: Any) -> list[Sequence[Any]]:
-        found: list[Sequence[Any]] = cursor.fetchall()
-        if not self._readers or not found:
-            return found
-        readers = [self._readers.get(column[0]) for column in cursor.description]
-        return [
-            [read(value) if read else value for read, value in zip(readers, row, strict=True)]
-            for row in found
-        ]
+    def _read(self, rows: list[tuple[Any, ...]], description: Any) -> list[Sequence[Any]]:
+        columns = [column[0] for column in description]
+        found = [list(row) for row in rows]
+        for place, column in enumerate(columns):
+            if column in self._times:
+                for row in found:
+                    if row[place] is not None:
+                        row[place] = parse_moment(row[place])
+            elif column in self._values:
+                for row in found:
+                    if row[place] is not None:
+                        row[place] = json.loads(row[place])
+        return list(found)
 
-    def _compile(self, count: int) -> tuple[str, list[tuple[str, _Adapt | None]]]:
-        """The text as the database of the moment takes it, for ``count`` rows; and the values of
-        one in the order of their places, with what is done to them."""
-        text, casts = self.text, dict[str, _Adapt]({"::jsonb": json.dumps})
-        if connection.vendor == "sqlite":
+    def _compile(self, vendor: str, count: int) -> _Form:
+        """The text as the database takes it, for ``count`` rows."""
+        text, is_embedded = self.text, vendor == "sqlite"
+        if is_embedded:
             text = _LIST.sub(r"IN (SELECT value FROM json_each(\1::list))", _LOCK.sub("", text))
-            casts |= {"::list": json.dumps}
-            casts |= {"::timestamptz": connection.ops.adapt_datetimefield_value}
-        parameters = [(name, casts.get(cast)) for name, cast in _PARAMETER.findall(text)]
-        text = _PARAMETER.sub("%s" if connection.vendor == "sqlite" else r"%s\2", text)
+            for postgres, sqlite in _JSON.items():
+                text = text.replace(postgres, sqlite)
+        parameters = _PARAMETER.findall(text)
+        text = _PARAMETER.sub("%s" if is_embedded else r"%s\2", text)
         if count > 1 and (parts := _MANY.fullmatch(text)):
             text = f"{parts[1]}{', '.join([parts[2]] * count)}{parts[3]}"
-        self._compiled[connection.vendor, count] = compiled = (text, parameters)
-        return compiled
+        casts = [cast for _, cast in parameters] * count
+        as_json = ("::jsonb", "::list") if is_embedded else ("::jsonb",)
+        self._forms[vendor, count] = form = _Form(
+            text,
+            text.replace("%s", "?") if is_embedded else "",
+            [name for name, _ in parameters],
+            [place for place, cast in enumerate(casts) if cast in as_json],
+            [at for at, cast in enumerate(casts) if is_embedded and cast == "::timestamptz"],
+        )
+        return form
 
 
-def _given(parameters: list[tuple[str, _Adapt | None]], values: Mapping[str, Any]) -> list[Any]:
-    return [
-        values[name] if adapt is None or values[name] is None else adapt(values[name])
-        for name, adapt in parameters
-    ]
-
-
-def _read_time(value: Any) -> datetime | None:
-    moment = parse_datetime(value) if isinstance(value, str) else value
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _read_json(value: Any) -> Any:
-    return None if value is None else json.loads(value)
+def parse_moment(found: datetime | str) -> datetime:
+    """A moment as a database, or its JSON, says it."""
+    moment = datetime.fromisoformat(found) if isinstance(found, str) else found
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 # --- What operators changed, and which runs are whose ----------------------------
 
-read_versions = Statement("SELECT id, number FROM tools_configversion")
+read_versions = Statement("SELECT json_object_agg(id, number)::text FROM tools_configversion")
 
 #: By key, so that two processes never wait for each other's locks in a circle.
 lock_runs = Statement("""
@@ -146,18 +174,26 @@ add_sessions = Statement("""
 
 #: What a message is judged by, and what its run begins with, is read by the statement that says
 #: there is something new: whatever any process has committed counts for it, and who changes it
-#: later finds the message on record.
+#: later finds the message on record. With it the numbers of the settings, and which of the events
+#: with these keys are on record already, without an order, for which SQLite would read the whole
+#: chat. (Of two processes that are told of an event at once the second fails at its key, and finds
+#: it when it tries again.)
 touch_session = Statement(
     """
     UPDATE agent_chatsession SET last_message_at = %(now)s::timestamptz
     WHERE id = %(pk)s AND platform = %(platform)s AND account = %(account)s AND kind = %(kind)s
       AND peer_id = %(peer_id)s
-    RETURNING title, pause_reason, paused_until, state, timing_gate, is_continuing,
+    RETURNING title, pause_reason, paused_until,
+              (SELECT json_object_agg(id, number)::text FROM tools_configversion),
+              (SELECT json_agg(json_build_array(event_key, created_at))::text
+               FROM agent_message
+               WHERE session_id = %(pk)s AND event_key = ANY(%(keys)s)) AS seen,
+              state, timing_gate, is_continuing,
               discovered_tools, context_after, taken_over_by, taken_over_until,
               EXISTS (SELECT 1 FROM agent_note)
     """,
     times="paused_until taken_over_until",
-    values="state discovered_tools",
+    values="seen state discovered_tools",
 )
 
 find_session_state = Statement(
@@ -200,15 +236,13 @@ find_recent = Statement(
 #: messages the first. The sign before ``id`` keeps SQLite at the index of the conversation.
 find_history = Statement(
     """
-    SELECT direction, text, sender_id, sender_name, message_id, happened_at, media_text,
-           sender_role, header, reason, part, run_id, author, context_text
+    SELECT direction, reason, part, run_id, author, text, media_text, context_text, sender_id,
+           sender_name, message_id, happened_at, sender_role, header
     FROM agent_message
     WHERE session_id = %(session)s AND in_history AND recalled_at IS NULL AND +id > %(after)s
       AND (part IS NULL OR part <= 1)
     ORDER BY run_id DESC, id DESC LIMIT %(newest)s
-    """,
-    times="happened_at",
-    values="header",
+    """
 )
 
 #: Something of the conversation of a chat that waits for its first run.
@@ -218,15 +252,6 @@ find_waiting = Statement("""
 """)
 
 # --- Messages that come in ------------------------------------------------------------
-
-#: Without an order, for which SQLite would read the whole chat.
-find_seen = Statement(
-    """
-    SELECT session_id, event_key, created_at FROM agent_message
-    WHERE event_key = ANY(%(keys)s) AND session_id = ANY(%(sessions)s)
-    """,
-    times="created_at",
-)
 
 add_arrivals = Statement("""
     INSERT INTO agent_message (
@@ -248,7 +273,7 @@ add_arrivals = Statement("""
 #: Only while nobody else has claimed the message.
 take_message = Statement("""
     UPDATE agent_message SET state = 'running', claimed_by = %(process)s
-    WHERE id = %(pk)s AND claim_number = %(claim_number)s
+    WHERE id = %(pk)s AND claim_number = %(claim_number)s RETURNING id
 """)
 
 add_runs = Statement("""

@@ -128,7 +128,7 @@ def plan_answers(plan: AnswerPlan, process_id: str) -> list[int]:
     if plan.refused is not None:
         record_send_results([plan.refused])
     if plan.text is not None:
-        statements.tell_run.count(text=plan.text, pk=plan.run_pk)
+        statements.tell_run.rows(text=plan.text, pk=plan.run_pk)
     return add_replies([(message, process_id) for message in plan.messages])
 
 

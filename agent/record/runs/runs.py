@@ -164,12 +164,18 @@ class RunStarter:
         """Begin runs, or resume them; :class:`ClaimLost` for a message that another process has
         claimed.
 
-        ``versions`` are those of :func:`read_versions`, if this transaction has already read them.
+        ``versions`` are those of :func:`read_versions`, if this transaction has already read and
+        seen them.
         """
-        versions = read_versions() if versions is None else versions
-        self.live.see(versions)
+        if versions is None:
+            versions = read_versions()
+            self.live.see(versions)
         now = timezone.now()
-        lost = {id(wish) for wish in wishes if wish.message_pk and not self._take(wish)}
+        lost = {
+            id(wish)
+            for wish in wishes
+            if wish.message_pk and wish.kept is None and not self._take(wish)
+        }
         mine = [wish for wish in wishes if id(wish) not in lost]
         personas = {id(wish): self.find_persona(wish.plan) for wish in mine}
         resumed = {
@@ -204,12 +210,10 @@ class RunStarter:
         ]
 
     def _take(self, wish: StartRun) -> bool:
-        if wish.kept is not None:
-            return True
-        taken = statements.take_message.count(
+        taken = statements.take_message.rows(
             pk=wish.message_pk, claim_number=wish.claim_number, process=self._process_id
         )
-        return taken > 0
+        return bool(taken)
 
     def find_persona(self, plan: RunPlan) -> PersonaSettings:
         """Who answers, with the endpoint that the chat's manners name asked first."""

@@ -13,11 +13,12 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from agent.domain.answer_triggers import TriggerDecision
+from agent.domain.states import MessageState
 from agent.domain.types import is_playground
 from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.ground import statements
-from tools.local_time import counted_day, find_zone, present_clock
+from tools.local_time import counted_hour, find_zone, present_clock
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -65,12 +66,6 @@ def _hour_of_minute(zone: str, minute: int) -> Hour:
     return local.date().isoformat(), local.hour
 
 
-def _counted_hour(moment: datetime) -> Hour:
-    """Where what happens at ``moment`` is counted: as :func:`hour_of`, but for the day on which
-    another zone was chosen."""
-    return counted_day(moment), hour_of(moment)[1]
-
-
 def time_column(seconds: float) -> str:
     """The column that counts answers after so many seconds."""
     for limit, column in zip(ANSWER_SECONDS, TIME_COLUMNS, strict=False):
@@ -86,9 +81,9 @@ def count_arrivals(arrivals: Iterable[Arrival]) -> None:
         ("received", "addressed"),
         [
             (
-                _counted_hour(one.received_at),
+                counted_hour(one.received_at),
                 one.session_pk,
-                (1, int(one.decision.is_to_be_answered)),
+                (1, int(one.decision.state is MessageState.WAITING)),
             )
             for one in arrivals
             if one.decision.reason not in UNCOUNTED and not is_playground(one.account)
@@ -118,7 +113,7 @@ def count_ended(
 ) -> None:
     """Count messages that have ended ``now``, by what :data:`statements.settle_messages` returns.
     ``runs`` has the states of runs that end with them, by the key of the message answered."""
-    hour, additions = _counted_hour(now), []
+    hour, additions = counted_hour(now), []
     for pk, session, account, direction, state, reason, created in ended:
         if is_playground(account):
             continue
@@ -155,7 +150,7 @@ def count_runs(runs: "QuerySet[Run]", *, failed: bool) -> None:
     own = runs.filter(parent=None, session__isnull=False).order_by().values_list(*columns)
     added = [0] * len(_ENDINGS)
     added[_INDEXES["runs"]], added[_INDEXES["failed_runs"]] = 1, int(failed)
-    hour = _counted_hour(timezone.now())
+    hour = counted_hour(timezone.now())
     counted = [(hour, pk, added) for pk, account in own if not is_playground(account)]
     _add(statements.count_endings, _ENDINGS, counted)
 
@@ -180,7 +175,7 @@ def count_failed_calls(calls: "QuerySet[ToolCall]") -> None:
 
 def _count_calls(calls: Iterable[tuple[int, str, str, tuple[int, int]]]) -> None:
     """Chat session, account, tool, and what is added to calls and failures."""
-    day, hour = _counted_hour(timezone.now())
+    day, hour = counted_hour(timezone.now())
     counted = [one for one in calls if not is_playground(one[1])]
     additions = [((day, hour), session, added) for session, _, _, added in counted]
     _add(statements.count_calls, ("calls", "failures"), additions)
@@ -189,7 +184,7 @@ def _count_calls(calls: Iterable[tuple[int, str, str, tuple[int, int]]]) -> None
         use = uses.setdefault((day, session, tool), [0, 0])
         use[0], use[1] = use[0] + calls_added, use[1] + failures
     columns = ("day", "session", "tool", "calls", "failures")
-    statements.count_tool_uses.add(
+    statements.count_tool_uses.many(
         [dict(zip(columns, (*key, *uses[key]), strict=True)) for key in sorted(uses)]
     )
 
@@ -202,14 +197,14 @@ def _add(statement: statements.Statement, columns: Sequence[str], additions: _Ad
             known = sums.get(key)
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
     columns = ("day", "hour", "session", *columns)
-    statement.add([dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)])
+    statement.many([dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)])
 
 
 def _take_back(pk: int, column: str) -> None:
     """Count the message no more where it was counted when it was settled."""
     message = Message.objects.only("session_id", "settled_at").get(pk=pk)
     if message.settled_at is not None:
-        day, hour = _counted_hour(message.settled_at)
+        day, hour = counted_hour(message.settled_at)
         sums = ActivitySum.objects.filter(
             day=day, hour__in=(WHOLE_DAY, hour), session=message.session_id
         )

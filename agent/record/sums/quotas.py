@@ -72,16 +72,15 @@ class AnswerQuotas:
         self, limited: "Sequence[tuple[int, AnswerCandidate]]"
     ) -> "list[tuple[int, AnswerRefusal]]":
         """Count each answer, or why there is none; the refusals with their places."""
-        counts = tallies.load_counts(
-            {subject for _, one in limited for subject in _subjects(one.message)}
-        )
+        subjects = [_subjects(one.message) for _, one in limited]
+        counts = tallies.load_counts({subject for some in subjects for subject in some})
         now, day = 0, first_of_day(counted_day(limited[-1][1].received_at))
         has_tokens = self.has_tokens(day)
         refusals = []
-        for index, one in limited:
+        for (index, one), counted in zip(limited, subjects, strict=True):
             now = int(one.received_at.timestamp())
             moment = MessageTime(now, day)
-            person, chat, exchanges = (counts[subject] for subject in _subjects(one.message))
+            person, chat, exchanges = (counts[subject] for subject in counted)
             is_private = one.message.chat.kind == "private"
             is_addressed = one.decision.reason not in UNADDRESSED
             case = LimitCheck(

@@ -74,14 +74,17 @@ def load_counts(subjects: Collection[str]) -> dict[str, AnswerCount]:
 
 def _found(subjects: Sequence[str]) -> dict[str, AnswerCount]:
     return {
-        subject: AnswerCount(_parsed(recent), *counts)
+        subject: AnswerCount(
+            {int(at): int(number) for at, number in (one.split(":") for one in recent.split())},
+            *counts,
+        )
         for subject, recent, *counts in statements.find_tallies.rows(subjects=list(subjects))
     }
 
 
 def save_counts(counts: Mapping[str, AnswerCount], now: int) -> None:
     """Store those of ``counts`` that have changed."""
-    statements.save_tallies.add(
+    statements.save_tallies.many(
         [
             {
                 "subject": subject,
@@ -121,12 +124,6 @@ def take_notice_within(subject: str, seconds: int) -> bool:
     count.told_at, count.is_changed = now, True
     save_counts({subject: count}, now)
     return True
-
-
-def _parsed(recent: str) -> dict[int, int]:
-    return {
-        int(at): int(number) for at, _, number in (entry.partition(":") for entry in recent.split())
-    }
 
 
 def prune_tallies(first: int, last: int) -> int:

@@ -12,7 +12,6 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.answer_triggers import is_bare_mention
 from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, parse_command
 from agent.domain.manners import ChatManners, environment_manners
@@ -95,12 +94,6 @@ class PendingMessage:
     account: AccountSettings = DEFAULT_ACCOUNT
     """What the operator decided of its account, as the commit saw it; as of the run, once that
     has begun."""
-
-    @property
-    def is_bare_mention(self) -> bool:
-        """Whether it says nothing but the bot's name, and no words of the same person came after
-        it: it is answered with the messages before it in view."""
-        return is_bare_mention(self.message) and not self.merged
 
 
 def record_heartbeat(process_id: str, alone: bool, is_first: bool = False) -> bool:

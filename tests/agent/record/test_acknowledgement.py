@@ -128,14 +128,6 @@ def test_one_that_a_crash_has_taken_back_did_not_and_one_before_it_did(
             connection.close()
 
 
-@pytest.mark.django_db
-def test_a_database_in_this_process_needs_none():
-    marks = CommitMarker()
-    marks.prepare()
-    record_heartbeat("me", alone=True)
-    assert marks.write_mark() == 0
-
-
 def test_a_writer_that_is_new_clears_the_marks_of_those_long_gone(marks):
     CommitMark.objects.create(writer="gone", at="2026-01-01T00:00Z")
     other = CommitMarker()

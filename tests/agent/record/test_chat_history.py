@@ -100,6 +100,14 @@ def test_a_recalled_message_is_not_shown_again():
     assert shown(session_pk) == ["q2", "我：a2"]
 
 
+def test_what_is_changed_on_record_is_shown_as_it_is_now():
+    session_pk = answered("q1", "a1")
+    assert shown(session_pk) == ["q1", "我：a1"]
+    Message.objects.filter(direction="in").update(media_text=" 【图片内容】: a cat")
+    Message.objects.filter(direction="out").update(text="a2")
+    assert shown(session_pk) == ["q1 【图片内容】: a cat", "我：a2"]
+
+
 def test_after_a_reset_nothing_from_before_is_shown():
     session_pk = answered("q1", "a1")
     last = Message.objects.latest("pk").pk

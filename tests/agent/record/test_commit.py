@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, OperationalError
 
-from agent.models import ServerProcess
+from agent.models import CommitMark, ServerProcess
 from agent.record.ground import commit as module
 from agent.record.ground.commit import GroupCommit
 from agent.record.ground.outage import UNREACHABLE
@@ -64,6 +64,11 @@ async def first_is_underway(commit: GroupCommit, store: Store, name: str) -> "as
 async def test_a_result_comes_back_once_its_commit_is_done(commit):
     assert await commit.submit_batched(Store(), "abc") == 3
     assert await stored() == ["abc"]
+
+
+async def test_a_database_in_this_process_needs_no_mark_of_a_commit(commit):
+    await commit.submit_batched(Store(), "abc")
+    assert not await sync_to_async(CommitMark.objects.exists)()
 
 
 async def test_what_gathers_during_a_commit_goes_into_the_next_one_together(commit):

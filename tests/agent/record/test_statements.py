@@ -24,8 +24,9 @@ from agent.models import (
 from agent.models.activity import ANSWER_SECONDS
 from agent.record.ground import statements
 from agent.record.ground.statements import Statement
+from agent.record.ground.versions import parse_versions
 from tests.agent.databases import inside, postgres
-from tools.live_rows import ConfigVersion
+from tools.live_rows import ConfigVersion, LiveKind
 
 __all__ = ["postgres"]
 pytestmark = pytest.mark.django_db
@@ -85,14 +86,13 @@ VALUES: dict[str, dict[str, object]] = {
     "lock_runs": {"runs": "[run]"},
     "find_session": PLACE,
     "add_sessions": {**PLACE, "peer_id": ("1", "2"), "title": WORDS, "now": AT},
-    "touch_session": {**PLACE, "pk": "session", "now": AT},
+    "touch_session": {**PLACE, "pk": "session", "now": AT, "keys": ["6", "7"]},
     "find_session_state": {},
     "find_names_of_person": {"person": "20001", "newest": 9, "names": 5},
     "find_speakers": {"newest": 9},
     "find_recent": {"before": 2**60, "newest": 9},
     "find_history": {"after": 0, "newest": 9},
     "find_waiting": {},
-    "find_seen": {"keys": ["6", "7"], "sessions": "[session]"},
     "add_arrivals": {
         "state": "waiting",
         "reason": "mention",
@@ -281,7 +281,8 @@ def test_each_does_what_it_says(name, keys):
     elif statement.text.lstrip().startswith("SELECT") or "RETURNING" in statement.text:
         assert len(statement.rows(**filled(values, keys))) >= 1
     else:
-        assert statement.count(**filled(values, keys)) == 1
+        changes = Statement(f"{statement.text.rstrip()} RETURNING id")
+        assert len(changes.rows(**filled(values, keys))) == 1
 
 
 def test_what_is_written_is_read_again(keys):
@@ -290,8 +291,9 @@ def test_what_is_written_is_read_again(keys):
     message = Message.objects.get(pk=pk)
     assert (message.text, message.segments, message.raw) == (WORDS, row["segments"], row["raw"])
     assert (message.created_at, message.header, message.in_history) == (AT, None, True)
-    seen = statements.find_seen.rows(keys=["8"], sessions=[keys["session"]])
-    assert [list(one) for one in seen] == [[keys["session"], "8", AT]]
+    chat = filled(VALUES["touch_session"], keys) | {"keys": ["8", "9"]}
+    [[(key, at)]] = [row[4] for row in statements.touch_session.rows(**chat)]
+    assert (key, statements.parse_moment(at)) == ("8", AT)
     [call] = statements.add_calls.add([filled(VALUES["add_calls"], keys)])
     assert ToolCall.objects.get(pk=call).arguments == WORDS
 
@@ -328,6 +330,7 @@ def test_rows_that_are_there_are_added_to(keys):
 def test_moments_and_json_are_read_from_what_a_change_returns(keys):
     ChatSession.objects.update(paused_until=AT)
     [row] = statements.touch_session.rows(**filled(VALUES["touch_session"], keys))
-    assert (row[0], row[2], row[3], row[6]) == (WORDS, AT, {"a": 1}, [])
+    assert (row[0], row[2], row[5], row[8]) == (WORDS, AT, {"a": 1}, [])
+    assert parse_versions(row[3])[LiveKind.SETTINGS] == 3
     [state] = statements.find_session_state.rows(**keys)
     assert (state[0], state[3]) == ({"a": 1}, [])

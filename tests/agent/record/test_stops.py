@@ -8,7 +8,7 @@ from django.db import connection
 from agent.domain.states import MessageReason
 from agent.models import Message, Run
 from agent.record.chats.chat_record import MessageRecall, find_quoted, record_recall
-from agent.record.ground.lost_claims import find_lost_claims
+from agent.record.ground.commit import find_lost_claims
 from agent.record.runs.merged import HeldMessage, merge_messages
 from agent.record.runs.runs import StartRun
 from agent.record.waiting.recovery import claim_messages
