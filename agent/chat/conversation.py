@@ -107,8 +107,11 @@ class ConversationHandler:
 
     def prefetch_media(self, pending: PendingMessage) -> PrefetchTask | None:
         """Begin to fetch what a new message holds; None where that is nothing."""
+        message = pending.message
         is_read = not (pending.notice or pending.command)
-        return self.media.prefetch(pending) if self.media and is_read else None
+        if self.media is None or not is_read or (message.is_plain and not message.mentions):
+            return None
+        return self.media.prefetch(pending)
 
     async def answer_message(
         self,

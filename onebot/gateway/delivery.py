@@ -341,15 +341,20 @@ class OneBotDelivery:
             return Delivery(State.FAILED, error=NOT_WRITTEN[pause.reason], pause=pause.reason)
         try:
             async with AsyncExitStack() as turns:
-                name, params = await self._action(chat, segments, echo, temp_group_id, turns)
-                could_be_base64 = self._could_be_base64(chat.account, params)
+                has_media = any(segment["type"] in media.MEDIA_TYPES for segment in segments)
+                name, params = (
+                    await self._action(chat, segments, echo, temp_group_id, turns)
+                    if has_media or is_forward(segments)
+                    else send_action(chat.kind, chat.peer_id, segments, temp_group_id)
+                )
+                could_be_base64 = has_media and self._could_be_base64(chat.account, params)
                 text = (
                     await asyncio.to_thread(_frame, name, params, echo)
                     if _is_large(params)
                     else _frame(name, params, echo)
                 )
                 del params  # one copy of large media is enough while the client takes its time
-                seconds = _timeout_seconds(segments, len(text))
+                seconds = _timeout_seconds(segments, len(text)) if has_media else SEND_TIMEOUT
                 response = await self._client.send(chat.account, text, echo, seconds)
         except MediaError as error:
             return Delivery(State.FAILED, error=str(error))
@@ -515,9 +520,8 @@ async def _without_quote(segments: list[Segment]) -> list[Segment]:
 
 
 def _timeout_seconds(segments: Sequence[Segment], length: int) -> float:
-    """Seconds for the client to answer: it loads addresses and converts voice before it does."""
-    if not media.has_media(segments):
-        return SEND_TIMEOUT
+    """Seconds for the client to answer to media: it loads addresses and converts voice before it
+    does."""
     return (
         UPLOAD_TIMEOUT if media.single_file(segments) else MEDIA_TIMEOUT
     ) + length / 2**20 * SECONDS_PER_MIB

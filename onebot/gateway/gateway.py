@@ -62,6 +62,7 @@ LogLimit(logger)
 
 def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> IncomingMessage:
     """``event``, received by the account ``self_id``, as an :class:`IncomingMessage`."""
+    is_plain = all(segment["type"] in ("text", "at") for segment in event.segments)
     return IncomingMessage(
         chat=ChatAddress(self_id, event.kind, event.peer_id),
         sender_id=event.user_id,
@@ -73,8 +74,9 @@ def to_incoming(event: MessageEvent, self_id: str, *, from_other_bot: bool) -> I
         spoken_text=spoken_text(event.segments),
         mentions=find_mentions(event.segments, self_id) if event.kind == "group" else (),
         mentions_bot=mentions_account(event.segments, self_id),
-        quoted_id=quoted_id(event.segments),
-        media=tuple(parse_media_refs(event.segments, event.message_id)),
+        quoted_id="" if is_plain else quoted_id(event.segments),
+        media=() if is_plain else tuple(parse_media_refs(event.segments, event.message_id)),
+        is_plain=is_plain,
         from_own_account=event.is_self,
         from_other_bot=from_other_bot,
         is_notice=event.is_notice,
@@ -233,8 +235,8 @@ class Gateway:
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is
         far behind."""
-        if response.echo and response.message_id:
-            early_ids.remember(self_id, response.message_id, response.echo)
+        if response.echo and (message_id := response.message_id):
+            early_ids.remember(self_id, message_id, response.echo)
         if self._pending.resolve(self_id, response) or response.echo is None:
             return
         await self.runtime.record.wait_for_room()

@@ -95,10 +95,6 @@ def to_base64_attempt(segments: Sequence[Segment], room: int) -> list[Segment]:
     return _formed(segments, room, _whole)
 
 
-def has_media(segments: Sequence[Segment]) -> bool:
-    return any(segment["type"] in MEDIA_TYPES for segment in segments)
-
-
 def single_file(segments: Sequence[Segment]) -> Segment | None:
     """The file that a message consists of: files travel alone, by an action of their own."""
     return segments[0] if len(segments) == 1 and segments[0]["type"] == "file" else None

@@ -100,6 +100,9 @@ class OtherEvent:
     raw: dict[str, Any]
 
 
+#: Numbers below it are ids without being looked at any further.
+MOST = 10**18
+
 Event = MessageEvent | HeartbeatEvent | LifecycleEvent | OtherEvent
 
 
@@ -124,13 +127,16 @@ def find_no_id(frame: dict[str, object]) -> str:
     no id has, as a fraction; "" for none, and for what is no message."""
     if frame.get("post_type") not in ("message", "message_sent"):
         return ""
-    given = ((name, frame.get(name)) for name in ("self_id", "user_id", "group_id"))
-    return next((name for name, value in given if value is not None and not _is_id(value)), "")
-
-
-def _is_id(value: object) -> bool:
-    """Whether ``value`` can be an id, or is the text of none."""
-    return bool(parse_id(value)) or (isinstance(value, str) and not value.strip())
+    for name in ("self_id", "user_id", "group_id"):
+        value = frame.get(name)
+        is_usual = value is None or (type(value) is int and 0 < value < MOST)
+        if (
+            not is_usual
+            and not parse_id(value)
+            and not (isinstance(value, str) and not value.strip())
+        ):
+            return name
+    return ""
 
 
 def parse_time(value: object) -> datetime | None:
@@ -154,14 +160,17 @@ def _message(
     sender = _object(frame.get("sender"))
     user_id = parse_id(frame.get("user_id")) or parse_id(sender.get("user_id"))
     # By message_type alone: a temporary private session carries a group_id as well.
-    kind = _kind(message_type)
+    kind = _KINDS.get(message_type)
     group_id = parse_id(frame.get("group_id")) if kind == "group" else ""
     if kind is None or not (group_id or (kind == "private" and user_id)):
         return None
     sub_type = _text(frame.get("sub_type"))
     is_temporary = kind == "private" and sub_type == "group"
     # NapCat says it at the top, LLBot and go-cqhttp in the sender, Lagrange not at all.
-    temp_group_id = parse_id(frame.get("group_id")) or parse_id(sender.get("group_id"))
+    temp_group_id = (
+        parse_id(frame.get("group_id")) or parse_id(sender.get("group_id")) if is_temporary else ""
+    )
+    anonymous = _object(frame.get("anonymous"))
     return MessageEvent(
         self_id=self_id,
         kind=kind,
@@ -175,18 +184,15 @@ def _message(
         sub_type=sub_type,
         is_notice=kind == "group" and sub_type == "notice",
         is_self=is_sent or (user_id != "" and user_id == self_id),
-        temp_group_id=temp_group_id if is_temporary and temp_group_id != "0" else "",
+        temp_group_id="" if temp_group_id == "0" else temp_group_id,
         target_id=parse_id(frame.get("target_id")),
         group_name=_name(frame.get("group_name")),
-        anonymous_name=_name(_object(frame.get("anonymous")).get("name")),
+        anonymous_name=_name(anonymous.get("name")) if anonymous else "",
         raw=frame,
     )
 
 
-def _kind(message_type: str) -> ChatKind | None:
-    if message_type == "group":
-        return "group"
-    return "private" if message_type == "private" else None
+_KINDS: dict[str, ChatKind] = {"group": "group", "private": "private"}
 
 
 def _object(value: object) -> dict[str, object]:
@@ -194,12 +200,14 @@ def _object(value: object) -> dict[str, object]:
 
 
 def _name(value: object) -> str:
-    name = _text(value)
+    name = value.strip() if isinstance(value, str) else _text(value)
     return name if name.isprintable() else _CONTROLS.sub("", name).strip()
 
 
 def _text(value: object) -> str:
-    return "" if isinstance(value, dict | list) else value_text(value).strip()
+    if isinstance(value, str):
+        return value.strip()
+    return "" if value is None or isinstance(value, dict | list) else value_text(value).strip()
 
 
 #: QQ's own results: NapCat names them in its words (NapCatQQ#398), Lagrange has them as retcode

@@ -448,7 +448,7 @@ def render_text(segments: Sequence[Segment], self_id: str) -> str:
     return "".join(
         segment_words(segment["type"], segment["data"])
         for segment in segments
-        if not _is_mention(segment, self_id)
+        if segment["type"] != "at" or not _is_mention(segment, self_id)
     ).strip()
 
 
@@ -461,7 +461,7 @@ def spoken_text(segments: Sequence[Segment]) -> str:
 
 def mentions_account(segments: Sequence[Segment], self_id: str) -> bool:
     """Whether the message mentions ``self_id`` itself; a mention of all does not count."""
-    return any(_is_mention(segment, self_id) for segment in segments)
+    return any(segment["type"] == "at" and _is_mention(segment, self_id) for segment in segments)
 
 
 def find_mentions(segments: Sequence[Segment], self_id: str) -> tuple[Mention, ...]:
