@@ -81,7 +81,8 @@ class RunEndings:
         elif text and not sender.has_replied:
             text, sent = await self.speaker.say(run, text, result.last_step)
         state, detail, is_heard = answer_outcome(sent, sender, result)
-        if sent is not None and is_refused(sent.delivery, NOT_CONNECTED.error):
+        is_failed = sent is not None and sent.delivery.state == MessageState.FAILED
+        if sent and is_failed and is_refused(sent.delivery, NOT_CONNECTED.error):
             await self._make_up_for(run, sent)
         continues = result.ended_by == EndReason.NO_ACTION and result.planned > 0
         if continues != run.active.gate.is_continuing:
@@ -104,7 +105,7 @@ class RunEndings:
                 in_history=is_heard and not pending.is_later_result,  # never sent
             )
         )
-        if self.memory is not None:
+        if self.memory is not None and self.memory.has_upkeep:
             self.memory.after_turn(pending.session_pk, run.message.chat)
 
     async def send_notice(self, run: MessageRun) -> None:

@@ -412,7 +412,7 @@ class Inbox:
             self._at_work -= work.keys
             work.end()
         if attempt.error is None or isinstance(attempt.error, ClaimLost) or work.reason:
-            for job in work.group:
+            for job in work.group if self._failures else ():
                 self._failures.pop(job.pk, None)
         else:
             await self._try_later(work.group[0].pending, attempt.error)

@@ -121,8 +121,9 @@ class MessageRun:
     def is_silenced(self) -> bool:
         """Whether it tells the outcome of an earlier call in a chat that was silenced, or taken
         over, meanwhile."""
-        silence = self.active.manners.find_silence(timezone.now()) or self.active.taken_over_by
-        return self.pending.is_later_result and bool(silence)
+        if not self.pending.is_later_result:
+            return False
+        return bool(self.active.manners.find_silence(timezone.now()) or self.active.taken_over_by)
 
     @property
     def is_taken_over(self) -> bool:

@@ -189,6 +189,7 @@ class MemoryJobs:
         self._record = record
         self._find_model = find_model
         self._habits = habits
+        self.is_on = bool(habits.summary_after or habits.extract_turns)
         self._clock = clock
         self._turns: Counter[int] = Counter()
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -301,6 +302,8 @@ class MemoryService:
         self._find_model = find_model
         self._find_embedder = find_embedder
         self._upkeep = MemoryJobs(record, find_model, settings.habits)
+        self.has_upkeep = self._upkeep.is_on
+        """Whether there is anything to do after a turn."""
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

@@ -32,7 +32,7 @@ async def render_chat_prompt(
     """The prompt of ``persona``, with its example dialogues, for the chat of ``context``; see
     :func:`render_prompt`."""
     prompt = await render_prompt(persona.prompt, context, registry)
-    examples = persona.describe_examples()
+    examples = persona.describe_examples() if persona.examples else ""
     return replace(prompt, text=f"{prompt.text}\n\n{examples}") if examples else prompt
 
 

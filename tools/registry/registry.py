@@ -271,7 +271,9 @@ class ToolRegistry:
         not offered where there is nothing to find.
         """
         shelves = (await self._view(context)).shelves
-        told = [*sort_for_model(shelves.shown), *shelves.found(discovered)]
+        told = sort_for_model(shelves.shown)
+        if discovered:
+            told = [*told, *shelves.found(discovered)]
         return OfferedTools(self._definitions.of(told), shelves.deferred)
 
     async def invoke(

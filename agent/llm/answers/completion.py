@@ -40,13 +40,15 @@ def parse_completion(
     speaker: str = "",
     offered: Collection[str] = (),
     text_calls: str = TextCallMode.AUTO,
+    usage: Usage | None = None,
 ) -> LLMResponse:
     """The answer of ``speaker`` in the JSON ``body``. Raises :class:`LLMError` when there is none.
 
     ``content`` may be null, text, or a list of parts; call ids may be missing, or one
     for several calls; arguments may be text or already an object. What stands among the
     tool calls and is none is a call with a fault. Calls of ``offered`` tools that stand in the text
-    are calls where ``text_calls`` says so.
+    are calls where ``text_calls`` says so. ``usage`` is what the body reports, where that was read
+    already.
     """
     if not isinstance(body, dict):
         raise LLMError("the answer is not a JSON object")
@@ -59,7 +61,7 @@ def parse_completion(
         message = {"role": "assistant", "content": None}
     if not isinstance(message, dict):
         raise LLMError("the first choice holds no message")
-    usage = read_usage(body) or Usage()
+    usage = usage or read_usage(body) or Usage()
     return replace(
         _response(message, speaker, offered if text_calls != TextCallMode.OFF else (), text_calls),
         finish_reason=str(choice.get("finish_reason") or ""),

@@ -308,6 +308,7 @@ class OpenAIClient:
                 speaker=endpoint.speaker,
                 offered=formed.tool_names,
                 text_calls=endpoint.text_calls,
+                usage=usage,
             )
             made = (call.name + call.arguments for call in response.tool_calls)
             text = "".join([response.text, response.reasoning, *made])
