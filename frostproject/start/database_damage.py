@@ -2,6 +2,7 @@
 do."""
 
 import logging
+import sqlite3
 from types import TracebackType
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -31,6 +32,6 @@ class _WatchedErrors(DatabaseErrorWrapper):
     ) -> None:
         if error is None:
             return
-        if is_damage_error(error) and isinstance(error, self.wrapper.Database.DatabaseError):
+        if isinstance(error, sqlite3.DatabaseError) and is_damage_error(error):
             _log.warn("damage", "%s", damaged_file_error(str(error)))
         super().__exit__(kind, error, traceback)

@@ -88,7 +88,7 @@ def _show_heard(
         name,
         chat,
         message_id,
-        happened_at and statements.parse_moment(happened_at),
+        None if happened_at is None else statements.parse_moment(happened_at),
         seen,
         sender_role=role,
         bot=account,

@@ -12,6 +12,7 @@ themselves, unless somebody listens to what is executed. Its errors are Django's
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -23,8 +24,7 @@ ROWS_AT_ONCE = 64
 _PARAMETER = re.compile(r"%\((\w+)\)s((?:::\w+)?)")
 _MANY = re.compile(r"(.*\sVALUES )(\(.*?\))(\s+(?:\)|RETURNING|ON CONFLICT)\s.*)", re.DOTALL)
 _LIST, _LOCK = re.compile(r"= ANY\((%\(\w+\)s)\)"), re.compile(r"\s+FOR (?:NO KEY )?UPDATE\b")
-
-
+#: What SQLite calls the same.
 _JSON = {
     "json_object_agg(": "json_group_object(",
     "json_agg(": "json_group_array(",
@@ -91,7 +91,7 @@ class Statement:
                 try:
                     cursor = db.connection.execute(query, given)
                     got = cursor.fetchall()
-                except db.Database.Error:
+                except sqlite3.Error:
                     with db.wrap_database_errors:
                         raise
             else:
