@@ -126,6 +126,12 @@ def production() -> dict[str, ast.Module]:
     }
 
 
+@cache
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    """Every node of ``tree``, which most rules look through."""
+    return list(ast.walk(tree))
+
+
 def _module(file: Path) -> str:
     return ".".join(file.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
 
@@ -135,7 +141,7 @@ def _module(file: Path) -> str:
 
 def imported(module: str, tree: ast.AST, known: frozenset[str]) -> Iterator[str]:
     """The dotted names of ``known`` modules that ``tree`` imports, at any depth of the code."""
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -242,9 +248,10 @@ def late_imports(modules: dict[str, ast.Module]) -> list[str]:
 def _imports_late(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return isinstance(node, ast.Import | ast.ImportFrom)
-    called = [ast.unparse(part).rpartition(".")[2] for part in (node.func, *node.args)]
-    written = any(isinstance(argument, ast.Constant) for argument in node.args)
-    return written and bool({"import_module", "import_string", "__import__"} & set(called))
+    if not any(isinstance(argument, ast.Constant) for argument in node.args):
+        return False
+    called = {getattr(part, "attr", getattr(part, "id", "")) for part in (node.func, *node.args)}
+    return bool({"import_module", "import_string", "__import__"} & called)
 
 
 def test_imports_never_point_upwards():
@@ -289,7 +296,7 @@ def test_imports_stand_at_the_top_of_their_file_but_for_those_with_a_reason():
 
 
 def functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+    return (node for node in _nodes(tree) if isinstance(node, Function))
 
 
 def length(function: Function) -> int:
@@ -303,7 +310,7 @@ def broad_handlers(modules: dict[str, ast.Module]) -> list[str]:
     return [
         f"{name}:{node.lineno}"
         for name, tree in modules.items()
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.ExceptHandler)
         and _catches_everything(node)
         and ast.unparse(node.body[-1]) != "raise"
@@ -335,7 +342,7 @@ def test_few_functions_are_long():
 
 def test_no_file_is_too_long():
     lines = {
-        name: max((getattr(node, "end_lineno", 0) or 0 for node in ast.walk(tree)), default=0)
+        name: max((getattr(node, "end_lineno", 0) or 0 for node in _nodes(tree)), default=0)
         for name, tree in production().items()
     }
     assert {name: count for name, count in lines.items() if count > LONGEST_FILE} == {}
@@ -354,22 +361,24 @@ def dropped_tasks(modules: dict[str, ast.Module]) -> list[str]:
     return [
         f"{name}:{node.lineno}"
         for name, tree in modules.items()
-        for node in ast.walk(tree)
+        for groups in [_task_groups(tree)]
+        for node in _nodes(tree)
         if isinstance(node, ast.Expr | ast.Assign)
         and isinstance(node.value, ast.Call)
-        and _starts_task(node.value.func, _task_groups(tree))
+        and _starts_task(node.value.func, groups)
         and (isinstance(node, ast.Expr) or ast.unparse(node.targets[0]) == "_")
     ]
 
 
 def _starts_task(func: ast.expr, groups: set[str]) -> bool:
-    owner, _, called = ast.unparse(func).rpartition(".")
+    called = getattr(func, "attr", getattr(func, "id", ""))
+    owner = ast.unparse(func.value) if isinstance(func, ast.Attribute) else ""
     return called in {"create_task", "ensure_future"} and owner not in groups
 
 
 def _task_groups(tree: ast.AST) -> set[str]:
     items = [
-        item for node in ast.walk(tree) if isinstance(node, ast.AsyncWith) for item in node.items
+        item for node in _nodes(tree) if isinstance(node, ast.AsyncWith) for item in node.items
     ]
     return {
         ast.unparse(i.optional_vars)
@@ -407,6 +416,8 @@ def _without_settings_default(tree: ast.Module) -> Iterator[ast.AST]:
         node = waiting.pop()
         if not (
             isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "setdefault"
             and ast.unparse(node).startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE',")
         ):
             yield node
