@@ -23,15 +23,14 @@ SPELLED = {
 }
 
 
-@pytest.mark.parametrize("sign", SIGNS)
-def test_no_sign_of_the_table_stays_and_its_word_does(sign: str):
-    told = neutralize_marks(f"what does {sign} mean?")
-    assert sign not in told
-    assert re.sub(r"\W", "", told) == re.sub(r"\W", "", f"what does {sign} mean?")
-    assert neutralize_marks(told) == told
+def test_no_sign_of_the_table_stays_and_its_word_does():
+    for sign in SIGNS:
+        told = neutralize_marks(f"what does {sign} mean?")
+        assert sign not in told
+        assert re.sub(r"\W", "", told) == re.sub(r"\W", "", f"what does {sign} mean?")
+        assert neutralize_marks(told) == told
 
 
-@pytest.mark.parametrize("sign", WORDED)
 @pytest.mark.parametrize(
     "disguise",
     [
@@ -44,8 +43,8 @@ def test_no_sign_of_the_table_stays_and_its_word_does(sign: str):
     ],
     ids=["wide", "with gaps", "wide with gaps", *SPELLED, "all wide"],
 )
-def test_look_alikes_are_changed_too(sign: str, disguise):
-    assert "〔" in neutralize_signs(disguise(sign))
+def test_look_alikes_are_changed_too(disguise):
+    assert [sign for sign in WORDED if "〔" not in neutralize_signs(disguise(sign))] == []
 
 
 @pytest.mark.parametrize(
