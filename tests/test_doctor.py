@@ -22,8 +22,9 @@ from frostproject.doctor import checks, diagnosis
 from frostproject.doctor.checks import check_models, judge_report
 from onebot.connections.handshake import hash_token
 from onebot.models import Bot
+from tests import zygote
 from tests.conftest import TOKEN
-from tests.environment import PROJECT, clean_environment
+from tests.environment import clean_environment
 from tests.live_server import LiveServer, free_port
 from tests.probed_model import reads_meter
 from tests.scripted_model import ScriptedModel, call, drops, fails, hangs, returns
@@ -39,15 +40,7 @@ def doctor(data_dir: Path, *arguments: str, **env: str) -> "subprocess.Completed
         "LANGUAGE_CODE": "en",
     }
     command = [sys.executable, "manage.py", "doctor", *arguments]
-    return subprocess.run(
-        command,
-        cwd=PROJECT,
-        env=clean_environment(**(fixed | env)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return zygote.run(command, clean_environment(**(fixed | env)))
 
 
 def levels(findings: Any) -> list[tuple[FindingLevel, str]]:

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +14,8 @@ from django.db import connection
 from django.test import Client
 
 from agent.models import ChatSession
+from tests import zygote
 from tests.admin.record import chat, groups, logged_in, make_groups, page, said, tool_form
-from tests.environment import PROJECT
 from tools.models import ToolConfig
 
 AGENT = (
@@ -133,7 +132,7 @@ def test_making_the_groups_again_changes_nothing_and_taking_them_back_removes_th
 def test_a_fresh_database_has_the_groups(tmp_path: Path):
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     fresh = {"FROST_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "frostproject.settings"}
-    subprocess.run(command, cwd=PROJECT, env=os.environ | fresh, check=True, timeout=120)
+    zygote.run(command, os.environ | fresh, check=True, timeout=120)
     with closing(sqlite3.connect(tmp_path / "frostagent.sqlite3")) as database:
         rows = database.execute(
             "SELECT g.name, p.codename, p.name FROM auth_group g JOIN auth_group_permissions "

@@ -1,12 +1,12 @@
 """MCP servers as a live server's database has them, and how the server gets on with them."""
 
 import json
-import subprocess
 import sys
 import time
 from typing import Any
 
-from tests.environment import PROJECT, clean_environment
+from tests import zygote
+from tests.environment import clean_environment
 from tests.live_server import LiveServer
 
 _SAVE = """
@@ -53,15 +53,15 @@ class McpRows:
 
     def save(self, **rows: dict[str, Any]) -> None:
         """Make rows or change them, by name; what is not named stays as it is. Blocks."""
-        self._run(_SAVE, json.dumps(rows).encode())
+        self._run(_SAVE, json.dumps(rows))
 
-    def _run(self, program: str, said: bytes = b"") -> None:
+    def _run(self, program: str, said: str = "") -> None:
         environment = clean_environment(
             FROST_DATA_DIR=str(self._server.data_dir),
             DJANGO_SETTINGS_MODULE="frostproject.settings",
         )
         command = [sys.executable, "-c", program]
-        subprocess.run(command, cwd=PROJECT, env=environment, input=said, check=True, timeout=60)
+        zygote.run(command, environment, said, check=True)
 
     def wait_connected(self, timeout: float = 60) -> None:
         """Wait until every enabled server is connected. Blocks."""

@@ -12,6 +12,7 @@ import pytest
 
 from frostproject.configuration import listening
 from frostproject.management.commands.runserver import Command
+from tests import zygote
 from tests.environment import PROJECT, clean_environment
 
 BOTH = pytest.mark.parametrize("program", ["runserver", "daphne"])
@@ -34,15 +35,7 @@ def refused(folder: Path, *command: str, **env: str) -> str:
         "LANGUAGE_CODE": "en",
     }
     environment = clean_environment(**fixed | env)
-    ended = subprocess.run(
-        [sys.executable, *command],
-        cwd=PROJECT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+    ended = zygote.run([sys.executable, *command], environment, timeout=20)
     assert (ended.returncode, ended.stdout) == (1, "")
     return ended.stderr
 

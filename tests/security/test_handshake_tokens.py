@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import zygote
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.environment import PROJECT, clean_environment
@@ -216,9 +217,7 @@ def start(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
         f"as error: sys.exit(str(error))"
     )
     command, environ = [sys.executable, "-c", code], environment(folder) | env
-    return subprocess.run(
-        command, cwd=PROJECT, env=environ, capture_output=True, text=True, timeout=60, check=False
-    )
+    return zygote.run(command, environ)
 
 
 def test_processes_that_start_at_once_agree_on_one_token(tmp_path):

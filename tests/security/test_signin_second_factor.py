@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 
 from frostproject.models import LONGEST_WAIT, AuthenticatorApp, RecoveryCodes
 from frostproject.signin import factors
-from tests.environment import PROJECT
+from tests import zygote
 from tests.live_server import ADMIN, ADMIN_PASSWORD
 from tests.security import accounts
 from tests.security.browser import CHECK, LOGIN, OWN, Browser, field
@@ -228,18 +228,10 @@ def signs_in_by_password(server, name: str) -> bool:
 def test_at_the_machine_a_command_resets_it(server, owner):
     switch_on(owner)
 
-    def run(name: str) -> subprocess.CompletedProcess[str]:
+    def run(name: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "manage.py", "reset_second_factor", name]
         environment = {**server._environment(), "LANGUAGE_CODE": "en"}
-        return subprocess.run(
-            command,
-            cwd=PROJECT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return zygote.run(command, environment)
 
     assert run("nobody").returncode == 1
     assert "was taken away" in run(ADMIN).stdout
