@@ -47,10 +47,10 @@ class LiveServer:
     started on entry, and ended and deleted on exit.
 
     It is started cheaply: its process is forked from one that has imported what it needs
-    (:mod:`tests.zygote`), and its data folder is a copy of one after a first start
-    (:mod:`tests.prepared`). With ``fresh`` it is as on a new machine: the command itself, and
-    no data folder. ``limits`` are time limits other than usual
-    (:class:`tools.time_limits.TimeLimits`).
+    (:mod:`tests.zygote`), its data folder is a copy of one after a first start
+    (:mod:`tests.prepared`), and passwords are hashed at no cost (:mod:`tests.served`). With
+    ``fresh`` it is as on a new machine: the command itself, and no data folder. ``limits`` are
+    time limits other than usual (:class:`tools.time_limits.TimeLimits`).
     """
 
     limits: Mapping[str, float] = {}
@@ -159,16 +159,13 @@ class LiveServer:
 
     def _environment(self) -> dict[str, str]:
         admin = {"DJANGO_SUPERUSER_USERNAME": ADMIN, "DJANGO_SUPERUSER_PASSWORD": ADMIN_PASSWORD}
+        is_plain = self._is_fresh and not self.limits
         fixed = {
             "FROST_DATA_DIR": str(self.data_dir),
-            "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+            "DJANGO_SETTINGS_MODULE": "frostproject.settings" if is_plain else "tests.served",
+            "TEST_LIMITS": json.dumps(dict(self.limits)),
             "PYTHONUNBUFFERED": "1",
         }
-        if self.limits:
-            fixed |= {
-                "DJANGO_SETTINGS_MODULE": "tests.limited",
-                "TEST_LIMITS": json.dumps(dict(self.limits)),
-            }
         return clean_environment(**(fixed | admin | self.env))
 
     # --- What can be seen of it -------------------------------------------------

@@ -35,18 +35,15 @@ def fill(folder: Path, env: Mapping[str, str]) -> None:
     """Have a folder that is not there be as a first start with ``env`` on SQLite leaves it, but
     without keys and tokens."""
     if not folder.exists() and not env["DATABASE_URL"]:
-        decisive = {name: env[name] for name in _DECISIVE}
-        if decisive["DJANGO_SETTINGS_MODULE"] == "tests.limited":
-            decisive["DJANGO_SETTINGS_MODULE"] = (
-                "frostproject.settings"  # which differ in nothing that is kept
-            )
-        shutil.copytree(_prepared(tuple(decisive.values())), folder, ignore=_OWN)
+        decisive = tuple(env[name] for name in _DECISIVE)
+        shutil.copytree(_prepared(decisive), folder, ignore=_OWN)
 
 
 @functools.cache
 def _prepared(decisive: tuple[str, ...]) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="frost-prepared-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    own = dict(zip(_DECISIVE, decisive, strict=True)) | {"FROST_DATA_DIR": str(folder / "data")}
+    own = dict(zip(_DECISIVE, decisive, strict=True))
+    own |= {"FROST_DATA_DIR": str(folder / "data"), "TEST_LIMITS": "{}"}
     zygote.run([sys.executable, "-c", _PREPARE], clean_environment(**own), check=True)
     return folder / "data"

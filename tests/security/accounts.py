@@ -25,9 +25,7 @@ FORGOTTEN = (
 
 @pytest.fixture(scope="module")
 def started(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    server = LiveServer(
-        {**scripted_env(model_server), "DJANGO_SETTINGS_MODULE": "tests.cheap_hashes"}
-    )
+    server = LiveServer(scripted_env(model_server))
     try:
         yield server.start(START_SECONDS)
     finally:

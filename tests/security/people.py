@@ -10,7 +10,6 @@ from typing import Any
 import requests
 
 from tests import zygote
-from tests.environment import clean_environment
 from tests.live_server import LiveServer
 
 PASSWORD = "a long password of a colleague"
@@ -37,13 +36,8 @@ def accounts(server: LiveServer, **groups: str) -> None:
 
 def run(server: LiveServer, program: str, given: Any, *arguments: str) -> None:
     """Run ``program`` on the server's database, as another process of the installation. Blocks."""
-    fixed = {
-        "FROST_DATA_DIR": str(server.data_dir),
-        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
-    }
-    environment = clean_environment(**(fixed | server.env))
     command = [sys.executable, "-c", program, *arguments]
-    zygote.run(command, environment, json.dumps(given), check=True)
+    zygote.run(command, server._environment(), json.dumps(given), check=True)
 
 
 class Person:
