@@ -22,3 +22,5 @@ from frostproject.settings import *  # noqa: E402, F403
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.MD5PasswordHasher"
 ]  # the real one takes 0.3 s a login, by design
+# Files are looked for when they are asked for. Otherwise each test client lists them all anew.
+WHITENOISE_AUTOREFRESH = True
