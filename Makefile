@@ -6,8 +6,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTHON ?=
 ARGS ?=
-# Tests at a time. Most start a server, so more than there are cores only make each other wait.
-WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
+# Tests at a time: one more than there are cores, because those of servers wait for a part of their time.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 INSTALL := PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 $(PY) -m pip install --quiet --disable-pip-version-check
 LOCK = $(VENV)/bin/uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" $(ARGS)
@@ -16,7 +17,7 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install drawing run chat doctor test lint format bench chaos messages shape pictures lock clean
+.PHONY: help install drawing run chat doctor test test-fast lint format bench chaos messages shape pictures lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -25,6 +26,7 @@ help:
 	@echo "make chat      talk to the agent in this terminal"
 	@echo "make doctor    check the installation and say how to fix what is wrong"
 	@echo "make test      run the test suite"
+	@echo "make test-fast run the tests of functions and pages, without a server"
 	@echo "make lint      check format, code and types"
 	@echo "make format    put the code into its format"
 	@echo "make bench     run the load benchmark"
@@ -53,7 +55,10 @@ doctor: $(VENV)/.installed
 	@$(PY) manage.py doctor $(ARGS)
 
 test: $(VENV)/.installed-dev
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-fast: $(VENV)/.installed-dev
+	$(PYTEST) -m "not live and not slow" $(ARGS)
 
 # The types of Django's models are found by loading the settings, which make a data folder.
 lint: $(VENV)/.installed-dev

@@ -1,5 +1,7 @@
 """Fixtures and guards of the whole suite.
 
+Tiers: ``live`` is what talks to processes that it starts (:func:`_is_live`), ``slow`` what takes
+seconds; the others are functions and pages, and ``make test-fast`` runs those alone.
 Guards: no test leaves the machine (``NetworkGuard``), no async test blocks the event
 loop (``LoopWatch``; ``@pytest.mark.may_block(reason)`` lets one), and an async test that
 uses the database uses it with real transactions.
@@ -10,7 +12,7 @@ import inspect
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from tests.services import PostgresServer
 
 TOKEN = "t0k"
+TESTS = Path(__file__).parent
+LIVE_FOLDERS = {"e2e", "browser", "databases", "demo"}
+#: The fixtures that start a process to talk to.
+SERVERS = {"live", "start_server", "postgres_server", "redis_url", "aimock", "_llmock_server"}
 
 # No deadline: the machine may be shared. No surprise: the examples are the same in every run.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
@@ -51,9 +57,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: network.__exit__(None, None, None))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give async tests of the database real transactions.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Mark what is live, give async tests of the database real transactions, and begin with the
+    files that take longest.
 
     Async code reaches the database from another thread. The transaction that plain
     ``django_db`` wraps around a test would hold SQLite's write lock against it.
@@ -61,6 +68,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_async(item) and item.get_closest_marker("django_db"):
             item.add_marker(pytest.mark.django_db(transaction=True), append=False)
+        if _is_live(item):
+            item.add_marker(pytest.mark.live)
+    yield  # pytest-django puts them into an order of its own
+    marked = {
+        name: {item.path for item in items if item.get_closest_marker(name)}
+        for name in ("live", "slow")
+    }
+    # Otherwise one process has the last long file before it, and the others have nothing to do.
+    items.sort(key=lambda item: [item.path not in marked[name] for name in ("live", "slow")])
+
+
+def _is_live(item: pytest.Item) -> bool:
+    """Whether a test is of the live tier: it talks to a server, a database server or a browser
+    in a process of its own."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    folder = item.path.parts[len(TESTS.parts)] if TESTS in item.path.parents else ""
+    servers = SERVERS | {"model_server"} if folder == "security" else SERVERS
+    return folder in LIVE_FOLDERS or bool(servers & fixtures)
 
 
 def _is_async(item: pytest.Item) -> bool:

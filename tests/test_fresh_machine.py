@@ -147,6 +147,11 @@ def test_the_gate_can_be_run_and_takes_no_input():
     assert "lint test </dev/null" in text(".ci/run")
 
 
+def test_the_fast_part_of_the_suite_is_all_but_what_is_live_or_slow(installed):
+    fast, whole = (make(installed, "-n", name).stdout.strip() for name in ("test-fast", "test"))
+    assert fast == f'{whole} -m "not live and not slow"'
+
+
 # --- Packages -------------------------------------------------------------------
 
 

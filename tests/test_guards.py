@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
 from django.db import connection
 
-from tests.conftest import network
+from tests.conftest import _is_live, network
 from tests.environment import PROJECT
 from tests.guards import LoopWatch, OffMachineError, Queued, Spent, stall
 
@@ -123,6 +124,12 @@ def test_only_what_is_proven_counts(spent, queued, seconds):
 def test_the_suite_runs_on_its_own_settings():
     assert os.environ["DJANGO_SETTINGS_MODULE"] == "tests.settings"
     assert settings.DATA_DIR.name.startswith("frost-tests-")
+
+
+def test_a_test_that_asks_for_servers_is_live_and_others_are_not(request):
+    assert request.node.get_closest_marker("live") is None
+    requested = SimpleNamespace(path=request.node.path, fixturenames=["tmp_path", "start_server"])
+    assert _is_live(requested)
 
 
 @pytest.mark.django_db(transaction=True)
