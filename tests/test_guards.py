@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 
 from tests.conftest import _is_live, network
@@ -136,6 +137,14 @@ def test_a_test_that_asks_for_servers_is_live_and_others_are_not(request):
 def test_the_test_database_is_a_file():
     if connection.vendor == "sqlite":
         assert Path(str(connection.settings_dict["NAME"])).is_file()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("turn", [1, 2])
+def test_what_a_test_committed_is_gone_in_the_next_and_permissions_are_there(turn):
+    assert not User.objects.exists()
+    assert Permission.objects.filter(codename="view_user").exists()
+    User.objects.create(username="left over")
 
 
 @pytest.mark.django_db
