@@ -36,12 +36,10 @@ def test_a_path_makes_no_line_of_its_own_and_five_hundred_paths_make_few(live):
     assert 1 <= live.log.count("there is no WebSocket at") <= 9
 
 
-@pytest.mark.parametrize(
-    "path", [f"/admin/\n{FORGED}\x1b[31m", f"/\r\n{FORGED}", f"/\x85{FORGED}\u202e"]
-)
-def test_what_django_says_of_a_path_stays_on_its_line(start_server, path):
+def test_what_django_says_of_a_path_stays_on_its_line(start_server):
     server = start_server(DEBUG="true")
-    assert status(ask(server, head("GET", quote(path), "Connection: close"))) in (302, 404)
+    for path in (f"/admin/\n{FORGED}\x1b[31m", f"/\r\n{FORGED}", f"/\x85{FORGED}\u202e"):
+        assert status(ask(server, head("GET", quote(path), "Connection: close"))) in (302, 404)
     assert not [each for each in server.log.splitlines() if each.startswith(FORGED)]
     assert not set("\x1b\u202e\x85") & set(server.log)
 
