@@ -11,7 +11,7 @@ from django.test import Client
 from tests.admin.faulty_rows import fill_with_faults
 from tests.admin.record import CHINESE
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 #: Elements whose text is code, or raw, or what a person typed.
 RAW = {"code", "pre", "details", "textarea", "script", "style", "svg", "head"}
 EMPTY = {
