@@ -15,6 +15,7 @@ import pytest
 
 from frostproject.configuration import private_files
 from frostproject.doctor import diagnosis
+from tests import zygote
 from tests.cast import fresh_id
 from tests.e2e.chat import client
 from tests.environment import PROJECT, clean_environment
@@ -28,10 +29,10 @@ Start = Callable[..., LiveServer]
 
 
 @pytest.fixture
-def installation() -> Iterator[LiveServer]:
+def installation(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
     """An installation that is not started yet, with an open data folder, as ``mkdir data`` leaves
     it."""
-    server = LiveServer({}, fresh=True)
+    server = LiveServer({}, fresh=getattr(request, "param", False))
     server.data_dir.mkdir(mode=0o755)
     server.data_dir.chmod(0o755)
     yield server
@@ -60,6 +61,7 @@ def open_all(folder: Path) -> None:
 # --- The start --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("installation", [True], ids=["fresh"], indirect=True)
 def test_an_empty_folder_that_was_there_is_closed(installation):
     installation.start()
     assert opened(installation.data_dir) == set()
@@ -101,7 +103,7 @@ def test_the_talk_in_a_terminal_closes_it_too(installation):
     env = clean_environment(
         FROST_DATA_DIR=str(installation.data_dir), DJANGO_SETTINGS_MODULE="frostproject.settings"
     )
-    subprocess.run(talk, cwd=PROJECT, env=env, check=True, capture_output=True, timeout=60)
+    zygote.run(talk, env, check=True)
     assert opened(installation.data_dir) == set()
 
 

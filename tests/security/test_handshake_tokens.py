@@ -73,7 +73,7 @@ def kept(server: LiveServer, name: str) -> str:
 def plain(start_server):
     """A server as a newcomer starts it: no setting says anything of tokens."""
     return start_server(
-        fresh=True, ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="", LANGUAGE_CODE="en"
+        ONEBOT_ACCESS_TOKEN="", HTTP_API_TOKEN="", TRUST_LOOPBACK="", LANGUAGE_CODE="en"
     )
 
 
