@@ -2,13 +2,14 @@
 English."""
 
 import re
+from functools import cache
 
 from babel.messages.catalog import Message
 from django.utils import translation
 
 from tests.catalogue import MO_FILE, catalogue, compiled, texts_in_use
 
-TEXTS = texts_in_use()
+texts = cache(texts_in_use)
 PLACEHOLDER = re.compile(r"%(?:\(\w+\))?[.\d]*[sdgf]|\{\w*\}")
 
 
@@ -17,22 +18,22 @@ def translated(message: Message) -> list[str]:
 
 
 def test_texts_are_found_in_code_and_in_templates():
-    assert {("chat session", None), ("Take over", None), ("group", "chat")} <= TEXTS.keys()
-    assert (("%(count)s tool offered", "%(count)s tools offered"), None) in TEXTS
+    assert {("chat session", None), ("Take over", None), ("group", "chat")} <= texts().keys()
+    assert (("%(count)s tool offered", "%(count)s tools offered"), None) in texts()
 
 
 def test_every_text_is_translated():
     known = catalogue()
     entries = {
         (text, context): known.get(text[0] if isinstance(text, tuple) else text, context)
-        for text, context in TEXTS
+        for text, context in texts()
     }
     wanting = {
         text
         for text, entry in entries.items()
         if entry is None or entry.fuzzy or not all(translated(entry))
     }
-    assert {text: TEXTS[text] for text in wanting} == {}
+    assert {text: texts()[text] for text in wanting} == {}
 
 
 def test_a_chinesekeeps_the_placeholders_of_its_text():
@@ -43,7 +44,7 @@ def test_a_chinesekeeps_the_placeholders_of_its_text():
 
 
 def test_the_catalogue_holds_nothing_that_is_not_used():
-    used = {text[0] if isinstance(text, tuple) else text for text, _context in TEXTS}
+    used = {text[0] if isinstance(text, tuple) else text for text, _context in texts()}
     kept = {m.id if isinstance(m.id, str) else m.id[0] for m in catalogue() if m.id}
     assert kept <= used
     assert not catalogue().obsolete

@@ -2,6 +2,7 @@
 chat is answered."""
 
 import sys
+from collections.abc import Callable
 
 import pytest
 from PIL import Image
@@ -26,27 +27,30 @@ from tests.pictures import picture, saved
 from tests.scripted_model import ScriptedModel, fails, hangs, returns
 
 INSIDE = "not public"
-HOSTILE: dict[str, tuple[Reply, str]] = {
+HOSTILE: dict[str, tuple[Callable[[], Reply], str]] = {
     "leads to the metadata of a cloud": (
-        redirects("http://169.254.169.254/latest/meta-data"),
+        lambda: redirects("http://169.254.169.254/latest/meta-data"),
         INSIDE,
     ),
-    "leads to this machine": (redirects("http://[::1]:8000/admin/"), INSIDE),
-    "leads to a file": (redirects("file:///etc/passwd"), "http"),
-    "leads in a circle": (redirects("/a"), "redirect"),
-    "unpacks to very much": (bombs(mebibytes=64), "more than may be fetched"),
-    "has no end": (sends_endlessly(), "more than may be fetched"),
-    "drips": (drips(), "in time"),
-    "hangs up": (hangs_up(), "connect"),
-    "is shorter than it says": (claims_length(picture(), 10_000), "not completed"),
-    "claims to be endless": (claims_length(picture(), 2**60), "more than may be fetched"),
+    "leads to this machine": (lambda: redirects("http://[::1]:8000/admin/"), INSIDE),
+    "leads to a file": (lambda: redirects("file:///etc/passwd"), "http"),
+    "leads in a circle": (lambda: redirects("/a"), "redirect"),
+    "unpacks to very much": (lambda: bombs(mebibytes=64), "more than may be fetched"),
+    "has no end": (sends_endlessly, "more than may be fetched"),
+    "drips": (drips, "in time"),
+    "hangs up": (hangs_up, "connect"),
+    "is shorter than it says": (lambda: claims_length(picture(), 10_000), "not completed"),
+    "claims to be endless": (lambda: claims_length(picture(), 2**60), "more than may be fetched"),
     "is a page and says picture": (
-        sends(b"<html><script>", "image/png"),
+        lambda: sends(b"<html><script>", "image/png"),
         "not what the message says",
     ),
-    "has very many pixels": (sends(saved(Image.new("1", (30_000, 30_000)))), "too many pixels"),
+    "has very many pixels": (
+        lambda: sends(saved(Image.new("1", (30_000, 30_000)))),
+        "too many pixels",
+    ),
     "is a picture cut in half": (
-        sends(picture("PNG", size=(900, 900))[:-900], "image/png"),
+        lambda: sends(picture("PNG", size=(900, 900))[:-900], "image/png"),
         "decoded",
     ),
 }
@@ -71,8 +75,8 @@ def wary(model_server: ScriptedModel):
 async def test_a_picture_of_a_hostile_server_costs_itself_alone(
     wary, model, file_server: FileServer, what
 ):
-    reply, reason = HOSTILE[what]
-    user = fresh_id()
+    make, reason = HOSTILE[what]
+    reply, user = make(), fresh_id()
     model.script(["I see nothing"])
     async with client(wary) as bot:
         (asked,) = await answered(

@@ -259,10 +259,12 @@ async def test_a_redirect_to_a_private_address_is_refused(bench):
 
 
 @pytest.mark.parametrize(
-    "reply", [bombs("gzip", 64), sends_endlessly(), sends(b"x", content_length="9999999999")]
+    "make",
+    [lambda: bombs("gzip", 64), sends_endlessly, lambda: sends(b"x", content_length="9999999999")],
+    ids=["a bomb", "endless", "claims to be large"],
 )
-async def test_an_answer_beyond_the_limit_is_a_failure(bench, reply):
-    bench.server.serve("/w", reply)
+async def test_an_answer_beyond_the_limit_is_a_failure(bench, make):
+    bench.server.serve("/w", make())
     await bench.has(max_kib=64)
     assert await bench.failure() == "该网址的内容超过 65536 字节，请不要重试。"
     await bench.server.wait_until_unused()
