@@ -8,6 +8,7 @@ uses the database uses it with real transactions.
 """
 
 import contextlib
+import gc
 import inspect
 import signal
 import sys
@@ -79,6 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     }
     # Otherwise one process has the last long file before it, and the others have nothing to do.
     items.sort(key=lambda item: [item.path not in marked[name] for name in ("live", "slow")])
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of every later collection of garbage: it stays anyway."""
+    gc.freeze()
 
 
 def _is_live(item: pytest.Item) -> bool:
