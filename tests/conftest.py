@@ -39,7 +39,8 @@ TOKEN = "t0k"
 TESTS = Path(__file__).parent
 LIVE_FOLDERS = {"e2e", "browser", "databases", "demo"}
 #: The fixtures that start a process to talk to.
-SERVERS = {"live", "start_server", "postgres_server", "redis_url", "aimock", "_llmock_server"}
+SERVERS = {"live", "start_server", "redis_url", "aimock", "_llmock_server"}
+SERVERS |= {"postgres_server", "postgres", "postgresql"}  # the last two also as a parameter
 
 # No deadline: the machine may be shared. No surprise: the examples are the same in every run.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
@@ -82,6 +83,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     items.sort(key=lambda item: [item.path not in marked[name] for name in ("live", "slow")])
 
 
+def _parameters(item: pytest.Item) -> list[str]:
+    call = getattr(item, "callspec", None)
+    return [value for value in call.params.values() if isinstance(value, str)] if call else []
+
+
 def pytest_collection_finish() -> None:
     """Leave what was imported out of every later collection of garbage: it stays anyway."""
     gc.freeze()
@@ -91,6 +97,7 @@ def _is_live(item: pytest.Item) -> bool:
     """Whether a test is of the live tier: it talks to a server, a database server or a browser
     in a process of its own."""
     fixtures = set(getattr(item, "fixturenames", ()))
+    fixtures |= {name for name in _parameters(item) if name in SERVERS}
     folder = item.path.parts[len(TESTS.parts)] if TESTS in item.path.parents else ""
     servers = SERVERS | {"model_server"} if folder == "security" else SERVERS
     return folder in LIVE_FOLDERS or bool(servers & fixtures)

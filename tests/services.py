@@ -90,6 +90,11 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
+def _name(url: str) -> str:
+    """The name of the database at ``url``."""
+    return url.partition("@/")[2].partition("?")[0]
+
+
 class PostgresServer:
     """A PostgreSQL server on a unix socket, started also by root.
 
@@ -106,16 +111,18 @@ class PostgresServer:
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def new_database(self) -> str:
-        """Make an empty database; its address as ``DATABASE_URL`` wants it."""
+    def new_database(self, template: str = "") -> str:
+        """Make a database, empty or a copy of the one at the address ``template`` to which nobody
+        is connected; its address as ``DATABASE_URL`` wants it."""
         name = f"frost_{next(_database_numbers)}"
-        self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        source = sql.Identifier(_name(template) if template else "template1")
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        self._execute(statement.format(sql.Identifier(name), source))
         return f"postgres://postgres@/{name}?host={self.socket_folder}"
 
     def drop_database(self, url: str) -> None:
         """Remove a database made by ``new_database``, cutting whoever is still connected."""
-        name = url.partition("@/")[2].partition("?")[0]
-        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(_name(url))))
 
     def restart(self, mode: str) -> None:
         """End every connection and start again. ``mode`` is pg_ctl's: ``fast`` rolls back,

@@ -1,6 +1,7 @@
 """A PostgreSQL database in the place of the usual one, for tests that are not async."""
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,19 +21,28 @@ def postgres(
 ) -> Iterator[DatabaseWrapper]:
     """A migrated database that the tests of a module share; see :func:`inside`."""
     server = request.getfixturevalue("postgres_server")
-    url = server.new_database()
-    settings = {
-        **connections["default"].settings_dict,
-        **parse_database_url("DATABASE_URL", url),
-        "OPTIONS": {},
-    }
-    database = DatabaseWrapper(settings, "default")
     with django_db_blocker.unblock():
-        with in_place(database):
-            call_command("migrate", verbosity=0)
+        url = server.new_database(_migrated(server))
+        database = _database_at(url)
         yield database
         database.close()
     server.drop_database(url)
+
+
+@functools.cache
+def _migrated(server: Any) -> str:
+    """The address of a migrated database of ``server`` that others are copied from."""
+    url: str = server.new_database()
+    database = _database_at(url)
+    with in_place(database):
+        call_command("migrate", verbosity=0)
+    database.close()
+    return url
+
+
+def _database_at(url: str) -> DatabaseWrapper:
+    usual, own = connections["default"].settings_dict, parse_database_url("DATABASE_URL", url)
+    return DatabaseWrapper({**usual, **own, "OPTIONS": {}}, "default")
 
 
 @contextlib.contextmanager
