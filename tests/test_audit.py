@@ -77,6 +77,7 @@ def test_advisories_that_never_come_are_not_waited_for():
         audit["asked"]([sys.executable, "-c", "import time; time.sleep(600)"], 0.2)
 
 
+@pytest.mark.slow
 def test_without_a_registry_one_line_says_so_and_nothing_fails(monkeypatch, capsys, tmp_path: Path):
     for name, value in {
         "PIP_INDEX_URL": "http://127.0.0.1:9/simple",

@@ -29,6 +29,7 @@ from tests.scripted_model import (
     says,
 )
 
+pytestmark = pytest.mark.live
 SECONDS = 30
 
 

@@ -176,6 +176,7 @@ async def test_may_block():
 """
 
 
+@pytest.mark.slow
 def test_guarded_tests_fail_even_when_the_code_copes(tmp_path):
     (tmp_path / "test_guarded.py").write_text(GUARDED)
     options = [

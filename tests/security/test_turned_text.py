@@ -23,6 +23,7 @@ def browser(admin_user) -> Client:
     return client
 
 
+@pytest.mark.slow
 def test_no_page_turns_the_direction_of_reading(browser):
     fill("10001", "30001", TURNED, "20001")
     said(chat("30002", title=TURNED), TURNED, state="failed", detail=TURNED, raw={"card": TURNED})

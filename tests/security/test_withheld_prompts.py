@@ -15,7 +15,7 @@ from agent.record.waiting.trials import TrialWish
 from tests.admin.record import answered, call_of, chat, said, step_of
 from tests.security.two_chats import every_address, owner_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SECRET = "PROMPTSECRET: the manager is called OTHERBOSS"
 SYSTEM, USER = {"role": "system", "content": SECRET}, {"role": "user", "content": "SAID-HERE"}
 TOLD = {"role": "user", "content": f"{SECRET}\n\nSAID-HERE"}
