@@ -97,6 +97,7 @@ def test_the_default_persona_shows_the_environment_and_cannot_go(
     text = page(browser, f"{PERSONAS}{default.pk}/change/")
     assert 'placeholder="You are from the file."' in text
     assert 'placeholder="7"' in text
+    assert "Only for an agent" not in text
     assert browser.post(f"{PERSONAS}{default.pk}/delete/", {"post": "yes"}).status_code == 403
     fields = {"name": "default", "kind": "agent", "enabled": ""}
     save(browser, default, **fields)
@@ -162,6 +163,18 @@ def test_the_second_operator_sees_the_place_that_the_first_has_added(browser: Cl
     assert "Somebody else has saved" in save(browser, row, prompt="mine", row_seen=seen[1])
     row.refresh_from_db()
     assert row.prompt == ""
+
+
+def test_a_place_that_somebody_else_has_changed_meanwhile_is_not_overwritten(browser: Client):
+    row = Persona.objects.create(name="sage")
+    place = PersonaChoice.objects.create(persona=row, account="10001")
+    address = f"/admin/agent/personachoice/{place.pk}/change/"
+    seen = re.search(r'name="row_seen" value="(\w+)"', page(browser, address))
+    assert seen
+    PersonaChoice.objects.filter(pk=place.pk).update(account="10002")
+    sent = {"persona": row.pk, "account": "10003", "row_seen": seen[1]}
+    assert "Somebody else has saved" in browser.post(address, sent).content.decode()
+    assert PersonaChoice.objects.get().account == "10002"
 
 
 def test_chat_and_bot_pages_show_who_answers_and_lead_to_another(browser: Client, default: Persona):

@@ -30,7 +30,7 @@ from tools.admin.record_pages import (
     parse_row_number,
     record_link,
 )
-from tools.live_rows import tracked_fields
+from tools.live_rows import Tracked, tracked_fields
 from tools.models import ToolConfig, ToolConfigChange
 from tools.models.change import SAID, ChangeKind, row_subject
 from tools.models.row_history import (
@@ -183,8 +183,8 @@ class HistoryAdmin(PageAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
-        row = options.get("obj")
-        if row is not None and request.user.has_perm("tools.view_toolconfigchange"):
+        row, is_tracked = options.get("obj"), tracked_fields(self.model) != Tracked()
+        if row is not None and is_tracked and request.user.has_perm("tools.view_toolconfigchange"):
             rows = find_changes(row).select_related("author")[:CHANGES_SHOWN]
             known = tracked_fields(self.model).revertible
             context["changes"] = [

@@ -27,6 +27,7 @@ from tools.admin.record_pages import (  # author_of for pages of settings too
     format_moment,
     parse_row_number,
 )
+from tools.live_rows import Tracked, tracked_fields
 from tools.models.row_history import find_changes, read_tracked_values
 from tools.secrets.encryption import DecryptionError
 
@@ -44,11 +45,14 @@ def read_sealed(row: Model, name: str) -> Any:
 
 
 def row_version(row: Model, *, for_update: bool = False) -> str:
-    """What stands for the tracked values of the stored ``row``; "" for one that is not stored.
+    """What stands for the tracked values of the stored ``row``, or for all of one whose changes are
+    on record with another row; "" for one that is not stored.
 
     It tells nothing about the values, which may be secret. What the program itself writes into
     other columns does not count."""
-    values = read_tracked_values(row, for_update=for_update)
+    values: Any = read_tracked_values(row, for_update=for_update)
+    if tracked_fields(type(row)) == Tracked():
+        values = type(row)._base_manager.filter(pk=row.pk).values().first()
     text = json.dumps(values, sort_keys=True, ensure_ascii=False)
     return crypto.salted_hmac("tools.admin.concurrent_edits", text).hexdigest() if values else ""
 

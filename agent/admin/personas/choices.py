@@ -11,7 +11,8 @@ from agent.admin.personas.form import PersonaChoiceForm
 from agent.domain.persona import PersonaKind
 from agent.models import Persona, PersonaChoice
 from tools.admin.filters import Rows
-from tools.admin.record_pages import Column, LoggedAdmin, author_of
+from tools.admin.record_pages import Column
+from tools.admin.settings_page import SettingsAdmin, author_of
 from tools.models.row_history import record_changes
 
 
@@ -31,7 +32,7 @@ class OfPersona:
 
 
 @admin.register(PersonaChoice)
-class PersonaChoiceAdmin(OfPersona, LoggedAdmin):
+class PersonaChoiceAdmin(OfPersona, SettingsAdmin):
     """Where personas answer, all in one list. Changes are on record with the persona."""
 
     form = PersonaChoiceForm
@@ -40,7 +41,6 @@ class PersonaChoiceAdmin(OfPersona, LoggedAdmin):
     list_filter = ("chat_kind",)
     search_fields = ("account", "peer_id", "user_id", "persona__name")
     list_per_page = 50
-    show_full_result_count = False
     fields = ("persona", "account", "chat_kind", "peer_id", "user_id")
     where = Column(_("place"), str)
 

@@ -44,9 +44,6 @@ class OwnRows(OfPersona, TabularInline):
         return choice_alone(super().formfield_for_dbfield(db_field, request, **options))
 
 
-ONLY_AGENTS: Any = (_("Only for an agent"), {"fields": ("description", "as_tool")})
-
-
 class EndpointChoices(OwnRows):
     model = EndpointChoice
     fields = ("role", "position", "endpoint")
@@ -85,7 +82,7 @@ class PersonaAdmin(SettingsAdmin):
     fieldsets = (
         (None, {"fields": ("name", "enabled", "kind")}),
         (_("What it says"), {"fields": ("prompt", "examples", "language")}),
-        ONLY_AGENTS,
+        (_("Only for an agent"), {"fields": ("description", "as_tool")}),
         (_("Tools"), {"fields": ("tool_choice", "tools")}),
         (_("How it answers in chats"), {"fields": ("mention", "quote", "vision_mode")}),
         (_("Limits"), {"classes": ("collapse",), "fields": NUMBERS}),
@@ -113,7 +110,7 @@ class PersonaAdmin(SettingsAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         shown = super().get_fieldsets(request, obj)
         is_default = isinstance(obj, Persona) and obj.is_default
-        return [one for one in shown if not (is_default and one is ONLY_AGENTS)]
+        return [one for one in shown if not (is_default and "as_tool" in one[1]["fields"])]
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """The default persona answers everywhere else, an agent nowhere."""
