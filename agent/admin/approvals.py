@@ -2,7 +2,6 @@
 chat."""
 
 import json
-from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 from django import forms
@@ -23,11 +22,12 @@ from agent.pages.error_words import explain_error
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.runs.deferred_calls import find_news
 from agent.record.waiting.approvals import ApprovalOutcome, check_changed_arguments, settle_approval
-from tools.admin import filters, json_field
+from tools.admin.fields import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
     Column,
     ModelForm,
-    StateRecordAdmin,
+    RecordAdmin,
+    Rows,
     author_of,
     clamp_text,
     format_moment,
@@ -59,8 +59,8 @@ class DecisionForm(ModelForm):
     class Meta:
         model = Approval
         fields = ("changed_arguments",)
-        field_classes = {"changed_arguments": json_field.IndentedJSONField}  # noqa: RUF012
-        widgets = {"changed_arguments": forms.Textarea(attrs=json_field.JSON_INPUT)}  # noqa: RUF012 - as above
+        field_classes = {"changed_arguments": IndentedJSONField}  # noqa: RUF012
+        widgets = {"changed_arguments": forms.Textarea(attrs=JSON_INPUT)}  # noqa: RUF012 - as above
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -83,9 +83,10 @@ class DecisionForm(ModelForm):
 
 
 @admin.register(Approval)
-class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
+class ApprovalAdmin(OwnChatsAdmin, RecordAdmin):
     list_display = ("asked", "verdict", "tool", "given", "chat_and_asker")
     list_filter = ("state",)
+    are_few = True
     list_select_related = ("call", "session")
     list_defer = ("changed_arguments",)
     text_fields = ("decided_by",)
@@ -134,7 +135,7 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         "changed_json": Column(_("changed arguments"), lambda row: _exact(row.changed_arguments)),
     }
 
-    def get_queryset(self, request: HttpRequest) -> filters.Rows:
+    def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("call", "session")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -153,10 +154,6 @@ class ApprovalAdmin(OwnChatsAdmin, StateRecordAdmin):
         if not isinstance(obj, Approval):
             return True
         return _is_open(obj) and may_decide(request.user, obj.session.account)
-
-    def has_index(self, conditions: Iterable[str]) -> bool:
-        """Approvals are few."""
-        return True
 
     def save_model(self, request: HttpRequest, obj: Approval, form: Any, change: bool) -> None:
         """Decide once; a second decision gets a message that it is too late."""

@@ -2,50 +2,34 @@
 
 from typing import Any
 
-from django import forms
 from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from agent.models import Installation
+from tools.admin.fields import SuggestedInput
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.local_time import known_zones
-
-
-class ZoneInput(forms.TextInput):
-    """A name that is typed, or chosen from all there are; the machine's is the first."""
-
-    def render(
-        self, name: str, value: Any, attrs: dict[str, Any] | None = None, renderer: Any = None
-    ) -> SafeString:
-        listed = {"list": "zones", "autocomplete": "off", "spellcheck": "false"}
-        shown = super().render(name, value, (attrs or {}) | listed, renderer)
-        own = settings.MACHINE_TIME_ZONE
-        options = format_html_join(
-            "", '<option value="{}">', ((zone,) for zone in (own, *sorted(known_zones() - {own})))
-        )
-        return format_html('{}<datalist id="zones">{}</datalist>', shown, options)
 
 
 class InstallationForm(SettingsForm):
     class Meta:
         model = Installation
         fields = ("time_zone",)
-        widgets = {"time_zone": ZoneInput(attrs={"size": 32})}  # noqa: RUF012 - Django's own form
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         field = self.fields.get("time_zone")
         if field is None:  # who may only look
             return
-        field.widget.attrs["placeholder"] = settings.MACHINE_TIME_ZONE
+        own = settings.MACHINE_TIME_ZONE  # is suggested first
+        zones = [(zone, "") for zone in (own, *sorted(known_zones() - {own}))]
+        attrs = {"class": "", "size": 32, "spellcheck": "false", "placeholder": own}
+        field.widget = SuggestedInput(zones, field.widget.attrs | attrs)
         field.help_text = format_html(
-            "{} {}",
-            field.help_text,
-            _("That is %(zone)s.") % {"zone": settings.MACHINE_TIME_ZONE},
+            "{} {}", field.help_text, _("That is %(zone)s.") % {"zone": own}
         )
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -16,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
-from agent.admin.chats.thumbnails import render_thumbnail, thumbnail_of, voice_response
+from agent.admin.chats.messages import render_thumbnail, thumbnail_of, voice_response
 from agent.domain.budgets import SpendKind, cost_words
 from agent.models import (
     Approval,
@@ -28,19 +26,18 @@ from agent.models import (
     Step,
     ToolCall,
 )
+from agent.pages import run_facts
 from agent.pages.error_words import error_block, format_error
 from agent.pages.own_chats import OwnChatsAdmin, OwnMediaAdmin, OwnPartsAdmin, own_uses
-from agent.pages.runs import held_back, run_rows, step_facts
 from agent.record.chats.subject_names import name_subjects
 from agent.record.runs.requests import rebuild_request
 from agent.runtime import wiring
-from tools.admin.filters import RecordedSince, Rows
 from tools.admin.record_pages import (
     EXCERPT,
     Column,
     RecordAdmin,
-    RecordChangeList,
-    StateRecordAdmin,
+    RecordedSince,
+    choice_filter,
     clamp_text,
     format_moment,
     parse_row_number,
@@ -48,6 +45,7 @@ from tools.admin.record_pages import (
     record_links,
     render_badge,
     render_state,
+    require,
 )
 from tools.models import ToolConfig
 from tools.text.readable import (
@@ -110,12 +108,12 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
         "tools_json": Column(
             _("tools offered"),
             lambda step: json_block(
-                step_facts.read_definitions(step.offer.definitions) if step.offer else step.tools
+                run_facts.read_definitions(step.offer.definitions) if step.offer else step.tools
             ),
         ),
         "attempts_json": Column(_("asked before"), lambda step: json_block(step.attempts)),
         "cost": Column(
-            _("cost"), lambda step: step_facts.format_cost(step.cost_nano, step.currency) or "-"
+            _("cost"), lambda step: run_facts.format_cost(step.cost_nano, step.currency) or "-"
         ),
         "rest_json": Column(_("rest of the answer"), lambda step: json_block(step.response_rest)),
         "sent_json": Column(
@@ -133,21 +131,18 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         step = super().get_object(request, object_id, from_field)
         if step is not None:
-            held_back.hold_back(step, request.user)
+            run_facts.hold_back(step, request.user)
         return step
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without the file of the request for those who do not see what is in it."""
-        hidden = () if held_back.may_see_prompts(request.user) else ("request_link",)
+        hidden = () if run_facts.may_see_prompts(request.user) else ("request_link",)
         return [name for name in super().get_fields(request, obj) if name not in hidden]
 
     def request_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The request of a step as a file, byte for byte as it was sent."""
         step = get_object_or_404(self.get_queryset(request).select_related("offer"), pk=pk)
-        if not (
-            self.has_view_permission(request, step) and held_back.may_see_prompts(request.user)
-        ):
-            raise PermissionDenied
+        require(self.has_view_permission(request, step) and run_facts.may_see_prompts(request.user))
         body = rebuild_request(step, wiring.build_file_store().shown)
         if body is None:
             raise Http404
@@ -164,25 +159,21 @@ def _request_link(step: Step) -> str:
     return format_html('<a href="{}">{}</a>', url, gettext("Download it as it was sent"))
 
 
-class ToolFilter(admin.SimpleListFilter):
-    """By tool, the names being those that are configured: listing those called would scan the
-    table."""
+def _list_tools(request: HttpRequest) -> list[tuple[str, str]]:
+    """The names of those that are configured: listing those called would scan the table."""
+    if not request.user.has_perm("tools.view_toolconfig"):
+        return []
+    names = ToolConfig.objects.order_by("name").values_list("name", flat=True)
+    return [(name, name) for name in names[:TOOL_LIMIT]]
 
-    title = _("tool")
-    parameter_name = "tool"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        if not request.user.has_perm("tools.view_toolconfig"):
-            return []
-        names = ToolConfig.objects.order_by("name").values_list("name", flat=True)
-        return [(name, name) for name in names[:TOOL_LIMIT]]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        return queryset.filter(tool_name=self.value()) if self.value() else queryset
+ToolFilter = choice_filter(
+    _("tool"), "tool", _list_tools, lambda rows, value: rows.filter(tool_name=value)
+)
 
 
 @admin.register(ToolCall)
-class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
+class ToolCallAdmin(OwnPartsAdmin, RecordAdmin):
     """What each tool was given, who asked, and what came back."""
 
     list_display = ("recorded", "run_link", "tool", "took", "given", "answer")
@@ -222,14 +213,14 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
             ),
         ),
         "decision": Column(
-            _("verdict"), lambda call: step_facts.describe_verdict(call.verdict) or "-"
+            _("verdict"), lambda call: run_facts.describe_verdict(call.verdict) or "-"
         ),
         # the runs that the call set off
         "inner_runs": Column(
             _("runs of agents"),
             lambda call: record_links(
                 "agent_run",
-                call.agent_runs.order_by("pk").values_list("pk", flat=True)[: run_rows.RUN_LIMIT],
+                call.agent_runs.order_by("pk").values_list("pk", flat=True)[: run_facts.RUN_LIMIT],
             ),
         ),
         "approval_link": Column(_("approval"), lambda call: _approval_link(call)),
@@ -237,7 +228,8 @@ class ToolCallAdmin(OwnPartsAdmin, StateRecordAdmin):
         "later_runs": Column(
             _("outcome told in"),
             lambda call: record_links(
-                "agent_run", (run.pk for run in run_rows.load_outcome_runs([call]).get(call.pk, ()))
+                "agent_run",
+                (run.pk for run in run_facts.load_outcome_runs([call]).get(call.pk, ())),
             ),
         ),
         "given": Column(
@@ -418,23 +410,9 @@ class KeptFileAdmin(OwnMediaAdmin, RecordAdmin):
         return voice_response(self._readable_copy(request, pk))
 
     def _readable_copy(self, request: HttpRequest, pk: int) -> KeptFile:
-        if not (self.has_view_permission(request) or request.user.has_perm("agent.view_message")):
-            raise PermissionDenied
+        require(self.has_view_permission(request) or request.user.has_perm("agent.view_message"))
         kept: KeptFile = get_object_or_404(self.get_queryset(request), pk=pk)
         return kept
-
-
-class SpendList(RecordChangeList):
-    """Sums with the names of those they are of, asked for once a page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.result_list = rows = list(self.result_list)
-        for kind in {row.kind for row in rows}:
-            own = [row for row in rows if row.kind == kind and row.subject]
-            names = name_subjects(kind, {row.subject for row in own})
-            for row in own:
-                row.subject_name = names[row.subject]
 
 
 @admin.register(SpendSum)
@@ -465,8 +443,13 @@ class SpendSumAdmin(RecordAdmin):
         ),
     }
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return SpendList
+    def prepare_rows(self, rows: list[Any]) -> None:
+        """The names of those that the sums are of."""
+        for kind in {row.kind for row in rows}:
+            own = [row for row in rows if row.kind == kind and row.subject]
+            names = name_subjects(kind, {row.subject for row in own})
+            for row in own:
+                row.subject_name = names[row.subject]
 
     def exact_matches(self, term: str) -> Iterable[Q]:
         yield Q(day=term)

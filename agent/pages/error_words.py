@@ -1,12 +1,19 @@
 """Any error on record in words for people: of models, of OneBot clients, of the network.
 
-Those who may not see model endpoints read no text on record of them, on pages.
+What an error says of model endpoints is for those who may see them: others read no text on record
+of them, on pages.
 
 In templates: ``{% load error_words %}`` and ``{{ run.error|error_words }}`` (a block, the text on
 record folded) or ``{{ run.error|error_sentence }}`` (one line).
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
 
 from django.template.loader import render_to_string
 from django.utils.functional import Promise
@@ -15,7 +22,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 
 from agent.domain import errors, failures
 from agent.llm.errors.error_words import explain_model_error
-from agent.pages.page_reader import find_shut_out
+from agent.models import ModelEndpoint
 from tools.admin.record_pages import clamp_text
 from tools.text.error_words import (
     ErrorWords,
@@ -25,6 +32,52 @@ from tools.text.error_words import (
     tell_again,
 )
 from tools.text.readable import escape_invisible_chars
+
+VIEW_ENDPOINT = "agent.view_modelendpoint"
+#: Of a text that is not known: it speaks of models, or holds an address.
+_TELLS = re.compile(r"\bmodel|\bendpoint|模型|端点|://", re.IGNORECASE)
+
+
+class PageReader:
+    """Asks for nothing before an error is shown."""
+
+    def __init__(self, user: Any) -> None:
+        self._user = user
+
+    @property
+    def may_see_endpoints(self) -> bool:
+        return bool(self._user.has_perm(VIEW_ENDPOINT))
+
+    def may_read(self, text: str) -> bool:
+        """Whether ``text``, which is no known one, names neither an endpoint nor its host."""
+        told = text.casefold()
+        return not _TELLS.search(text) and not any(name in told for name in self._names)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        rows = ModelEndpoint.objects.values_list("name", "model", "base_url")
+        names = {one for name, model, url in rows for one in (name, model, urlsplit(url).hostname)}
+        return {name.casefold() for name in names if name}
+
+
+_reader: ContextVar[PageReader | None] = ContextVar("reader of a page", default=None)
+
+
+def find_shut_out() -> PageReader | None:
+    """Whoever reads and may not see model endpoints; None for all others, and outside pages."""
+    reader = _reader.get()
+    return reader if reader and not reader.may_see_endpoints else None
+
+
+@contextmanager
+def page_read_by(user: Any) -> Iterator[None]:
+    """Have errors that are shown within be for ``user``."""
+    token = _reader.set(PageReader(user))
+    try:
+        yield
+    finally:
+        _reader.reset(token)
+
 
 #: What a run is recorded with whose model asked for tools until it had no call left.
 OUT_OF_CALLS = "out of model calls"
@@ -109,7 +162,12 @@ def _explain(text: str) -> ErrorWords:
         return ErrorWords(_(happened), _(remedy), text)
     if is_sentence(text):
         return ErrorWords(retell(text))
-    known = explain_model_error(text) or _explain_client_error(text) or explain_network_error(text)
+    of_clients = (
+        ErrorWords(str(happened), str(remedy), text)
+        for pattern, happened, remedy in _CLIENT
+        if re.search(pattern, text, re.IGNORECASE)
+    )
+    known = explain_model_error(text) or next(of_clients, None) or explain_network_error(text)
     return known or tell_again(text)
 
 
@@ -132,10 +190,3 @@ def error_block(raw: str) -> SafeString | str:
     """What happened, what to do, the text on record folded; "" for none."""
     told = shown_words(raw)
     return render_to_string("admin/error_words.html", {"told": told}) if told.sentence else ""
-
-
-def _explain_client_error(raw: str) -> ErrorWords | None:
-    for pattern, happened, remedy in _CLIENT:
-        if re.search(pattern, raw, re.IGNORECASE):
-            return ErrorWords(str(happened), str(remedy), raw)
-    return None

@@ -1,18 +1,24 @@
-"""What rows of manners say, in words: for lists, for the page of a chat, and for those who compare
-two rows."""
+"""What rows of manners say in words, and which persona answers in a chat: for lists, for the page
+of a chat, and for those who compare two rows."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import formats, timezone
+from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.manners import ChatManners, QuietSpan
-from agent.models import Manners as MannersRow, ModelEndpoint
+from agent.domain.types import ChatAddress
+from agent.models import Manners as MannersRow, ModelEndpoint, PersonaChoice
 from agent.models.manners import LIMITS, SAID
 from agent.record.settings.manners import said_values
-from tools.admin.changes import field_label
+from agent.record.settings.personas import find_answering_row
+from tools.admin.record_pages import record_link
+from tools.admin.settings_page import field_label
 from tools.text.readable import shorten_text
 
 #: Characters of one value that a list shows, and entries of a list in it.
@@ -80,7 +86,8 @@ def value_words(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
     if value is None:
-        return _unsaid(name)
+        unbounded = gettext("as many as answers in one chat")
+        return unbounded if name == "sends_per_minute" else gettext("as the persona says")
     if name == "endpoint":
         return str(ModelEndpoint.objects.filter(pk=value).first() or f"#{value}")
     if isinstance(value, int | float):
@@ -88,7 +95,11 @@ def value_words(name: str, value: Any) -> str:
         return f"{number} ({ZERO[name]})" if not value and name in ZERO else number
     if isinstance(value, tuple | frozenset):
         ordered = sorted(value) if isinstance(value, frozenset) else value
-        return shorten_list([_entry(one) for one in ordered]) or gettext("none")
+        entries = [
+            f"{one.start:%H:%M}-{one.end:%H:%M}" if isinstance(one, QuietSpan) else str(one)
+            for one in ordered
+        ]
+        return shorten_list(entries) or gettext("none")
     choices = dict(getattr(MannersRow._meta.get_field(name), "flatchoices", ()))
     return str(choices.get(value) or shorten_text(str(value), SHOWN) or gettext("none"))
 
@@ -100,13 +111,30 @@ def shorten_list(entries: Sequence[str]) -> str:
     return f"{words} … (+{more})" if more > 0 else words
 
 
-def _entry(value: Any) -> str:
-    if isinstance(value, QuietSpan):
-        return f"{value.start:%H:%M}-{value.end:%H:%M}"
-    return str(value)
+#: What the filter of accounts calls the rows of manners for every account.
+EVERY_ACCOUNT = "-"
 
 
-def _unsaid(name: str) -> str:
-    if name == "sends_per_minute":
-        return gettext("as many as answers in one chat")
-    return gettext("as the persona says")
+def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any]:
+    """For the page of a chat: the persona that answers there, and where another can be chosen."""
+    row = find_answering_row(chat)
+    fields = {
+        "account": chat.account,
+        "chat_kind": chat.kind,
+        "peer_id": chat.peer_id,
+        "user_id": "",
+    }
+    return {
+        "persona": record_link("agent_persona", row.pk if row else 0, row)
+        if request.user.has_perm("agent.view_persona")
+        else row or _("Default persona"),
+        "persona_url": choose_url(fields) if request.user.has_perm("agent.change_persona") else "",
+    }
+
+
+def choose_url(fields: dict[str, str]) -> str:
+    """Where the persona of the choice with ``fields`` is chosen."""
+    if known := PersonaChoice.objects.filter(**fields).first():
+        return reverse("admin:agent_personachoice_change", args=(known.pk,))
+    given = {name: value for name, value in fields.items() if value}
+    return f"{reverse('admin:agent_personachoice_add')}?{urlencode(given)}"

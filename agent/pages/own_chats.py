@@ -8,8 +8,7 @@ from django.http import HttpRequest
 
 from agent.access import NOTHING, ChatAccess, find_access
 from agent.models import Message, MessageMedia, ResultPicture, Run
-from tools.admin.filters import WINDOW, Rows
-from tools.admin.record_pages import ModelAdmin, parse_row_number
+from tools.admin.record_pages import WINDOW, ModelAdmin, Rows, parse_row_number
 
 #: Newest rows of the chats in reach that a list reads.
 OWN_WINDOW = 10_000

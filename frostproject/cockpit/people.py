@@ -22,7 +22,8 @@ from agent.privacy import erasing, phases
 from agent.privacy.person import Person
 from agent.runtime.wiring import build_file_store
 from onebot.gateway.person_events import erase_events
-from tools.admin import filters, record_pages
+from tools.admin import record_pages
+from tools.admin.record_pages import window_floor
 
 # People, found by id or by a name under which they wrote, within reach of who asks.
 
@@ -61,7 +62,7 @@ def _newest_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     rows = Message.objects.filter(
         access.condition("session__"),
         direction=Message.Direction.IN,
-        pk__gte=filters.window_floor(Message.objects.order_by("-pk")),
+        pk__gte=window_floor(Message.objects.order_by("-pk")),
     ).exclude(sender_id="")
     if term:
         rows = rows.filter(Q(sender_id=term) | Q(sender_name__icontains=term))

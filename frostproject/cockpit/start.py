@@ -1,5 +1,5 @@
 """The start page: the way from an empty installation to the first answer, which checks itself
-off."""
+off; and what is entered on it: a model, the default persona, the owners of an account."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
@@ -22,20 +24,249 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from agent.access.chat_access import find_access
 from agent.domain import endpoint, states, types
-from agent.models import EndpointStatus, Message, Persona
-from agent.pages.endpoints.state import has_failed
+from agent.domain.manners import MarkdownStyle
+from agent.llm.providers.presets import PRESETS
+from agent.markdown.drawing_packages import explain_missing
+from agent.models import EndpointStatus, Manners, Message, ModelEndpoint, Persona
+from agent.pages.endpoints import (
+    ModelsUnknown,
+    ask_row,
+    describe_report,
+    entered_endpoint,
+    has_failed,
+    list_alike,
+    load_models,
+    record_probe,
+    try_row,
+)
 from agent.pages.error_words import explain_error
 from agent.record.settings.endpoints import load_endpoint_table
-from frostproject.cockpit import start_clients, start_forms, start_model
+from agent.record.settings.lively_groups import (
+    find_lively_row,
+    make_groups_lively,
+    take_back_lively,
+)
+from frostproject.cockpit import start_clients
 from frostproject.cockpit.check_desk import check_desk
 from frostproject.configuration.machine import own_hosts
 from frostproject.doctor import checks, diagnosis
 from frostproject.signin import plain_http
-from onebot.admin.names import account_words, client_words
+from onebot.admin.bots import account_words, client_words
 from onebot.connections.handshake import explain_refusal, refused_clients
 from onebot.models import Bot
+from tools.admin.record_pages import author_of, parse_row_number, require
+from tools.admin.settings_page import SettingsForm
+from tools.findings import Finding, FindingLevel, fail_finding
 from tools.local_time import present_clock
+from tools.models import row_history, tool_config
 from tools.text import error_words, readable
+
+#: Models that are offered to choose from.
+MOST_OFFERED = 200
+
+
+@dataclass
+class ModelTry:
+    """What came of it, for the template."""
+
+    lines: list[Finding] = field(default_factory=list)
+    #: To choose one of.
+    models: list[str] = field(default_factory=list)
+    alike: list[str] = field(default_factory=list)
+    said: str = ""
+    saved: ModelEndpoint | None = None
+    #: Whether it can be kept although it did not work.
+    may_keep: bool = False
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether something did not work as it should."""
+        return any(line.level is not FindingLevel.OK for line in self.lines)
+
+
+def try_model(request: HttpRequest, site: AdminSite) -> ModelTry:
+    """Test a new endpoint, or the stored one that ``row`` of the form names. Raises
+    PermissionDenied and Http404."""
+    admin: Any = site.get_model_admin(ModelEndpoint)
+    try:
+        return (_try_stored if "row" in request.POST else _try_new)(request, admin)
+    except ModelsUnknown as error:
+        return ModelTry([fail_finding(line) for line in error.lines])
+
+
+def _try_stored(request: HttpRequest, admin: Any) -> ModelTry:
+    row = get_object_or_404(ModelEndpoint, pk=parse_row_number(request.POST["row"]))
+    require(admin.has_change_permission(request, row))
+    found = try_row(admin, request, row)
+    said = found.report.words if found.report else ""
+    return ModelTry(found.lines, alike=found.alike, said=said)
+
+
+def _try_new(request: HttpRequest, admin: Any) -> ModelTry:
+    """What the page holds are some fields of the endpoint's own form. Without a model, those are
+    listed that the provider has; else the endpoint is asked, and kept if it answers, or is to be
+    kept anyway."""
+    require(admin.has_add_permission(request))
+    entered = request.POST.copy()
+    entered["model"] = entered.get("model", "").strip() or _first_model(entered.get("preset", ""))
+    made = admin.get_form(request)
+    made.is_partial = True
+    form = made(entered)
+    if not entered["model"]:
+        found = load_models(request.user, entered_endpoint(form))
+        return ModelTry(models=[one.name for one in found][:MOST_OFFERED])
+    if not form.is_valid():
+        lines = [fail_finding(str(line)) for lines in form.errors.values() for line in lines]
+        return ModelTry(lines)
+    row, started_at = form.save(commit=False), timezone.now()
+    report = None if "anyway" in request.POST else ask_row(request.user, row)
+    lines = describe_report(report) if report else []
+    if report and report.fault:
+        alike = list_alike(request.user, report)
+        return ModelTry(lines, alike=alike, said=report.words, may_keep=True)
+    admin.save_model(request, row, form, change=False)
+    admin.log_addition(request, row, [{"added": {}}])
+    if report:
+        record_probe(row, report, request.user.get_username(), started_at)
+    return ModelTry(lines, saved=row)
+
+
+def _first_model(preset: str) -> str:
+    """The model that a chat begins with at the provider; "" where none is known."""
+    known = PRESETS.get(preset)
+    return next((one.name for one in known.models if one.answers), "") if known else ""
+
+
+def describe_providers() -> list[dict[str, Any]]:
+    """The providers to choose from, with what is said of each."""
+    return [
+        {
+            "preset": preset,
+            "first": _first_model(preset.id),
+            "models": [one.name for one in preset.models if one.answers],
+            "needs_address": not preset.base_url,
+        }
+        for preset in PRESETS.values()
+    ]
+
+
+#: What the default persona is called until somebody gives it a name.
+UNNAMED = "default"
+
+
+class PersonaStepForm(SettingsForm):
+    """Name and prompt of the default persona; the rest is on its own page."""
+
+    class Meta:
+        model = Persona
+        fields = ("name", "prompt")
+        widgets = {"prompt": forms.Textarea(attrs={"rows": 5, "class": "vLargeTextField"})}  # noqa: RUF012 - Django's own way to say it
+        help_texts = {  # noqa: RUF012 - as above
+            "prompt": gettext_lazy(
+                "Who it is and how it talks. It counts from the next message on."
+            ),
+        }
+
+    def clean_prompt(self) -> str:
+        prompt: str = self.cleaned_data["prompt"]
+        if not prompt.strip():
+            raise ValidationError(_("Write at least a sentence about who it is."))
+        return prompt
+
+
+class OwnersStepForm(SettingsForm):
+    """The owners of one account."""
+
+    class Meta:
+        model = Bot
+        fields = ("owners",)
+
+    owners = forms.CharField(
+        label=gettext_lazy("QQ numbers"),
+        max_length=2_000,
+        help_text=gettext_lazy("Your own number first; several with a space between."),
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+    )
+
+    def clean_owners(self) -> str:
+        text: str = self.cleaned_data["owners"]
+        if problem := tool_config.check_ids(text):
+            raise ValidationError(problem)
+        return "\n".join(tool_config.parse_ids(text))
+
+
+def persona_form(row: Persona, request: HttpRequest, prompt: str) -> PersonaStepForm:
+    """The form, filled in by ``request`` where that is what it posts; else ``prompt`` stands in an
+    empty one."""
+    if request.POST.get("step") == "persona":
+        return PersonaStepForm(request.POST, instance=row)
+    name = "" if row.name == UNNAMED else row.name
+    return PersonaStepForm(instance=row, initial={"name": name, "prompt": row.prompt or prompt})
+
+
+def owners_form(bot: Bot, request: HttpRequest) -> OwnersStepForm:
+    """The same for the owners of ``bot``."""
+    if request.POST.get("step") == "owners" and request.POST.get("bot") == str(bot.pk):
+        return OwnersStepForm(request.POST, instance=bot, auto_id=f"id_{bot.pk}_%s")
+    owners = {"owners": " ".join(tool_config.parse_ids(bot.owners))}
+    return OwnersStepForm(initial=owners, instance=bot, auto_id=f"id_{bot.pk}_%s")
+
+
+def save_step(request: HttpRequest, site: AdminSite) -> bool:
+    """Store what ``request`` posts; False where it says something that cannot be. Raises
+    PermissionDenied and Http404."""
+    match request.POST.get("step"):
+        case "persona":
+            persona = get_object_or_404(Persona, is_default=True)
+            return _save_row(request, site, persona, persona_form(persona, request, ""))
+        case "owners":
+            bot = get_object_or_404(Bot, pk=parse_row_number(request.POST.get("bot", "")))
+            return _save_row(request, site, bot, owners_form(bot, request))
+        case "group":
+            return _save_group(request, site)
+        case _:
+            raise Http404
+
+
+def _save_row(request: HttpRequest, site: AdminSite, row: Model, form: SettingsForm) -> bool:
+    admin = site.get_model_admin(type(row))
+    require(admin.has_change_permission(request, row))
+    if not form.is_valid():
+        return False
+    stamps = [one.name for one in row._meta.fields if getattr(one, "auto_now", False)]
+    with row_history.record_changes(author_of(request), row):
+        row.save(update_fields=[*form.fields, *stamps])
+    admin.log_change(request, row, [{"changed": {"fields": form.changed_data}}])
+    return True
+
+
+def describe_lively(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
+    """What the page shows of the button for groups: the row that is on, what it lacks, and whether
+    the user may press it."""
+    row = find_lively_row()
+    is_drawn = row is not None and row.markdown == MarkdownStyle.PICTURE
+    return {
+        "row": row,
+        "lacking": explain_missing() if is_drawn else "",
+        "may_change": _may_make_lively(request, site),
+    }
+
+
+def _may_make_lively(request: HttpRequest, site: AdminSite) -> bool:
+    admin = site.get_model_admin(Manners)
+    return admin.has_add_permission(request) and admin.has_change_permission(request)
+
+
+def _save_group(request: HttpRequest, site: AdminSite) -> bool:
+    require(_may_make_lively(request, site))
+    admin, author = site.get_model_admin(Manners), author_of(request)
+    if request.POST.get("lively") == "on":
+        row = make_groups_lively(_("A lively group"), author)
+        admin.log_change(request, row, _("Made groups lively."))
+    elif taken := take_back_lively(author):
+        admin.log_change(request, taken, _("Took back what made groups lively."))
+    return True
+
 
 # The steps of the start page: what is done, what is to do, and what is wrong, with a few short
 # queries.
@@ -202,8 +433,8 @@ REFUSED_SECONDS, MOST_REFUSED = 600.0, 5
 
 def start_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """The whole page; by POST what is entered in it, then the page again."""
-    _require(request)
-    if request.method == "POST" and start_forms.save_step(request, site):
+    require(may_set_up(request.user))
+    if request.method == "POST" and save_step(request, site):
         messages.success(request, _("Saved."))
         return redirect(f"{request.path}#step-{request.POST['step']}")
     return _page(request, site, _setup(request, {}))
@@ -212,8 +443,8 @@ def start_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
 @sensitive_post_parameters("keys")
 def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Test a model with what is entered, and keep it if it works."""
-    _require(request)
-    tried = start_model.try_model(request, site)
+    require(may_set_up(request.user))
+    tried = try_model(request, site)
     if "HX-Request" not in request.headers:
         return _page(request, site, _setup(request, {}), tried)
     answer = render(request, "admin/start/model_result.html", {"tried": tried})
@@ -223,7 +454,7 @@ def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 def client_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What to enter in a chosen client, with the token where that was asked for."""
-    _require(request)
+    require(may_set_up(request.user))
     setup = _setup(request, request.POST)
     if "HX-Request" in request.headers:
         return render(request, "admin/start/client_setup.html", {"setup": setup})
@@ -232,7 +463,7 @@ def client_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 def live_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What changes by itself: the state of each step. 204 while it is as the page shows it."""
-    _require(request)
+    require(may_set_up(request.user))
     page = _live(request)
     seen = hashlib.sha256(render_to_string("admin/start/live.html", page).encode()).hexdigest()
     if request.GET.get("seen") == seen:
@@ -246,11 +477,12 @@ def live_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What ``doctor`` finds; by POST it is looked for, in threads that nobody waits for."""
-    _require(request)
+    require(may_set_up(request.user))
     asks_others = (request.POST or request.GET).get("others") == "1"
     if request.method == "POST":
         wanted = [one for one in checks.CHECKS if asks_others or not one.asks_others]
-        check_desk.start(wanted, checks.own_url(_port(request)), asks_others=asks_others)
+        port = parse_row_number(str(request.META.get("SERVER_PORT", "")))  # 0: not known
+        check_desk.start(wanted, checks.own_url(port), asks_others=asks_others)
     lot = check_desk.find(asks_others=asks_others)
     if "HX-Request" in request.headers:
         page = {"lot": lot, "asks_others": asks_others}
@@ -261,22 +493,11 @@ def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return redirect(reverse("admin:start") + "#checks")
 
 
-def _port(request: HttpRequest) -> int:
-    """The port that this server listens at, 0 where it is not known."""
-    port = str(request.META.get("SERVER_PORT", ""))
-    return int(port) if port.isascii() and port.isdigit() else 0
-
-
-def _require(request: HttpRequest) -> None:
-    if not may_set_up(request.user):
-        raise PermissionDenied
-
-
 def _page(
     request: HttpRequest,
     site: AdminSite,
     setup: dict[str, Any],
-    tried: start_model.ModelTry | None = None,
+    tried: ModelTry | None = None,
 ) -> HttpResponse:
     page = _live(request)
     _add_forms(request, page["steps"])
@@ -286,8 +507,8 @@ def _page(
         "title": _("First steps"),
         "setup": setup,
         "tried": tried,
-        "providers": start_model.describe_providers(),
-        "lively": start_forms.describe_lively(request, site),
+        "providers": describe_providers(),
+        "lively": describe_lively(request, site),
         "playground_url": _playground_url(request),
         "clock": present_clock(),
         "lot": check_desk.find(asks_others=True) or check_desk.find(asks_others=False),
@@ -298,11 +519,10 @@ def _page(
 def _add_forms(request: HttpRequest, steps: list[SetupStep]) -> None:
     for step in steps:
         if step.name == "persona" and (row := step.facts["persona"]):
-            step.facts["form"] = start_forms.persona_form(row, request, step.facts["prompt"])
+            step.facts["form"] = persona_form(row, request, step.facts["prompt"])
         if step.name == "owners":
             step.facts["forms"] = [
-                (bot, account_words(bot), start_forms.owners_form(bot, request))
-                for bot in step.facts["bots"]
+                (bot, account_words(bot), owners_form(bot, request)) for bot in step.facts["bots"]
             ]
 
 

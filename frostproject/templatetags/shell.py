@@ -6,30 +6,30 @@ from django import template
 from django.forms import Media
 from django.utils.safestring import SafeString
 
-from frostproject.cockpit import lists, tables
-from tools.admin import changes
+from frostproject.cockpit import tables
+from tools.admin import settings_page
 from tools.text.readable import escape_direction_chars
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def conditions(context: Any) -> list[lists.Condition]:
+def conditions(context: Any) -> list[tables.Condition]:
     """The conditions of the list on this page."""
-    return list(lists.list_conditions(context["cl"], context["request"]))
+    return list(tables.list_conditions(context["cl"], context["request"]))
 
 
 @register.simple_tag(takes_context=True)
 def name_controls(context: Any) -> str:
     """Before a list is shown: name the fields that it edits."""
-    lists.name_controls(context["cl"])
+    tables.name_controls(context["cl"])
     return ""
 
 
 @register.simple_tag(takes_context=True)
 def name_inline_controls(context: Any) -> str:
     """Before a row's page is shown: name the fields of its tables of other rows."""
-    lists.name_inline_controls(context.get("inline_admin_formsets") or ())
+    tables.name_inline_controls(context.get("inline_admin_formsets") or ())
     return ""
 
 
@@ -40,7 +40,7 @@ def labelled(row: list[str], headers: list[dict[str, Any]]) -> list[SafeString]:
         "" if "action-checkbox" in str(head["class_attrib"]) else head["text"] for head in headers
     ]
     labels += [""] * (len(row) - len(labels))
-    return [lists.label_cell(cell, str(label)) for cell, label in zip(row, labels, strict=False)]
+    return [tables.label_cell(cell, str(label)) for cell, label in zip(row, labels, strict=False)]
 
 
 @register.simple_tag(takes_context=True)
@@ -48,7 +48,7 @@ def list_media(context: Any) -> Media:
     """The scripts and styles of a list."""
     changes = context["cl"]
     is_edited = bool(changes.formset) or changes.is_popup
-    return lists.needed_media(
+    return tables.needed_media(
         context["media"], is_edited=is_edited, has_actions=bool(context.get("action_form"))
     )
 
@@ -58,7 +58,7 @@ def form_media(context: Any) -> Media:
     """The scripts and styles of one row's page."""
     asked = ("add", "has_change_permission", "has_editable_inline_admin_formsets", "is_popup")
     is_edited = any(context.get(name) for name in asked)
-    return lists.needed_media(context["media"], is_edited=is_edited, has_actions=False)
+    return tables.needed_media(context["media"], is_edited=is_edited, has_actions=False)
 
 
 @register.filter
@@ -82,4 +82,4 @@ def harmless(value: Any) -> str:
 @register.filter
 def change_words(entry: Any) -> str:
     """What an entry of a row's history says."""
-    return changes.change_words(entry)
+    return settings_page.change_words(entry)

@@ -1,5 +1,5 @@
 """What a page is made for: the time zone of the installation's row, whichever process shows it, and
-whoever reads it (see :mod:`agent.pages.page_reader`)."""
+whoever reads it (see :mod:`agent.pages.error_words`)."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from django.db import Error
 from django.http import HttpRequest
 from django.utils.decorators import sync_and_async_middleware
 
-from agent.pages.page_reader import page_read_by
+from agent.pages.error_words import page_read_by
 from agent.record.settings.clock import load_clock
 from tools.local_time import Clock, page_clock, present_clock
 

@@ -1,7 +1,6 @@
 """Bots: which accounts are connected, by which client, since when, and what else the clients
 reported."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -19,26 +18,60 @@ from agent.access import NOTHING
 from agent.domain.types import is_playground
 from agent.models import Manners, Message
 from agent.models.manners import LIMITS, LISTS
-from agent.pages.answering import EVERY_ACCOUNT, choose_url
-from agent.pages.manners import list_said, scope_words
+from agent.pages.manners import EVERY_ACCOUNT, choose_url, list_said, scope_words
 from agent.pages.own_chats import OwnAccountsAdmin
 from agent.record.settings.chat_manners import find_account_manners
 from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
-from onebot.admin.names import client_words, nickname_of
 from onebot.connections import handshake
 from onebot.models import Bot, ClientEvent
-from tools.admin.filters import RecordedSince
 from tools.admin.record_pages import (
     Column,
     RecordAdmin,
+    RecordedSince,
     format_moment,
     render_badge,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.models import ToolConfig
 from tools.models.tool_config import ApprovalMode
-from tools.text.readable import json_block
+from tools.text.readable import escape_invisible_chars, json_block
+
+#: Clients by what their name holds.
+CLIENTS = {
+    "napcat": "NapCat",
+    "llonebot": "LLBot",
+    "llbot": "LLBot",
+    "lagrange": "Lagrange.OneBot",
+    "cqhttp": "go-cqhttp",
+}
+#: Characters of a client's name that a line shows.
+SHOWN_CHARS = 60
+
+
+def nickname_of(bot: Bot) -> str:
+    """What the client says the account is called; "" where it says nothing."""
+    return escape_invisible_chars(bot.nickname)
+
+
+def account_words(bot: Bot) -> str:
+    """An account in a sentence: its nickname if it has one, and its number."""
+    nickname = nickname_of(bot)
+    return f"{nickname} ({bot.self_id})" if nickname else bot.self_id
+
+
+def client_words(bot: Bot) -> str:
+    """The client as people call it: by what it said when it was asked, or else when it dialled
+    in."""
+    said = bot.client_name or bot.implementation
+    name, _slash, version = said.partition("/")
+    for known, words in CLIENTS.items():
+        if known in name.lower():
+            return escape_invisible_chars(f"{words} {version}".strip())[:SHOWN_CHARS]
+    if name.lower() in ("", "onebot"):
+        return gettext("a client that does not say its name")
+    return escape_invisible_chars(said)[:SHOWN_CHARS]
+
 
 # What kinds of events and roles of connections are called. Kinds that no standard names keep the
 # client's word.
@@ -188,6 +221,7 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     form = BotForm
     list_display = ("name", "connected", "account_state", "heartbeat", "client", "chats")
     list_filter = ("online",)
+    are_few = True
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "nickname", "client_name", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
@@ -283,10 +317,6 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
             self.message_user(
                 request, text % {"account": obj.self_id, "token": made}, messages.WARNING
             )
-
-    def has_index(self, conditions: Iterable[str]) -> bool:
-        """Bots are few."""
-        return True
 
     @admin.display(description=_("account"), ordering="self_id")
     def name(self, bot: Bot) -> str:

@@ -63,8 +63,8 @@ from agent.models import (
     Step,
     Tally,
 )
+from agent.pages import run_facts
 from agent.pages.reasons import reason_words
-from agent.pages.runs import held_back, run_rows, step_facts
 from agent.runtime import wiring
 from onebot.connections.handshake import Handshake
 from onebot.models import Bot, ClientEvent
@@ -319,7 +319,7 @@ class ShownRun:
 
     run: Run
     seconds: str
-    sums: step_facts.RunSums
+    sums: run_facts.RunSums
     notes: list[str]
     steps: list[dict[str, Any]]
     sent: Sequence[Message]
@@ -374,27 +374,27 @@ def _asked(message: Message | None) -> Message | None:
 
 
 def _shown_run(run: Run, user: Any) -> ShownRun:
-    rows = run_rows.load_run_rows(run, SEEN, "request")
+    rows = run_facts.load_run_rows(run, SEEN, "request")
     for step in rows.steps:
-        held_back.hold_back_endpoints(step, user)
+        run_facts.hold_back_endpoints(step, user)
     return ShownRun(
         run=run,
-        seconds=step_facts.format_run_duration(run),
-        sums=step_facts.load_sums(run),
-        notes=[step_facts.shown_note(drop_surrogates(str(note))) for note in run.notes],
+        seconds=run_facts.format_run_duration(run),
+        sums=run_facts.load_sums(run),
+        notes=[run_facts.shown_note(drop_surrogates(str(note))) for note in run.notes],
         steps=[_shown_step(step, rows) for step in rows.steps[:STEP_LIMIT]],
         sent=rows.messages[:SENT_LIMIT],
     )
 
 
-def _shown_step(step: Step, rows: run_rows.RunRows) -> dict[str, Any]:
+def _shown_step(step: Step, rows: run_facts.RunRows) -> dict[str, Any]:
     answer = step.response.get("content") if isinstance(step.response, dict) else ""
     text = drop_surrogates(answer) if isinstance(answer, str) else ""
     return {
         "step": step,
         "text": text,
-        "calls": step_facts.describe_calls(step, rows),
-        **step_facts.describe_step(step),
+        "calls": run_facts.describe_calls(step, rows),
+        **run_facts.describe_step(step),
     }
 
 

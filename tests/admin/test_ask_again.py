@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agent.admin.runs import again
+from agent.admin.runs import run_page
 from agent.models import ChatGrant, Message, Run
 from agent.record.waiting.trials import BUSY, TrialRefusal, TrialWish
 from tests.admin.record import answered, call_of, chat, logged_in, page, run_for, said, step_of
@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[TrialWish]:
         return TrialRefusal(BUSY) if len(wishes) > 1 else 1
 
     server = SimpleNamespace(ask_again=ask_again)
-    monkeypatch.setattr(again, "serving", SimpleNamespace(get_serving=lambda: server))
+    monkeypatch.setattr(run_page, "serving", SimpleNamespace(get_serving=lambda: server))
     return wishes
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from agent.models import EndpointStatus, ModelEndpoint, Run, Step
-from agent.pages.endpoints.checks import throttle
+from agent.pages.endpoints import throttle
 from tests.admin.endpoints import ADD, KEY, form, page_of, row
 from tests.admin.record import logged_in
 from tests.file_server import FileServer, sends

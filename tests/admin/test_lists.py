@@ -10,7 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from agent.models import Message
 from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
-from tools.admin import filters, record_pages
+from tools.admin import record_pages
+from tools.admin.record_pages import first_id_since
 from tools.models import ToolConfig
 
 MESSAGES = "/admin/agent/message/"
@@ -96,21 +97,20 @@ def test_the_first_row_since_a_time_is_found_among_gaps(browser: Client):
     rows = [said(session, days_ago=days) for days in range(40, 0, -1)]
     Message.objects.filter(pk__in=[row.pk for row in rows[5:20]]).delete()
     for row in (rows[0], rows[3], rows[25], rows[-1]):
-        assert filters.first_id_since(Message, "created_at", row.created_at) <= row.pk
+        assert first_id_since(Message, "created_at", row.created_at) <= row.pk
     found = Message.objects.filter(
-        pk__gte=filters.first_id_since(Message, "created_at", rows[20].created_at)
+        pk__gte=first_id_since(Message, "created_at", rows[20].created_at)
     )
     assert found.earliest("pk") == rows[20]
     assert (
-        filters.first_id_since(Message, "created_at", rows[-1].created_at.replace(year=2999))
-        > rows[-1].pk
+        first_id_since(Message, "created_at", rows[-1].created_at.replace(year=2999)) > rows[-1].pk
     )
 
 
 def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(filters, "WINDOW", 2)
+    monkeypatch.setattr(record_pages, "WINDOW", 2)
     session = chat()
     pks = [said(session, reason="too_old").pk for _ in range(4)]
     both = page(browser, f"{MESSAGES}?direction__exact=in&reason__exact=too_old")
@@ -124,8 +124,8 @@ def test_a_condition_without_an_index_looks_at_the_newest_rows_only_and_says_so(
 def test_words_are_looked_for_in_the_newest_rows_only(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(filters, "WINDOW", 3)
-    monkeypatch.setattr(filters, "LISTED_WINDOW", 2)
+    monkeypatch.setattr(record_pages, "WINDOW", 3)
+    monkeypatch.setattr(record_pages, "LISTED_WINDOW", 2)
     session = chat()
     pks = [said(session, "rain").pk for _ in range(6)]
     assert shown(browser, f"{MESSAGES}?q=rain") == pks[:-4:-1]

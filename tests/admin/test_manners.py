@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agent.admin.manners.conflicts import find_contradictions
+from agent.admin.manners import find_contradictions
 from agent.models import Manners, ModelEndpoint
 from onebot.models import Bot
 from tests.admin.record import logged_in, page

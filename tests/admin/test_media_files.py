@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from agent.admin.media import files as media_page
+from agent.admin import media as media_page
 from agent.media import media_folder
 from agent.media.media_folder import safe_name
 from tests.admin.record import ENGLISH, page

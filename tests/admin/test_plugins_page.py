@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from tests.admin.plugins import PLUGINS, address, form, plugin, status
 from tests.admin.record import ENGLISH, page
-from tools.admin.changes import change_words
+from tools.admin.settings_page import change_words
 from tools.models import (
     ConfigVersion,
     Plugin,
@@ -324,7 +324,7 @@ def test_hostile_lines_of_the_log_are_shown_as_they_are_written(browser: Client)
 def test_the_log_is_filtered_by_level_and_paged_back(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("tools.plugins.admin.facts.LINES", 2)
+    monkeypatch.setattr("tools.plugins.admin.pages.LINES", 2)
     row = plugin()
     log(plugin("other"), "of another")
     lines = log(row, "one-", "two-", "three-")

@@ -8,7 +8,7 @@ from django.utils import timezone, translation
 
 from agent.admin.runs.waterfall import WIDTH, Bar, build_waterfall, format_span
 from agent.models import Approval, Run
-from agent.pages.runs.run_rows import load_run_rows
+from agent.pages.run_facts import load_run_rows
 from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
 
 ALL = frozenset({"step", "toolcall", "message", "approval"})

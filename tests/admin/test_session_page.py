@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from agent.admin.chats.chat import CHAT_PAGE_SIZE
+from agent.admin.chats.stream import CHAT_PAGE_SIZE
 from agent.models import ChatSession, Message, Run
 from tests.admin.record import answered, chat, page, run_for, said
 

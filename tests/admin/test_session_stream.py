@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from agent.admin.chats.chat import CHAT_PAGE_SIZE
+from agent.admin.chats.stream import CHAT_PAGE_SIZE
 from agent.domain.states import ActKind
 from agent.models import ChatGrant, ChatSession, Message
 from agent.record.waiting.operator_acts import record_act

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agent.access import EVERYTHING
-from agent.admin.chats.chat import load_message_runs
 from agent.admin.chats.session_list import find_sessions_by_words
+from agent.admin.chats.stream import load_message_runs
 from agent.models import Message
 from frostproject.cockpit.people import find_people, list_chats
 

@@ -93,7 +93,7 @@ def test_what_cannot_be_sent_is_refused(
 def test_a_picture_that_is_too_large_is_refused(
     browser: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("agent.admin.media.stickers.LARGEST", 20)
+    monkeypatch.setattr("agent.admin.media.LARGEST", 20)
     assert "The file is larger than" in upload(browser)
     assert not folder.exists()
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agent.admin.tools.page import CALL_LIMIT, load_tool_use, percentile
+from agent.admin.tools import CALL_LIMIT, load_tool_use, percentile
 from agent.models import Step, ToolCall
 from tests.admin.record import call_of, page, run_for, step_of, tool_form
 from tools.contract import ToolSpec

@@ -16,7 +16,7 @@ from agent.record.runs.test_runs import TESTED_BY
 from agent.runtime import serving, wiring
 from tests.admin.record import logged_in, page
 from tests.tools.fakes import Provider
-from tools.admin.argument_form import ArgumentForm
+from tools.admin.declared import ArgumentForm
 from tools.contract import ToolExecutionContext, ToolSpec
 from tools.functions.function_tool import tool
 from tools.models import ToolConfig

@@ -9,7 +9,7 @@ from django.utils import translation
 
 from frostproject.admin import permission_words
 from tests.admin.record import logged_in, page
-from tools.admin.changes import change_words
+from tools.admin.settings_page import change_words
 from tools.models import ToolConfigChange
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.utils import translation
 
 from agent.domain.types import playground_account
-from onebot.admin.names import client_words
+from onebot.admin.bots import client_words
 from onebot.models import Bot
 from tests.admin.record import chat, logged_in, page, said
 from tools.models import ToolConfig

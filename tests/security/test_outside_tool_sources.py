@@ -9,12 +9,11 @@ from django.test import Client
 
 from tests.admin.mcp import SERVERS, address, status, warden
 from tests.tools.fakes import Provider
-from tools.admin.argument_form import ArgumentForm
-from tools.admin.declared import readable_declaration
+from tools.admin.declared import ArgumentForm, readable_declaration
 from tools.contract import ToolSpec
-from tools.mcp.admin.status import format_server_error, server_facts
+from tools.mcp.admin.servers import format_server_error, server_facts
 from tools.models import ToolConfig
-from tools.plugins.admin.facts import escape_plugin_text
+from tools.plugins.admin.pages import escape_plugin_text
 from tools.registry.catalogue import (
     MOST_OF_SOURCE,
     declaration_fingerprint,

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from agent.admin.runs import again
+from agent.admin.runs import run_page
 from agent.models import ModelEndpoint, Persona, PersonaChoice, Run, Step, ToolCall
 from agent.record.waiting.trials import TrialWish
 from tests.admin.record import answered, call_of, chat, said, step_of
@@ -133,7 +133,7 @@ def test_a_colleague_who_sees_every_chat_but_no_persona_sees_no_prompt(steps, dj
 def test_a_chat_owner_asks_again_by_names_and_no_endpoint_of_others(steps, monkeypatch):
     wishes: list[TrialWish] = []
     server = SimpleNamespace(ask_again=wishes.append)
-    monkeypatch.setattr(again, "serving", SimpleNamespace(get_serving=lambda: server))
+    monkeypatch.setattr(run_page, "serving", SimpleNamespace(get_serving=lambda: server))
     persona = Persona.objects.create(name="sage", prompt=SECRET, enabled=True)
     mine, other = ModelEndpoint.objects.order_by("pk")
     browser, address = owner_of(PLACE), f"/admin/agent/run/{Run.objects.get().pk}/again/"

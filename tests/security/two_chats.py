@@ -17,7 +17,7 @@ from django.urls.converters import SlugConverter, StringConverter
 from django.utils import timezone
 
 from agent.admin.chats.acts import ACTS
-from agent.admin.chats.export import EXPORT_FORMS
+from agent.admin.chats.sessions import EXPORT_FORMS
 from agent.models import (
     Approval,
     Budget,

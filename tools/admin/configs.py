@@ -1,37 +1,87 @@
-"""Tools: the rows that the operator edits and the next message obeys."""
+"""Tools: the rows that operators edit and the next message obeys, and what lists say of them."""
 
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tools.admin.declaration_review import (
+from tools.admin.declared import (
     LOOK_NEEDED,
     MOST_AT_ONCE,
     DeclarationDiff,
     LookFilter,
+    declared_title,
     look_badge,
     look_state,
+    readable_declaration,
 )
-from tools.admin.declared import declared_title, readable_declaration
-from tools.admin.json_field import JSON_INPUT, IndentedJSONField
-from tools.admin.record_pages import EXCERPT, Column, author_of, clamp_text, parse_row_number
+from tools.admin.fields import JSON_INPUT, IndentedJSONField
+from tools.admin.record_pages import (
+    EXCERPT,
+    Column,
+    author_of,
+    by_post,
+    choice_filter,
+    clamp_text,
+    parse_row_number,
+    require,
+)
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
-from tools.admin.tool_words import (
-    ProviderFilter,
-    approval_words,
-    own_description,
-    provider_words,
-    told_description,
-)
 from tools.models import ToolConfig
 from tools.models.row_history import record_look
+from tools.models.tool_config import ApprovalMode
 from tools.text.readable import text_block
+
+#: What the program's own providers are called; the others have names that people gave them.
+PROVIDERS = {
+    "maisaka_builtin": _("built in"),
+    "samples": _("examples"),
+    "mcp": _("MCP servers"),
+    "http": _("HTTP tools"),
+    "plugin_runtime": _("plugins"),
+}
+
+
+def provider_words(name: str) -> str:
+    """Who provides a tool, as people call it."""
+    return str(PROVIDERS.get(name, name))
+
+
+def told_description(config: ToolConfig) -> str:
+    """What the model is told that the tool does: the operator's words, or the tool's own."""
+    return config.description or own_description(config)
+
+
+def own_description(config: ToolConfig) -> str:
+    """What the tool says of itself."""
+    return str(readable_declaration(config.declaration)["description"])
+
+
+def approval_words(config: ToolConfig) -> str:
+    """Which calls wait for an owner: by the operator's choice, or as the tool declares."""
+    if config.requires_approval == ApprovalMode.NEVER:
+        return gettext("never")
+    declared = config.declaration.get("requires_approval")
+    if config.requires_approval != ApprovalMode.OWN or declared in (True, "all"):
+        return gettext("every call")
+    return gettext("some calls") if declared else "-"
+
+
+def _list_providers(request: HttpRequest) -> list[tuple[str, str]]:
+    names = ToolConfig.objects.order_by("provider_name").values_list("provider_name", flat=True)
+    return [(name, provider_words(name)) for name in names.distinct() if name]
+
+
+ProviderFilter = choice_filter(
+    _("provider"),
+    "provider",
+    _list_providers,
+    lambda rows, value: rows.filter(provider_name=value),
+)
 
 
 class ToolConfigForm(SettingsForm):
@@ -163,13 +213,11 @@ class ToolConfigAdmin(SettingsAdmin):
         }
         return self.show_page(request, "look", gettext("Look at what tools declare"), **page)
 
+    @by_post
     def look_view(self, request: HttpRequest) -> HttpResponse:
         """Record for each tool that the user has reviewed what the page showed, not what changed
         since."""
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
+        require(self.has_change_permission(request))
         done = [
             entry
             for entry in request.POST.getlist("look")[:MOST_AT_ONCE]

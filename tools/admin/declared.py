@@ -1,9 +1,28 @@
-"""What a tool says of itself, made readable: the declaration that its row keeps. Pure."""
+"""What a tool says of itself: made readable, shown for review with what has changed, and as a form
+for its arguments."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import Any
 
-from tools.text.readable import drop_surrogates, escape_invisible_chars, format_readable
+from django import forms
+from django.db.models import F, Q
+from django.forms import BoundField
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy as _
+
+from tools.admin.fields import IndentedJSONField
+from tools.admin.record_pages import choice_filter, render_badge
+from tools.models import ToolConfig
+from tools.registry.catalogue import covers_fingerprint, judged_parts
+from tools.text.readable import (
+    drop_surrogates,
+    escape_invisible_chars,
+    escape_invisible_json,
+    format_readable,
+)
 
 ICON_SOURCES = ("https://", "data:image/")
 #: Signs that are left as they are: the space of Chinese texts, and what makes a sign a coloured
@@ -138,4 +157,174 @@ def _followed(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
         {**target, **part, "type": target.get("type"), "anyOf": None}
         if isinstance(target, dict)
         else part
+    )
+
+
+#: The most tools on one page; nobody reviews more.
+MOST_AT_ONCE = 50
+#: Lines of a declaration that are compared; what is longer is shown as it was and as it is.
+MOST_COMPARED = 500
+#: Tools that need a review.
+LOOK_NEEDED = ~Q(fingerprint="") & ~Q(looked_at=F("fingerprint"))
+NEVER_LOOKED_AT = LOOK_NEEDED & Q(looked_at="")
+
+
+def look_state(config: ToolConfig) -> str:
+    """``new``, ``changed``, or "" when no review is needed."""
+    if not config.fingerprint or covers_fingerprint(config.looked_at, config.fingerprint):
+        return ""
+    return "changed" if config.looked_at else "new"
+
+
+def look_badge(config: ToolConfig) -> str:
+    """The state as a label, "" for none."""
+    match look_state(config):
+        case "new":
+            return render_badge("waiting", _("new"))
+        case "changed":
+            return render_badge("waiting", _("has changed"))
+    return SafeString("")
+
+
+#: What a list of tools can be narrowed to: those that are new or have changed since a review.
+LOOKS = {
+    "open": (_("new or changed"), LOOK_NEEDED),
+    "new": (_("new"), NEVER_LOOKED_AT),
+    "changed": (_("has changed"), LOOK_NEEDED & ~Q(looked_at="")),
+}
+LookFilter = choice_filter(
+    _("looked at"),
+    "look",
+    lambda request: [(name, words) for name, (words, _condition) in LOOKS.items()],
+    lambda rows, value: rows.filter(LOOKS[value][1]) if value in LOOKS else rows,
+)
+
+
+@dataclass(slots=True)
+class DeclarationDiff:
+    """A tool's declaration line by line, each with ``-`` or ``+`` before it where it is gone or
+    new. Nothing in it is unseen."""
+
+    config: ToolConfig
+    state: str = ""
+    lines: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.state = look_state(self.config)
+        now = list(declaration_lines(self.config.declaration))
+        before = list(declaration_lines(self.config.looked_declaration or {}))
+        if not before:
+            self.lines = [(" ", line) for line in now]
+        elif max(len(before), len(now)) > MOST_COMPARED:
+            self.lines = [("-", line) for line in before] + [("+", line) for line in now]
+        else:
+            self.lines = list(_compared(before, now))
+
+    @property
+    def badge(self) -> str:
+        return look_badge(self.config)
+
+    @property
+    def mark(self) -> str:
+        """What is sent back: which tool, and what of it was shown."""
+        return f"{self.config.pk}:{self.config.fingerprint}"
+
+
+def _compared(before: list[str], now: list[str]) -> Iterator[tuple[str, str]]:
+    for kind, start, end, first, last in SequenceMatcher(None, before, now).get_opcodes():
+        if kind == "equal":
+            yield from ((" ", line) for line in now[first:last])
+        else:
+            yield from (("-", line) for line in before[start:end])
+            yield from (("+", line) for line in now[first:last])
+
+
+def declaration_lines(declaration: dict[str, Any]) -> Iterator[str]:
+    """Everything that is judged. A line of a text stands behind a bar, so that it cannot look like
+    one of ours."""
+    labels = {
+        "title": gettext("title"),
+        "description": gettext("description"),
+        "parameters_schema": gettext("schema of the arguments"),
+        "output_schema": gettext("schema of the result"),
+        "annotation": gettext("annotation"),
+        "requires_approval": gettext("asks an owner"),
+        "is_long_running": gettext("long-running"),
+    }
+    for key, value in judged_parts(declaration).items():
+        text = (
+            escape_invisible_chars(value, keep="\n")
+            if isinstance(value, str)
+            else escape_invisible_json(value)
+        )
+        yield f"{labels.get(key, key)}:"
+        yield from (f"  | {line}" for line in text.split("\n"))
+
+
+#: The one field of a tool that does not say what it takes: all arguments as one JSON object.
+WHOLE_VALUE = ""
+
+
+class ArgumentForm(forms.Form):
+    """A field for each argument. What is left empty is not given.
+
+    The form reads values and judges none: that is the registry's, whose words are to be seen.
+    """
+
+    def __init__(self, schema: Any, data: Any = None) -> None:
+        super().__init__(data, prefix="argument")
+        self._parameters = (
+            list_parameters(schema)
+            if schema
+            else [DeclaredParameter(WHOLE_VALUE, "object", "", is_required=False)]
+        )
+        parts = argument_schemas(schema)
+        self.fields.update(
+            {
+                parameter.name: build_argument_field(parts.get(parameter.name, {}))
+                for parameter in self._parameters
+            }
+        )
+
+    def rows(self) -> list[tuple[BoundField, DeclaredParameter]]:
+        return [
+            (self[parameter.name], describe_parameter(parameter)) for parameter in self._parameters
+        ]
+
+    def arguments(self) -> Any:
+        """The arguments of a valid form, as a model would give them."""
+        given = {name: value for name, value in self.cleaned_data.items() if value is not None}
+        return given.get(WHOLE_VALUE, {}) if WHOLE_VALUE in self.fields else given
+
+
+def build_argument_field(part: dict[str, Any]) -> forms.Field:
+    """The input for one argument: what is neither a plain value nor one of a few is written as
+    JSON."""
+    part = strip_null(part)
+    values = part.get("enum")
+    if isinstance(values, list):
+        texts = [
+            (json.dumps(value), value if isinstance(value, str) else json.dumps(value))
+            for value in values
+        ]
+        return _choice(
+            [(value, escape_invisible_chars(drop_surrogates(text))) for value, text in texts]
+        )
+    match part.get("type"):
+        case "string":
+            text_area = forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"})
+            return forms.CharField(required=False, strip=False, empty_value=None, widget=text_area)
+        case "integer":
+            return forms.IntegerField(required=False)
+        case "number":
+            return forms.FloatField(required=False, widget=forms.NumberInput(attrs={"step": "any"}))
+        case "boolean":
+            return _choice([("true", gettext("yes")), ("false", gettext("no"))])
+        case _:
+            return IndentedJSONField(required=False)
+
+
+def _choice(choices: list[tuple[str, str]]) -> forms.TypedChoiceField:
+    return forms.TypedChoiceField(
+        choices=[("", "-"), *choices], coerce=json.loads, empty_value=None, required=False
     )

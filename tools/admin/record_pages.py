@@ -2,35 +2,145 @@
 
 A list never counts, sorts or scans a whole table. It has one order, counts at most
 :data:`COUNT_LIMIT` rows, and conditions without an index are searched in the newest
-:data:`~tools.admin.filters.WINDOW` rows only, which the page says.
+:data:`WINDOW` rows only, which the page says.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import Model, Q
+from django.db.models import Model, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
 from django.utils.functional import Promise, cached_property
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
-from tools.admin.filters import RecordedSince, Rows, listed_floor, window_floor
 from tools.models import ToolConfigChange
 from tools.models.change import ChangeKind
 from tools.models.row_history import find_history, record_event
+
+#: The newest rows in which text and unindexed conditions are searched.
+WINDOW = 100_000
+#: The same for a list that is filtered: its rows lie far apart, and each costs a page of the disk.
+LISTED_WINDOW = 20_000
+
+if TYPE_CHECKING:
+    Rows = QuerySet[Any]
+    ModelAdmin = admin.ModelAdmin[Any]
+    ModelForm = forms.ModelForm[Any]
+    _Paginator = Paginator[Any]
+else:
+    Rows, ModelAdmin, ModelForm, _Paginator = QuerySet, admin.ModelAdmin, forms.ModelForm, Paginator
+
+
+def window_floor(rows: Rows) -> int:
+    """The id at which the newest :data:`WINDOW` ids begin, counted down from the highest of
+    ``rows``."""
+    last = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return int(max(0, last - WINDOW + 1))
+
+
+def listed_floor(rows: Rows) -> int:
+    """The id at which the newest :data:`LISTED_WINDOW` of ``rows`` begin, which an index lists by
+    falling id."""
+    beyond = rows.order_by("-pk").values_list("pk", flat=True)[LISTED_WINDOW : LISTED_WINDOW + 1]
+    return int(next(iter(beyond), -1)) + 1
+
+
+def first_id_since(model: type[Model], field: str, moment: datetime) -> int:
+    """The id at which rows begin whose ``field`` is ``moment`` or later.
+
+    ``field`` is a time that grows with the id. About 20 look-ups in a million rows.
+    """
+    rows = model._default_manager.order_by("pk").values_list("pk", field)
+    first, last = rows.first(), rows.last()
+    if first is None or last is None:
+        return 0
+    low, high = int(first[0]), int(last[0]) + 1
+    while low < high:
+        middle = (low + high) // 2
+        pk, at = rows.filter(pk__gte=middle).first() or (high, moment)
+        if at >= moment:
+            high = middle
+        else:
+            low = pk + 1
+    return low
+
+
+def choice_filter(
+    label: Any,
+    name: str,
+    offered: Callable[[HttpRequest], Iterable[tuple[str, Any]]],
+    narrow: Callable[[Rows, str], Rows],
+) -> type[admin.SimpleListFilter]:
+    """A filter of a list, ``name`` in its address: ``narrow`` gives the rows that are meant by the
+    value that was chosen among those that are ``offered``, each with its words."""
+
+    class ChoiceFilter(admin.SimpleListFilter):
+        title, parameter_name = label, name
+
+        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+            return list(offered(request))
+
+        def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+            return narrow(queryset, value) if (value := self.value()) else queryset
+
+    return ChoiceFilter
+
+
+class PeriodFilter(admin.SimpleListFilter):
+    """Today, a week, a month."""
+
+    title = _("time")
+    parameter_name = "since"
+    days: ClassVar = {"today": 0, "7d": 7, "30d": 30}
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("today", _("Today")), ("7d", _("Past 7 days")), ("30d", _("Past 30 days"))]
+
+    @property
+    def moment(self) -> datetime | None:
+        """When the chosen period began; None for all times."""
+        days = self.days.get(self.value() or "")
+        if days is None:
+            return None
+        return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(
+            days=days
+        )
+
+
+class RecordedSince(PeriodFilter):
+    """By a time that grows with the id and needs no index: the period is turned into an id.
+
+    The list applies :meth:`floor` itself. Of two lower bounds in one query SQLite walks
+    to either, so that a list must have one alone.
+    """
+
+    field = "created_at"
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        return queryset
+
+    def floor(self, model: type[Model]) -> int:
+        return first_id_since(model, self.field, self.moment) if self.moment else 0
+
 
 #: Rows of a list that are counted and paged through; a longer one is shown as "10,000+".
 COUNT_LIMIT = 10_000
@@ -41,12 +151,15 @@ WORD_LIMIT = 10
 #: Characters of a long text that a list shows.
 EXCERPT = 120
 
-if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Any]
-    ModelForm = forms.ModelForm[Any]
-    _Paginator = Paginator[Any]
-else:
-    ModelAdmin, ModelForm, _Paginator = admin.ModelAdmin, forms.ModelForm, Paginator
+
+#: For views of pages that change something.
+by_post = method_decorator(require_POST)
+
+
+def require(is_allowed: object) -> None:
+    """Raises PermissionDenied, for a page that is not for its reader."""
+    if not is_allowed:
+        raise PermissionDenied
 
 
 def author_of(request: HttpRequest) -> User:
@@ -91,7 +204,12 @@ class RecordChangeList(ChangeList):
         rows, self.further = self.model_admin.bound_rows(request, rows)
         conditions = self.get_filters_params().keys() - self.model_admin.free_lookups
         self.is_windowed = self.further is None and not self.model_admin.has_index(conditions)
-        floor = self._floor()
+        periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
+        floor = max(
+            window_floor(self.root_queryset) if self.is_windowed else 0,
+            *(spec.floor(self.model) for spec in periods),
+            0,
+        )
         if term := self.query.strip().replace("\0", ""):
             is_filtered = bool(conditions) or self.further is not None
             found = self.model_admin.hits(term, rows, floor, is_filtered=is_filtered)
@@ -102,21 +220,13 @@ class RecordChangeList(ChangeList):
         ).defer(*self.model_admin.list_excerpts, *self.model_admin.list_defer)
         return shown
 
-    def _floor(self) -> int:
-        """The lowest id that is read."""
-        periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
-        return max(
-            window_floor(self.root_queryset) if self.is_windowed else 0,
-            *(spec.floor(self.model) for spec in periods),
-            0,
-        )
-
     def get_ordering(self, request: HttpRequest, queryset: Rows) -> list[Any]:
         """The list's own order, whatever the address asks for: no other one has an index."""
         return list(self.model_admin.get_ordering(request))
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
+        self.model_admin.prepare_rows(list(self.result_list))
         self.full_result_count = (
             self.result_count
         )  # so that the search box shows no number of its own
@@ -237,6 +347,31 @@ class PageAdmin(LoggedAdmin):
         """The context of one row's page in addition to the default one."""
         return {}
 
+    def show_page(
+        self, request: HttpRequest, name: str, title: str, row: Model | None = None, **page: Any
+    ) -> HttpResponse:
+        """The page of the template ``name``, about ``row`` or about all."""
+        about = {"opts": self.opts, "original": row, "title": title, "media": self.media}
+        about["subtitle"] = None if row is None else str(row)
+        template = f"admin/{self.opts.app_label}/{self.opts.model_name}/{name}.html"
+        context = {**self.admin_site.each_context(request), **about, **page}
+        return TemplateResponse(request, template, context)
+
+    def tell_done(
+        self,
+        request: HttpRequest,
+        row: Model,
+        words: str,
+        logged: str = "",
+        level: int = messages.SUCCESS,
+    ) -> HttpResponse:
+        """Back to the page of ``row``, which says what was done; ``logged`` stands in the row's
+        history."""
+        if logged:
+            self.log_change(request, row, logged)
+        self.message_user(request, words, level)
+        return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", row.pk)
+
     def render_change_form(
         self,
         request: HttpRequest,
@@ -270,6 +405,9 @@ class RecordAdmin(PageAdmin):
         "filtered list."
     )
 
+    #: Of rows with a state.
+    outcome = Column(_("state"), lambda row: render_state(row))
+
     #: Texts that a list shows the beginning of, as ``<name>_excerpt``.
     list_excerpts: ClassVar[tuple[str, ...]] = ()
     #: Large fields that a list does not load.
@@ -283,6 +421,8 @@ class RecordAdmin(PageAdmin):
     text_fields: ClassVar[tuple[str, ...]] = ()
     #: Lookups with an index that gives the list's order as well.
     indexed_lookups: ClassVar[frozenset[str]] = frozenset()
+    #: Whether there are so few rows that a scan in order is fast for every condition.
+    are_few: ClassVar[bool] = False
     #: Lookups that narrow any index further.
     free_lookups: ClassVar[frozenset[str]] = frozenset({"since", "id__lt"})
 
@@ -297,10 +437,13 @@ class RecordAdmin(PageAdmin):
             or super().lookup_allowed(lookup, value, request)
         )
 
+    def prepare_rows(self, rows: list[Any]) -> None:
+        """Give the ``rows`` of one page of the list what is asked for once for all of them."""
+
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Whether one index answers all ``conditions`` and gives the order."""
         given = set(conditions)
-        return not given or (len(given) == 1 and given <= self.indexed_lookups)
+        return self.are_few or not given or (len(given) == 1 and given <= self.indexed_lookups)
 
     def bound_rows(self, request: HttpRequest, rows: Rows) -> tuple[Rows, int | None]:
         """Of ``rows``, those that a list reads at all, and the id below which it continues, 0 for
@@ -347,12 +490,6 @@ class RecordAdmin(PageAdmin):
         """Conditions under which a row is meant by ``term``, each with an index of its own."""
         for lookup, parse in self.exact_lookups.items():
             yield Q((lookup, parse(term)))
-
-
-class StateRecordAdmin(RecordAdmin):
-    """A record of rows with a state, which is the column ``outcome``."""
-
-    outcome = Column(_("state"), lambda row: render_state(row))
 
 
 def render_state(row: Any) -> str:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db import IntegrityError, transaction
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
@@ -36,7 +36,14 @@ from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering
 from agent.stickers.store import LARGEST, TYPES
-from tools.admin.record_pages import Addresses, ModelAdmin, author_of, parse_row_number
+from tools.admin.record_pages import (
+    Addresses,
+    ModelAdmin,
+    author_of,
+    by_post,
+    parse_row_number,
+    require,
+)
 from tools.text import readable, storable
 
 # What all acts in chats have in common: who may do what, and how they end.
@@ -444,6 +451,7 @@ class SessionActs(ModelAdmin):
         ("act", "<int:pk>/act/<slug:name>/<int:message_pk>/"),
     )
 
+    @by_post
     def act_view(
         self, request: HttpRequest, pk: int, name: str, message_pk: int | None = None
     ) -> HttpResponse:
@@ -453,10 +461,7 @@ class SessionActs(ModelAdmin):
         act = ACTS.get(name)
         if act is None or act.on_message != (message_pk is not None):
             raise Http404
-        if not may(request, act):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
+        require(may(request, act))
         message = None
         if message_pk is not None:
             rows = Message.objects.filter(session=session).select_related("run", "session")

@@ -1,38 +1,101 @@
 """The list of chats: who spoke last and when, what happened today and what it cost, and who is
-answered."""
+answered; and what counts in one chat, and which row says it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import Any, cast
 
-from django.contrib import admin
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Left
 from django.http import HttpRequest
-from django.utils import timezone
+from django.urls import reverse
+from django.utils import http, timezone
 from django.utils.translation import gettext_lazy as _
 
 from agent.access import ChatAccess, find_access
-from agent.admin.chats.session_manners import has_pause, session_address, silenced_condition
 from agent.domain.budgets import SpendKind, cost_words
-from agent.domain.types import is_playground
-from agent.models import ActivitySum, ChatSession, Message, SpendSum
+from agent.domain.types import ChatAddress, ChatKind, is_playground
+from agent.models import ActivitySum, ChatSession, Manners, Message, SpendSum
 from agent.models.activity import WHOLE_DAY
+from agent.pages.manners import list_counting
 from agent.record.chats.person_names import find_names
-from agent.record.settings.manners import load_manners_table
+from agent.record.settings.chat_manners import is_row_of_chat
+from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
 from agent.record.sums.spendings import SUBJECT_LIMIT
 from agent.record.waiting.pauses import is_paused
 from agent.record.waiting.take_overs import is_taken_over
-from tools.admin.filters import PeriodFilter, Rows, window_floor
 from tools.admin.record_pages import (
     EXCERPT,
     WORD_LIMIT,
-    RecordChangeList,
+    PeriodFilter,
+    Rows,
+    choice_filter,
+    window_floor,
 )
 from tools.local_time import current_day
 from tools.text.readable import escape_direction_chars
+
+
+def session_address(session: ChatSession) -> ChatAddress:
+    kind = cast("ChatKind", session.kind)
+    return ChatAddress(session.account, kind, session.peer_id, session.platform)
+
+
+def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
+    """For the page of a chat: all that counts there with the rows that say it, what silences it,
+    and where a rule for this chat alone is written."""
+    if not request.user.has_perm("agent.view_manners") or session.platform != ONEBOT:
+        return {}
+    chat, table = session_address(session), load_manners_table()
+    rows, manners = list(table.matching(chat)), table.find(chat)
+    return {
+        "counting": sorted(list_counting(manners, rows), key=lambda one: one.row is None),
+        "rule_count": len(rows),
+        "silencing": [row for row in rows if row.is_silencing],
+        "own_rule_url": _own_rule_url(chat, rows, request),
+    }
+
+
+def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) -> str:
+    """The row for this chat alone, or a new one that is filled in so far."""
+    own = next((row for row in rows if is_row_of_chat(row, chat)), None)
+    if own is not None:
+        return reverse("admin:agent_manners_change", args=(own.pk,))
+    if not request.user.has_perm("agent.add_manners"):
+        return ""
+    given = {"account": chat.account, "chat_kind": chat.kind, "chats": chat.key}
+    given["name"] = f"{chat.key} ({chat.account})"
+    return f"{reverse('admin:agent_manners_add')}?{http.urlencode(given)}"
+
+
+def has_pause(session: ChatSession) -> bool:
+    until = session.paused_until
+    return bool(session.pause_reason) and (until is None or until > timezone.now())
+
+
+def silenced_condition(table: MannersTable) -> Q:
+    """Of the chats that a row silences; of none where no row silences any."""
+    found = Q(pk__in=[])
+    for row in (row for row in table.rows if row.is_silencing):
+        where = Q(platform=ONEBOT)
+        if row.account:
+            where &= Q(account=row.account)
+        if row.chat_kind:
+            where &= Q(kind=row.chat_kind)
+        if row.chat_keys:
+            listed: dict[str, list[str]] = {}
+            for kind, _colon, peer in (key.partition(":") for key in row.chat_keys):
+                listed.setdefault(kind, []).append(peer)
+            chats = Q(pk__in=[])
+            for kind, peers in listed.items():
+                chats |= Q(kind=kind, peer_id__in=peers)
+            where &= chats
+        found |= where
+    return found
+
 
 #: Newest messages that a search for words finds chats by.
 MOST_FOUND = 20_000
@@ -57,20 +120,8 @@ class SessionFacts:
     costs: list[str] = field(default_factory=list)
 
 
-class SessionChangeList(RecordChangeList):
-    """Each row has its :class:`SessionFacts`. Four queries more than a list of rows."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        rows = list(self.result_list)
-        facts = load_session_facts(rows)
-        for row in rows:
-            row.facts = facts[row.pk]
-        self.result_list = cast("Any", rows)
-
-
 def load_session_facts(sessions: list[Any]) -> dict[int, SessionFacts]:
-    """What the list shows of ``sessions``, by their ids."""
+    """What the list shows of ``sessions``, by their ids. Four queries."""
     table, now, facts = load_manners_table(), timezone.now(), dict[int, SessionFacts]()
     for row in sessions:
         facts[row.pk] = SessionFacts(
@@ -133,17 +184,6 @@ class RecentlyActive(PeriodFilter):
         return queryset.filter(last_message_at__gte=self.moment) if self.moment else queryset
 
 
-class AccountFilter(admin.SimpleListFilter):
-    title = _("account")
-    parameter_name = "account"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(account, account) for account in known_accounts(find_access(request.user))]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        return queryset.filter(account=self.value()) if self.value() else queryset
-
-
 def known_accounts(access: ChatAccess, platform: str = "onebot") -> list[str]:
     """The accounts that have chats in reach: one look-up in the unique index for each, not a
     scan."""
@@ -162,27 +202,23 @@ def known_accounts(access: ChatAccess, platform: str = "onebot") -> list[str]:
     return accounts
 
 
-class SpeakingFilter(admin.SimpleListFilter):
-    """Chats in which the bot says nothing, by decision, because it cannot, or because an operator
-    answers."""
-
-    title = _("who answers")
-    parameter_name = "silence"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [
-            ("silenced", _("silenced")),
-            ("paused", _("cannot speak")),
-            ("taken_over", _("taken over")),
-            ("bot", _("not taken over")),
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        if self.value() == "silenced":
-            return queryset.filter(silenced_condition(load_manners_table()))
-        now = timezone.now()
-        if self.value() == "taken_over":
-            return queryset.filter(is_taken_over(now))
-        if self.value() == "bot":
-            return queryset.exclude(is_taken_over(now))
-        return queryset.filter(is_paused(now)) if self.value() == "paused" else queryset
+AccountFilter = choice_filter(
+    _("account"),
+    "account",
+    lambda request: [(one, one) for one in known_accounts(find_access(request.user))],
+    lambda rows, value: rows.filter(account=value),
+)
+#: Chats in which the bot says nothing, by decision, because it cannot, or because an operator
+#: answers.
+SPEAKING: dict[str, tuple[Any, Callable[[], Q]]] = {
+    "silenced": (_("silenced"), lambda: silenced_condition(load_manners_table())),
+    "paused": (_("cannot speak"), lambda: is_paused(timezone.now())),
+    "taken_over": (_("taken over"), lambda: is_taken_over(timezone.now())),
+    "bot": (_("not taken over"), lambda: ~is_taken_over(timezone.now())),
+}
+SpeakingFilter = choice_filter(
+    _("who answers"),
+    "silence",
+    lambda request: [(name, words) for name, (words, _find) in SPEAKING.items()],
+    lambda rows, value: rows.filter(SPEAKING[value][1]()) if value in SPEAKING else rows,
+)

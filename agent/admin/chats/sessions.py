@@ -1,24 +1,29 @@
-"""Chat sessions: the list of chats, and the page that reads like one."""
+"""Chats: the list, the page of one with its state, and a chat as a file."""
 
+import csv
+import io
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from math import isfinite
 from typing import Any, ClassVar
 
+from asgiref.sync import sync_to_async
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.admin.chats import session_list, session_manners
+from agent.access import find_access
+from agent.admin.chats import session_list
 from agent.admin.chats.acts import SessionActs, describe_acts
-from agent.admin.chats.export import EXPORT_FORMS, SessionExport
 from agent.admin.chats.stream import SessionStream, load_stream
 from agent.domain.chat_state import (
     SIZE_LIMIT,
@@ -29,28 +34,139 @@ from agent.domain.chat_state import (
     is_value_name,
     stored_state_size,
 )
+from agent.domain.states import ActKind
 from agent.models import ChatSession, Manners, Message
 from agent.models.manners import LIMITS
-from agent.pages.answering import describe_answering
+from agent.pages.manners import describe_answering
 from agent.pages.own_chats import OwnChatsAdmin
+from agent.record.chats.person_names import find_names
 from agent.record.chats.sessions import save_changes
 from agent.record.settings import chat_manners, manners
 from agent.record.sums.tallies import find_silences
-from tools.admin import filters, json_field
-from tools.admin.changes import HistoryAdmin
+from agent.record.waiting.operator_acts import record_act
+from tools.admin.fields import IndentedJSONField, escape_formula
 from tools.admin.record_pages import (
+    LISTED_WINDOW,
     WORD_LIMIT,
     Column,
-    ModelForm,
     RecordAdmin,
+    Rows,
     author_of,
+    by_post,
     clamp_text,
     format_moment,
+    listed_floor,
     parse_row_number,
     render_badge,
+    require,
 )
+from tools.admin.settings_page import HistoryAdmin, SettingsForm
+from tools.local_time import find_zone
 from tools.models.row_history import record_changes
 from tools.text.readable import escape_direction_chars, format_readable
+
+#: Messages that are read at a time.
+BATCH = 500
+FIELDS = (
+    *("id", "at", "direction", "sender_id", "sender_name", "text", "media_text", "state"),
+    *("reason", "message_id", "quoted_id", "run", "author", "recalled_at"),
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportForm:
+    """One kind of file. ``head`` is written once; ``write`` makes the text of some rows."""
+
+    content_type: str
+    suffix: str
+    head: Callable[[ChatSession], str]
+    write: Callable[[Iterable[Row]], str]
+
+
+async def stream_chat(session: ChatSession, form: ExportForm, zone: tzinfo) -> AsyncIterator[str]:
+    """The file in pieces, from the oldest message to the newest, read as it is sent: a large chat
+    takes no more memory than a small one. Times are those of ``zone``."""
+    yield form.head(session)
+    after = 0
+    while rows := await sync_to_async(_load_rows)(session.pk, after, zone):
+        after = rows[-1]["id"]
+        yield form.write(rows)
+
+
+def _load_rows(session_pk: int, after: int, zone: tzinfo) -> list[Row]:
+    found = Message.objects.filter(session=session_pk, pk__gt=after).order_by("pk")
+    messages = list(found.defer("segments", "raw", "header")[:BATCH])
+    nameless = [one.sender_id for one in messages if one.direction == "in" and not one.sender_name]
+    names = find_names(nameless, Q(session=session_pk))
+    return [_row(message, zone, names.get(message.sender_id, "")) for message in messages]
+
+
+def _row(message: Message, zone: tzinfo, known_name: str) -> Row:
+    values = (
+        *(message.pk, message.created_at.astimezone(zone).isoformat(), message.direction),
+        *(message.sender_id, message.sender_name or known_name, message.text, message.media_text),
+        *(message.state, message.reason, message.message_id, message.quoted_id or ""),
+        *(message.run_id, message.author or ""),
+        message.recalled_at.astimezone(zone).isoformat() if message.recalled_at else "",
+    )
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def _write_csv(rows: Iterable[Row]) -> str:
+    table = io.StringIO()
+    csv.writer(table).writerows([escape_formula(value) for value in row.values()] for row in rows)
+    return table.getvalue()
+
+
+def _markdown_message(row: Row) -> str:
+    at = datetime.fromisoformat(row["at"])
+    who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else gettext("bot")
+    if row["author"]:
+        who = f"{who} ({row['author']})"
+    # Quoted, so that nothing in the words is a heading, a picture or HTML of the file itself.
+    said = "\n".join(f">     {line}" for line in f"{row['text']}{row['media_text']}".splitlines())
+    return f"\n**{_plain(str(who))}** {at:%Y-%m-%d %H:%M:%S}\n\n{said}\n"
+
+
+def _plain(text: str) -> str:
+    """``text`` without what Markdown would read as more than words."""
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+-.!|~&" else sign for sign in text)
+
+
+FORMS = {
+    "jsonl": ExportForm(
+        "application/x-ndjson",
+        "jsonl",
+        lambda session: "",
+        lambda rows: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows),
+    ),
+    "csv": ExportForm(
+        "text/csv; charset=utf-8",
+        "csv",
+        lambda session: "\ufeff" + ",".join(FIELDS) + "\r\n",
+        _write_csv,
+    ),
+    "markdown": ExportForm(
+        "text/markdown; charset=utf-8",
+        "md",
+        lambda session: f"# {_plain(str(session))}\n\n{session.account} · {session.key}\n",
+        lambda rows: "".join(map(_markdown_message, rows)),
+    ),
+}
+
+
+# The address where a chat is taken away as a file.
+
+EXPORT = "agent.export_chatsession"
+#: The forms of :data:`FORMS`, as buttons say them.
+EXPORT_FORMS = (
+    ("markdown", _("Markdown, to read")),
+    ("csv", _("CSV, for a spreadsheet")),
+    ("jsonl", _("JSONL, for programs")),
+)
+
 
 # What an operator may set of a chat: its state, which the persona's prompt shows, its timing
 # gate, and the limits of answers in its own row of manners.
@@ -65,7 +181,7 @@ def _own_limit(name: str, label: Any) -> Any:
     return column.formfield(label=label, help_text=words)
 
 
-class StateForm(ModelForm):
+class StateForm(SettingsForm):
     """The state as JSON. What the page showed is sent along, so that only what was changed there is
     saved."""
 
@@ -74,7 +190,7 @@ class StateForm(ModelForm):
     chat_per_minute = _own_limit("chat_per_minute", _("answers in this chat a minute"))
     chat_per_day = _own_limit("chat_per_day", _("answers in this chat a day"))
 
-    state = json_field.IndentedJSONField(
+    state = IndentedJSONField(
         label=_("state"),
         required=False,
         show_hidden_initial=True,
@@ -104,21 +220,11 @@ class StateForm(ModelForm):
     def changed_values(self, *names: str) -> dict[str, Any]:
         """The fields among ``names`` that were changed on the page; what a request leaves out, as a
         script's may, stays as it is."""
-        return {
-            name: self.cleaned_data[name]
-            for name in names
-            if name in self.changed_data and not self._is_omitted(name)
-        }
-
-    def _is_omitted(self, name: str) -> bool:
-        widget: Any = self.fields[name].widget
-        return bool(widget.value_omitted_from_data(self.data, self.files, self.add_prefix(name)))
+        return {name: self.cleaned_data[name] for name in names if name in self.changed_data}
 
     def clean_state(self) -> dict[str, Any]:
         """A request that leaves the field out, as a script's may, changes nothing; an emptied one
         empties the state."""
-        if self._is_omitted("state"):
-            return self._stored
         state = self.cleaned_data["state"]
         if problems := list(state_messages({} if state is None else state, self._stored)):
             raise ValidationError(problems)
@@ -145,7 +251,7 @@ class StateForm(ModelForm):
 def own_limits(session: ChatSession) -> dict[str, int | None]:
     """The limits that the row of manners for this chat alone says."""
     row = (
-        chat_manners.find_chat_manners(session_manners.session_address(session))
+        chat_manners.find_chat_manners(session_list.session_address(session))
         if session.pk
         else None
     )
@@ -198,9 +304,8 @@ LONGEST_SEARCH = 200
 
 
 @admin.register(ChatSession)
-class ChatSessionAdmin(
-    OwnChatsAdmin, SessionStream, SessionActs, SessionExport, HistoryAdmin, RecordAdmin
-):
+class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, RecordAdmin):
+    addresses = (("export", "<path:object_id>/export/<slug:form>/"),)
     chat_prefix = ""
     list_display = ("name", "last_said", "today", "cost", "who_answers", "account")
     list_filter = (
@@ -223,6 +328,7 @@ class ChatSessionAdmin(
     list_defer = ("state", "discovered_tools")
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
+    are_few = True
     rights = frozenset({"change"})  # of its state, its timing gate and its limits
 
     def get_fields(self, request: HttpRequest, obj: ChatSession | None = None) -> Any:
@@ -241,22 +347,20 @@ class ChatSessionAdmin(
                 ChatSession.objects.filter(pk=obj.pk).update(**changes)
         if limits := form.changed_values(*LIMITS):
             chat_manners.change_chat_manners(
-                session_manners.session_address(obj), author_of(request), **limits
+                session_list.session_address(obj), author_of(request), **limits
             )
 
     # --- The list -------------------------------------------------------------------
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return session_list.SessionChangeList
-
-    def has_index(self, conditions: Iterable[str]) -> bool:
-        """There are far fewer chats than messages: a scan in order is fast for every condition."""
-        return True
+    def prepare_rows(self, rows: list[Any]) -> None:
+        facts = session_list.load_session_facts(rows)
+        for row in rows:
+            row.facts = facts[row.pk]
 
     def beyond(self, row: ChatSession) -> dict[str, object]:
         return {"last_message_at__lte": row.last_message_at.isoformat()}
 
-    def hits(self, term: str, rows: filters.Rows, floor: int, *, is_filtered: bool) -> set[int]:
+    def hits(self, term: str, rows: Rows, floor: int, *, is_filtered: bool) -> set[int]:
         """Also chats in which it was said, or by whose people."""
         found = super().hits(term, rows, floor, is_filtered=is_filtered)
         said = rows.filter(pk__in=session_list.find_sessions_by_words(term))
@@ -305,6 +409,25 @@ class ChatSessionAdmin(
             return render_badge("refused", gettext("silenced"))
         return format_html('<span class="quiet">{}</span>', gettext("bot"))
 
+    @by_post
+    def export_view(self, request: HttpRequest, object_id: str, form: str) -> StreamingHttpResponse:
+        """A chat as a file. Each is on record as an act."""
+        wanted = FORMS.get(form)
+        session = get_object_or_404(ChatSession, pk=parse_row_number(object_id))
+        if wanted is None or not find_access(request.user).covers(session):
+            raise Http404
+        require(request.user.has_perms((EXPORT, "agent.view_message")))
+        record_act(ActKind.EXPORT, session.pk, author_of(request), detail=form)
+        name = f"{session.account}-{session.kind}-{session.peer_id}.{wanted.suffix}"
+        return StreamingHttpResponse(
+            stream_chat(session, wanted, find_zone()),
+            content_type=wanted.content_type,
+            headers={
+                "Content-Disposition": f'attachment; filename="{name}"',
+                "Cache-Control": "no-store",
+            },
+        )
+
     # --- The page of one chat -------------------------------------------------------
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
@@ -320,9 +443,9 @@ class ChatSessionAdmin(
                     f"{obj.platform}:{obj.account}:{obj.key}", int(timezone.now().timestamp())
                 )
             ],
-            **describe_answering(session_manners.session_address(obj), request),
-            **session_manners.describe_manners(obj, request),
-            "is_paused": session_manners.has_pause(obj),
+            **describe_answering(session_list.session_address(obj), request),
+            **session_list.describe_manners(obj, request),
+            "is_paused": session_list.has_pause(obj),
             "pause": obj.get_pause_reason_display(),
             **describe_acts(obj, request),
             "export_forms": EXPORT_FORMS,
@@ -344,7 +467,7 @@ class ChatSessionAdmin(
 #: Messages that a search shows; characters before and after the first word that was found.
 MOST_HITS, AROUND = 50, 60
 #: The newest messages of the chat that are searched.
-SEARCHED = filters.LISTED_WINDOW
+SEARCHED = LISTED_WINDOW
 
 
 def search_chat(session: ChatSession, term: str) -> list[dict[str, Any]]:
@@ -356,7 +479,7 @@ def search_chat(session: ChatSession, term: str) -> list[dict[str, Any]]:
         return []
     rows = Message.objects.filter(session=session)
     said = Q(*(Q(text__icontains=word) | Q(sender_name__icontains=word) for word in words))
-    found: Any = rows.filter(said | Q(sender_id=term.strip()), pk__gte=filters.listed_floor(rows))
+    found: Any = rows.filter(said | Q(sender_id=term.strip()), pk__gte=listed_floor(rows))
     shown = found.only("direction", "sender_id", "sender_name", "created_at", "text", "session_id")
     return [
         {

@@ -1,5 +1,5 @@
 """What a chat's page shows from top to bottom, and the parts of it that the page fetches while it
-is read: older ones, newer ones, and what has changed."""
+is read: older ones, newer ones, and what has changed. They are found by id, never by counting."""
 
 import json
 import re
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, time
 from typing import Any, ClassVar
 
-from django.core.exceptions import PermissionDenied
-from django.db.models import Q, TextField
-from django.db.models.functions import Cast, Left
+from django.db.models import Exists, OuterRef, Q, TextField
+from django.db.models.functions import Cast, Left, Length
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -19,22 +18,118 @@ from django.utils import dateparse, timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.admin.chats import segments, thumbnails
-from agent.admin.chats.chat import (
-    BUBBLE_CHARACTERS,
-    CHAT_PAGE_SIZE,
-    SEGMENT_CHARACTERS,
-    ChatPage,
-    bubble_rows,
-    first_message_since,
-    load_chat_page,
-    load_message_runs,
+from agent.admin.chats import segments
+from agent.admin.chats.messages import (
+    MediaPreviews,
+    load_media_previews,
+    picture_address,
+    render_picture,
 )
 from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
 from agent.pages.reasons import label_of, names_source, reason_words
 from agent.record.chats.person_names import find_names
-from tools.admin.record_pages import Addresses, ModelAdmin, parse_row_number
+from tools.admin.record_pages import (
+    Addresses,
+    ModelAdmin,
+    Rows,
+    first_id_since,
+    parse_row_number,
+    require,
+)
 from tools.text.readable import escape_direction_chars
+
+#: Messages on one page.
+CHAT_PAGE_SIZE = 50
+#: Characters of a message that a bubble shows, and of its recorded segments that are read for it.
+BUBBLE_CHARACTERS, SEGMENT_CHARACTERS = 4_000, 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPage:
+    """Messages from old to new; ``older`` and ``newer`` are the ids to continue from, None at the
+    ends."""
+
+    messages: list[Message]
+    older: int | None
+    newer: int | None
+
+
+def load_chat_page(
+    session: ChatSession,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    around: int | None = None,
+) -> ChatPage:
+    """The page that ends before id ``before``, or begins after id ``after``, or has id ``around``
+    in its middle, or the newest one.
+
+    A page at the new end is always the newest page, so that it is full. At most three queries.
+    """
+    if around is not None:
+        rows = Message.objects.filter(session=session, pk__lt=around).order_by("-pk")
+        ids = list(rows.values_list("pk", flat=True)[: CHAT_PAGE_SIZE // 2])
+        after = ids[-1] - 1 if ids else 0
+    if after is not None:
+        found = list(bubble_rows(session).filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
+        if len(found) > CHAT_PAGE_SIZE:
+            return ChatPage(
+                found[:CHAT_PAGE_SIZE], older=found[0].pk, newer=found[CHAT_PAGE_SIZE - 1].pk
+            )
+    elif before is not None:
+        return _back(session, before)
+    return _back(session, None)
+
+
+def first_message_since(session: ChatSession, moment: datetime) -> int | None:
+    """The id of the first message of ``session`` at ``moment`` or later; None where there is
+    none. About 20 look-ups by id."""
+    floor = first_id_since(Message, "created_at", moment)
+    rows = Message.objects.filter(session=session, pk__gte=floor)
+    return rows.order_by("pk").values_list("pk", flat=True).first()
+
+
+def _back(session: ChatSession, before: int | None) -> ChatPage:
+    rows = bubble_rows(session) if before is None else bubble_rows(session).filter(pk__lt=before)
+    found = list(rows.order_by("-pk")[: CHAT_PAGE_SIZE + 1])
+    page = found[:CHAT_PAGE_SIZE][::-1]
+    return ChatPage(
+        page,
+        older=page[0].pk if len(found) > CHAT_PAGE_SIZE else None,
+        newer=page[-1].pk if before is not None and page else None,
+    )
+
+
+def bubble_rows(session: ChatSession) -> Rows:
+    """The messages of a chat with what a bubble shows of them: of long values the beginning."""
+    shown: Any = Message.objects.filter(session=session).select_related("tool_call")
+    rows: Rows = shown.annotate(
+        bubble=Left("text", BUBBLE_CHARACTERS),
+        length=Length("text"),
+        recorded=Left(Cast("segments", TextField()), SEGMENT_CHARACTERS + 1),
+        is_resent=Exists(Message.objects.filter(resent_from=OuterRef("pk"))),
+        heard=Left("context_text", BUBBLE_CHARACTERS),
+    ).only(
+        *("session_id", "direction", "state", "reason", "detail", "sender_id", "sender_name"),
+        *("sender_role", "message_id", "run_id", "created_at", "recalled_at", "settled_at"),
+        *("quoted_id", "merged_into_id", "part", "header", "author", "resent_from_id"),
+        *("in_history", "tool_call__tool_name"),
+    )
+    return rows
+
+
+def load_message_runs(messages: list[Message]) -> dict[int, list[Run]]:
+    """The runs made for each of ``messages``, by its id, oldest first, without those of agents
+    inside. One query."""
+    behind: dict[int, list[Run]] = {}
+    runs = Run.objects.filter(message__in=[m.pk for m in messages]).order_by()
+    found = runs.only("message_id", "parent_id", "state", "error")
+    # Without an order, or a condition on the parent: either leads SQLite to walk through all runs.
+    for run in sorted(found, key=lambda run: run.pk):
+        if run.parent_id is None:
+            behind.setdefault(run.message_id or 0, []).append(run)
+    return behind
+
 
 # Messages as bubbles: their words and media, what they quote, and why they were answered or not.
 
@@ -93,7 +188,7 @@ class Bubble:
     message: Any
     pieces: list[segments.Piece]
     runs: list[Run] = field(default_factory=list)
-    previews: thumbnails.MediaPreviews | None = None
+    previews: MediaPreviews | None = None
     #: A message that it quotes: ``pk`` (0 where it is not on record), ``name`` and ``words``.
     quote: dict[str, Any] | None = None
     #: Whether nobody knows if what it was answered with arrived.
@@ -170,8 +265,8 @@ class Bubble:
             own.remove(found)
             return {"piece": piece, "kind": kind, "picture": found[0], "medium": found[1]}
         if piece.label == "image" and self.message.direction == "out":
-            address = thumbnails.picture_address(self.message.pk, piece.detail, piece.index)
-            picture = thumbnails.render_picture(address, piece.text or kind)
+            address = picture_address(self.message.pk, piece.detail, piece.index)
+            picture = render_picture(address, piece.text or kind)
             return {"piece": piece, "kind": kind, "picture": picture}
         return {"piece": piece, "kind": kind}
 
@@ -199,7 +294,7 @@ def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
     """The bubbles of ``messages``, which are of one chat. At most three queries."""
     names = _names(session, messages)
     runs = load_message_runs([one for one in messages if one.direction == "in"])
-    previews = thumbnails.load_media_previews([one.pk for one in messages])
+    previews = load_media_previews([one.pk for one in messages])
     quotes = _load_quotes(session, messages, names)
     doubtful = {
         one.run_id for one in messages if one.direction == "out" and one.state == State.UNKNOWN
@@ -376,11 +471,8 @@ class SessionStream(ModelAdmin):
         """The chat, for who may read it and its messages. Raises Http404 for one out of reach."""
         rows = self.get_queryset(request)
         session: ChatSession = get_object_or_404(rows, pk=parse_row_number(object_id))
-        if not (
-            self.has_view_permission(request, session)
-            and request.user.has_perm("agent.view_message")
-        ):
-            raise PermissionDenied
+        may_see = self.has_view_permission(request, session)
+        require(may_see and request.user.has_perm("agent.view_message"))
         return session
 
     def _part(self, request: HttpRequest, session: ChatSession, stream: Stream) -> HttpResponse:

@@ -23,9 +23,8 @@ from agent.llm.providers.presets import (
     thinking_parameters,
 )
 from agent.models import ModelEndpoint
-from agent.pages.endpoints.checks import find_address_problem
-from tools.admin.json_field import IndentedJSONField
-from tools.admin.lines import LinesField, SecretLinesField
+from agent.pages.endpoints import find_address_problem
+from tools.admin.fields import IndentedJSONField, LinesField, SecretLinesField
 from tools.admin.settings_page import SettingsForm
 from tools.secrets import hosts, masked
 

@@ -4,13 +4,11 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
     JsonResponse,
 )
@@ -27,26 +25,24 @@ from agent.admin.endpoints.form import (
 from agent.llm.client.model_list import ListedModel
 from agent.llm.providers.presets import PRESETS
 from agent.models import EndpointStatus, ModelEndpoint
-from agent.pages.endpoints.checks import (
+from agent.pages.endpoints import (
     ModelsUnknown,
-    entered_endpoint,
-    load_models,
-    row_endpoint,
-    try_row,
-)
-from agent.pages.endpoints.state import (
     describe_factor,
     describe_price,
     describe_state,
+    entered_endpoint,
     find_roles,
     is_left_over,
     list_abilities,
     list_learnt,
+    load_models,
+    row_endpoint,
+    try_row,
 )
-from tools.admin.record_pages import Column, author_of, render_badge
-from tools.admin.settings_page import SettingsAdmin, read_sealed
+from tools.admin.record_pages import Column, author_of, by_post, render_badge, require
+from tools.admin.settings_page import SettingsAdmin, mask_values, read_sealed
 from tools.models.row_history import record_changes
-from tools.secrets.masked import MASK, mask_url
+from tools.secrets.masked import mask_url
 
 _ABILITIES = ("can_chat", "can_tools", "can_see", "can_think", "can_transcribe", "can_embed")
 _COLLAPSED = ("collapse",)
@@ -70,7 +66,7 @@ class EndpointChangeList(ChangeList):
 @admin.register(ModelEndpoint)
 class EndpointAdmin(SettingsAdmin):
     """An endpoint costs money and is sent what people say: operators set up those that are public,
-    superusers any (:mod:`agent.pages.endpoints.checks`)."""
+    superusers any (:mod:`agent.pages.endpoints`)."""
 
     addresses = (("models_of_new", "models/"),)
     form = EndpointForm
@@ -185,12 +181,9 @@ class EndpointAdmin(SettingsAdmin):
             return gettext("cannot be read: sealed under another secret key")
         return ngettext("%d key", "%d keys", len(keys)) % len(keys)
 
-    @admin.display(description=_("headers"))
-    def header_names(self, row: ModelEndpoint) -> str:
-        headers = read_sealed(row, "headers")
-        if headers is None:
-            return gettext("cannot be read: sealed under another secret key")
-        return ", ".join(f"{name}: {MASK}" for name in headers) or "-"
+    header_names = Column(
+        _("headers"), lambda row: mask_values(read_sealed(row, "headers"), "{}: {}")
+    )
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         page: dict[str, Any] = {
@@ -254,12 +247,10 @@ class EndpointAdmin(SettingsAdmin):
 
     # --- Choosing a model from the provider's list ------------------------------
 
+    @by_post
     def models_of_new_view(self, request: HttpRequest) -> HttpResponse:
         """The models, as JSON for the script of the form of a new endpoint."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
+        require(self.has_add_permission(request))
         if not _wants_json(request):
             raise Http404
         return self._as_json(request, None)
@@ -299,8 +290,7 @@ class EndpointAdmin(SettingsAdmin):
         return self.show_page(request, "models", gettext("Models"), row, **page)
 
     def _choose(self, request: HttpRequest, row: ModelEndpoint, name: str) -> HttpResponse:
-        if row.environment or not name.isprintable():
-            raise PermissionDenied
+        require(not row.environment and name.isprintable())
         values = {field.name: getattr(row, field.name) for field in row._meta.concrete_fields}
         values["model"] = name
         if preset := PRESETS.get(row.preset):

@@ -1,35 +1,44 @@
-"""Runs: everything done for one message, on one page."""
+"""Runs: everything done for one message, on one page; and asking a message again."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.http import HttpRequest, HttpResponse
+from django.db.models import Model, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.admin.runs import again, waterfall
+from agent.admin.runs import waterfall
+from agent.domain.persona import PersonaKind
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
-from agent.models import Message, Run, Step, ToolCall, ToolOffer
-from agent.pages.error_words import format_error
+from agent.models import Message, ModelEndpoint, Persona, Run, Step, ToolCall, ToolOffer
+from agent.models.message import BY_HAND
+from agent.pages import run_facts
+from agent.pages.error_words import VIEW_ENDPOINT, format_error
 from agent.pages.own_chats import OwnRunsAdmin
-from agent.pages.runs import held_back, run_rows, step_facts
 from agent.record.runs.requests import rebuild_request
 from agent.record.settings.manners import ONEBOT
-from tools.admin.filters import RecordedSince, Rows
+from agent.record.waiting.trials import TrialRefusal, TrialWish
+from agent.runtime import serving
 from tools.admin.record_pages import (
     Column,
-    StateRecordAdmin,
+    RecordAdmin,
+    RecordedSince,
+    Rows,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
+    require,
 )
+from tools.refusals import CallVerdict
 from tools.text.readable import (
     TEXT_LIMIT,
     arguments_text,
@@ -37,6 +46,110 @@ from tools.text.readable import (
     format_readable,
     shorten_text,
 )
+
+#: Trials that stand beside the answer, and rows that can be chosen.
+BESIDE, ROW_LIMIT = 3, 200
+NEEDED = ("agent.speak_in_chat", "agent.change_chatsession")
+
+
+def may_ask_again(request: HttpRequest) -> bool:
+    """Whether the user may ask messages of the chats in his reach again."""
+    return all(request.user.has_perm(name) for name in NEEDED)
+
+
+def _find_answer(run: Run, asked: Message) -> Run:
+    """The run that answered: ``run``, unless that asks again or works for another one."""
+    if run.trial_of_id is None and run.parent_id is None:
+        return run
+    if (found := Run.objects.filter(message=asked, parent=None).order_by("-pk").first()) is None:
+        raise Http404
+    return found
+
+
+def _personas() -> list[Persona]:
+    rows = Persona.objects.filter(enabled=True, kind=PersonaKind.PERSONA)
+    return list(rows.only("name", "is_default").order_by("-is_default", "name")[:ROW_LIMIT])
+
+
+def _endpoints(request: HttpRequest, asked: Message) -> list[ModelEndpoint]:
+    """Those that answer chats; for users who may not see endpoints those that have answered this
+    one."""
+    may_see = request.user.has_perm(VIEW_ENDPOINT)
+    rows = (
+        ModelEndpoint.objects.all()
+        if may_see
+        else run_facts.find_answering_endpoints(asked.session_id)
+    )
+    return list(rows.filter(enabled=True, can_chat=True).order_by("position", "pk")[:ROW_LIMIT])
+
+
+def _chosen(
+    request: HttpRequest, name: str, permission: str, offered: Iterable[Model]
+) -> int | None:
+    """The key of the row that was chosen; None for none. Raises PermissionDenied for one that is
+    not ``offered``, unless the user may see all."""
+    number = parse_row_number(request.POST.get(name, "")) or None
+    if number is None or request.user.has_perm(permission):
+        return number
+    require(number in {row.pk for row in offered})
+    return number
+
+
+def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
+    """Begin, or tell the user why not."""
+    user: Any = request.user
+    wish = TrialWish(
+        asked.pk,
+        answer.pk,
+        user.pk,
+        user.get_username(),
+        _chosen(request, "persona", run_facts.VIEW_PERSONA, _personas()),
+        _chosen(request, "endpoint", VIEW_ENDPOINT, _endpoints(request, asked)),
+    )
+    serves = serving.get_serving()
+    if serves is None:
+        messages.error(
+            request,
+            gettext("This process serves no client, so it cannot ask a model. Start the server."),
+        )
+        return
+    try:
+        begun = serves.ask_again(wish)
+    except TimeoutError:
+        messages.error(request, gettext("The database takes nothing at the moment: try again."))
+        return
+    if isinstance(begun, TrialRefusal):
+        messages.error(request, gettext(begun.reason))
+
+
+def _compare(run: Run) -> dict[str, Any]:
+    """An answer, or what would have been one: ``said`` are the texts that went out, ``calls`` the
+    tool calls, each with what it was given and what was decided."""
+    calls = ToolCall.objects.filter(run=run).order_by("step_id", "position")
+    columns = ("pk", "tool_name", "arguments", "verdict", "state", "run_id")
+    sent = (
+        Message.objects.filter(Q(run=run), direction=Message.Direction.OUT)
+        .exclude(BY_HAND)
+        .order_by("pk")
+    )
+    return {
+        "run": run,
+        "is_trial": run.trial_of_id is not None,
+        "said": list(sent.defer("segments", "raw")[: run_facts.CALL_LIMIT]),
+        "calls": [
+            {
+                "call": call,
+                "given": arguments_text(call.arguments),
+                "verdict": run_facts.describe_verdict(call.verdict),
+                "stood_in": call.verdict == CallVerdict.STOOD_IN,
+            }
+            for call in calls.only(*columns)[: run_facts.CALL_LIMIT]
+        ],
+        "sums": run_facts.load_sums(run),
+        "steps": run.steps.count(),
+        "took": waterfall.format_span(run.finished_at - run.started_at) if run.finished_at else "",
+    }
+
 
 # Model calls as conversations: who said what, and which tools were asked for. Pure.
 
@@ -203,7 +316,7 @@ class ContextReader:
         if body is None:
             return ()
         messages = json.loads(body)["messages"]
-        return parse_transcript(messages if self.shows_prompts else held_back.veil_whole(messages))
+        return parse_transcript(messages if self.shows_prompts else run_facts.veil_whole(messages))
 
     def _tools(self, step: Step) -> Sequence[dict[str, Any]]:
         """Of each set of tools once, at the first step that was offered it."""
@@ -216,7 +329,7 @@ class ContextReader:
     def _definitions(self, step: Step) -> Sequence[dict[str, Any]]:
         offer = self.offers.get(step.offer_id or 0)
         return (
-            [_offered(one) for one in step_facts.read_definitions(offer.definitions)]
+            [_offered(one) for one in run_facts.read_definitions(offer.definitions)]
             if offer
             else ()
         )
@@ -240,7 +353,7 @@ class StartedSince(RecordedSince):
 
 
 @admin.register(Run)
-class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
+class RunAdmin(OwnRunsAdmin, RecordAdmin):
     addresses = (("again", "<int:pk>/again/"),)
     list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
     list_filter = (StartedSince, "state", "origin")
@@ -262,7 +375,7 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             lambda run: format_html(
                 '{} <div class="quiet">{}</div>',
                 format_moment(run.started_at),
-                step_facts.format_run_duration(run),
+                run_facts.format_run_duration(run),
             ),
         ),
         "chat": Column(
@@ -290,7 +403,29 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
         return super().get_queryset(request).select_related("session")
 
     def again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return again.again_page(self, request, pk)
+        """The message of the run ``pk``, its answer and its trials; by POST one more."""
+        run = get_object_or_404(self.get_queryset(request), pk=pk)
+        messages_asked = Message.objects.select_related("session").defer("segments", "raw")
+        asked = get_object_or_404(messages_asked, pk=run.trial_of_id or run.message_id or 0)
+        require(self.has_view_permission(request) and request.user.has_perm("agent.view_message"))
+        answer = _find_answer(run, asked)
+        if request.method == "POST":
+            require(may_ask_again(request))
+            _ask(request, asked, answer)
+            return redirect("admin:agent_run_again", answer.pk)
+        compared = [answer, *Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]]
+        for one in compared:
+            run_facts.hold_back_model(one, request.user)
+        page = {
+            "asked": asked,
+            "answer": answer,
+            "compared": [_compare(one) for one in compared],
+            "personas": _personas(),
+            "endpoints": _endpoints(request, asked),
+            "may_ask": may_ask_again(request),
+            "is_serving": serving.get_serving() is not None,
+        }
+        return self.show_page(request, "again", gettext("Ask again without sending"), **page)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -309,20 +444,20 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
             for name in ("step", "toolcall", "message", "approval")
             if request.user.has_perm(f"agent.view_{name}")
         )
-        rows = run_rows.load_run_rows(obj, sees)
-        held_back.hold_back_model(obj, request.user)
+        rows = run_facts.load_run_rows(obj, sees)
+        run_facts.hold_back_model(obj, request.user)
         for step in rows.steps:
-            held_back.hold_back(step, request.user)
+            run_facts.hold_back(step, request.user)
         limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
         whole = parse_row_number(request.GET.get("whole", ""))
-        reader = ContextReader(rows.offers, whole, limit, held_back.may_see_prompts(request.user))
+        reader = ContextReader(rows.offers, whole, limit, run_facts.may_see_prompts(request.user))
         steps: list[dict[str, Any]] = [
             {
                 "step": step,
                 "context": reader.read(step),
                 "answer": parse_transcript(step.response) if step.response is not None else [],
-                **step_facts.describe_step(step),
-                "calls": step_facts.describe_calls(step, rows),
+                **run_facts.describe_step(step),
+                "calls": run_facts.describe_calls(step, rows),
             }
             for step in rows.steps
         ]
@@ -331,26 +466,26 @@ class RunAdmin(OwnRunsAdmin, StateRecordAdmin):
         return {
             "title": gettext("Run #%(number)s") % {"number": obj.pk},
             "subtitle": None,
-            "seconds": step_facts.format_run_duration(obj),
-            "sums": step_facts.load_sums(obj) if "step" in sees else None,
-            "notes": [step_facts.shown_note(drop_surrogates(str(note))) for note in obj.notes],
+            "seconds": run_facts.format_run_duration(obj),
+            "sums": run_facts.load_sums(obj) if "step" in sees else None,
+            "notes": [run_facts.shown_note(drop_surrogates(str(note))) for note in obj.notes],
             "asked": rows.asked,
             "merged": rows.merged,
             "asked_badge": _asked_badge(rows),
-            "told": run_rows.find_told_call(rows.asked) if "toolcall" in sees else None,
-            "made_for": run_rows.find_parent_call(obj) if "toolcall" in sees else None,
+            "told": run_facts.find_told_call(rows.asked) if "toolcall" in sees else None,
+            "made_for": run_facts.find_parent_call(obj) if "toolcall" in sees else None,
             "steps": steps,
             "messages_sent": [m for m in rows.messages if m.pk not in shown],
             "was_sent": obj.final_text in {m.text for m in rows.messages},
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
-            "sees_prompts": held_back.may_see_prompts(request.user),
-            "can_ask_again": bool(rows.asked and rows.steps) and again.may_ask_again(request),
+            "sees_prompts": run_facts.may_see_prompts(request.user),
+            "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
 
 
-def _asked_badge(rows: run_rows.RunRows) -> str:
+def _asked_badge(rows: run_facts.RunRows) -> str:
     """The state of what was asked, and "unknown" where nobody knows whether the answer arrived."""
     if rows.asked is None:
         return ""

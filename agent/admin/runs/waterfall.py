@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agent.models import Message, Run, Step, ToolCall
-from agent.pages.runs import run_rows, step_facts
+from agent.pages import run_facts
 
 #: Units across the whole time, and the width of the thinnest bar.
 WIDTH, THINNEST = 1000, 4
@@ -52,7 +52,7 @@ class Waterfall:
     total: str = ""
 
 
-def build_waterfall(rows: run_rows.RunRows, now: datetime) -> Waterfall:
+def build_waterfall(rows: run_facts.RunRows, now: datetime) -> Waterfall:
     """What is on record of ``rows``, in the order in which it happened."""
     inside = {call.pk for call in rows.calls}
     sent = (_sending(one, 0) for one in rows.messages if one.tool_call_id not in inside)
@@ -89,7 +89,7 @@ def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> Bar:
     return Bar(span, x, width, took, format_span(span.begin - begin), is_mark)
 
 
-def _before(rows: run_rows.RunRows) -> Iterator[Span]:
+def _before(rows: run_facts.RunRows) -> Iterator[Span]:
     """From the message to the first model call."""
     run, asked = rows.run, rows.asked
     if asked is not None and not run.trial_of_id:
@@ -112,7 +112,7 @@ def _asked_at(step: Step, run: Run) -> datetime:
     return max(step.created_at - timedelta(milliseconds=step.latency_ms), run.started_at)
 
 
-def _inside(rows: run_rows.RunRows) -> Iterator[Span]:
+def _inside(rows: run_facts.RunRows) -> Iterator[Span]:
     """The model calls, and inside each what it set off."""
     for step in rows.steps:
         begin = min(_asked_at(step, rows.run), step.created_at)
@@ -121,7 +121,7 @@ def _inside(rows: run_rows.RunRows) -> Iterator[Span]:
         label = _("step %(number)s: model") % {"number": step.number}
         if step.phase == Step.Phase.TIMING:
             label = _("step %(number)s: timing gate") % {"number": step.number}
-        cost = step_facts.format_cost(step.cost_nano, step.currency)
+        cost = run_facts.format_cost(step.cost_nano, step.currency)
         tokens = f"{step.input_tokens:,} + {step.output_tokens:,}"
         note = " · ".join(filter(None, [asked, tokens, cost]))
         yield Span("model", label, begin, step.created_at, href, 0, note, bool(step.error))
@@ -138,7 +138,7 @@ def _attempts(step: Step, begin: datetime, href: str) -> Iterator[Span]:
         begin = end
 
 
-def _calls(calls: Iterable[ToolCall], rows: run_rows.RunRows) -> Iterator[Span]:
+def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[Span]:
     """Calls of one answer, which are made one after the other from the moment it is on record."""
     begin: datetime | None = None
     for call in calls:
@@ -152,7 +152,7 @@ def _calls(calls: Iterable[ToolCall], rows: run_rows.RunRows) -> Iterator[Span]:
         begin = end or begin
 
 
-def _of_call(call: ToolCall, rows: run_rows.RunRows) -> Iterator[Span]:
+def _of_call(call: ToolCall, rows: run_facts.RunRows) -> Iterator[Span]:
     if approval := rows.beside.approvals.get(call.pk):
         asked, decided = approval.created_at, approval.decided_at
         label, state = _("an owner is asked"), approval.get_state_display()

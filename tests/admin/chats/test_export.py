@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.http.response import StreamingHttpResponse
 from django.test import Client
 
-from agent.admin.chats import export
+from agent.admin.chats import sessions
 from agent.models import ChatGrant, ChatSession, OperatorAct
 from tests.admin.record import answered, chat, logged_in, said
 
@@ -39,7 +39,7 @@ def owner(transactional_db: None) -> Client:
 
 
 async def test_jsonl_has_one_object_a_message_in_order(owner, session, monkeypatch):
-    monkeypatch.setattr(export, "BATCH", 1)
+    monkeypatch.setattr(sessions, "BATCH", 1)
     text = await read(await sync_to_async(exported)(owner, session, "jsonl"))
     rows = [json.loads(line) for line in text.splitlines()]
     assert [row["text"] for row in rows] == ["=1+1", "第一行\n# 第二行"]

@@ -27,9 +27,7 @@ from agent.models import (
 )
 from agent.record.sums.activity import hour_of
 from agent.record.sums.budgets import mirror_environment
-from frostproject.cockpit.alerts import Alert, find_viewer
-from frostproject.cockpit.chat_alerts import chat_alerts
-from frostproject.cockpit.system_alerts import system_alerts
+from frostproject.cockpit.alerts import Alert, find_alerts, find_viewer
 from frostproject.models import FailedSignIns
 from onebot.models import Bot
 from tests.admin.record import answered, call_of, chat, logged_in, page, run_for, said, step_of
@@ -42,8 +40,7 @@ pytestmark = pytest.mark.django_db
 
 
 def alerts(user: User) -> list[Alert]:
-    viewer = find_viewer(user)
-    return [*chat_alerts(viewer), *system_alerts(viewer)]
+    return list(find_alerts(find_viewer(user)))
 
 
 def superuser() -> User:
@@ -313,10 +310,10 @@ def test_trouble_that_is_over_is_not_told_of():
 
 
 def test_trouble_that_nothing_here_helps_against_has_no_link(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frostproject.cockpit.system_alerts.LEAST_FREE", 2**62)
+    monkeypatch.setattr("frostproject.cockpit.alerts.LEAST_FREE", 2**62)
     outage = SimpleNamespace(since=timezone.now(), reason="disk full")
     served = SimpleNamespace(get_serving=lambda: SimpleNamespace(outage=lambda: outage))
-    monkeypatch.setattr("frostproject.cockpit.system_alerts.serving", served)
+    monkeypatch.setattr("frostproject.cockpit.alerts.serving", served)
     assert {one.kind for one in alerts(superuser()) if not one.url} == OUTSIDE
 
 

@@ -11,9 +11,9 @@ from agent.domain.types import playground_account
 from agent.models import ActivitySum, Budget, ChatGrant, ChatSession, Message, SpendSum, ToolUse
 from agent.models.activity import WHOLE_DAY
 from frostproject.cockpit.alerts import find_viewer
-from frostproject.cockpit.dashboard import list_charts
-from frostproject.cockpit.figures import (
+from frostproject.cockpit.dashboard import (
     add_up,
+    list_charts,
     load_days,
     load_hours,
     load_spenders,

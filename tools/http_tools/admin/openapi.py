@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -20,7 +20,8 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext, gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
-from tools.admin.settings_page import SettingsAdmin, author_of
+from tools.admin.record_pages import author_of, require
+from tools.admin.settings_page import SettingsAdmin
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
 from tools.fetch.request import FetchError, FetchRequest, check_url
@@ -382,8 +383,7 @@ class ImportPages(SettingsAdmin):
     @method_decorator(sensitive_post_parameters())
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Read a document, select operations, preview the tools, create them."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
+        require(self.has_add_permission(request))
         is_read = request.POST.get("step") == "read"
         source = SourceForm(request.POST, request.FILES) if is_read else SourceForm()
         try:

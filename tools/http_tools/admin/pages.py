@@ -1,12 +1,14 @@
-"""HTTP tools: requests that the operator sets up without code, and tries out before the model
-may."""
+"""x"""
 
+import json
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar
 
+from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,22 +16,25 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tools.admin.argument_form import ArgumentForm
+from tools.admin.declared import ArgumentForm
+from tools.admin.fields import JSON_INPUT
 from tools.admin.record_pages import (
     Column,
+    author_of,
     clamp_text,
     render_badge,
 )
-from tools.admin.settings_page import author_of
+from tools.admin.settings_page import SettingsForm, mask_values
 from tools.fetch.allow_list import AllowList
 from tools.fetch.fetcher import run_with_fetcher
-from tools.http_tools.admin.form import HttpToolForm
 from tools.http_tools.admin.openapi import ImportPages
+from tools.http_tools.admin.table_field import EntriesField, ParametersField
 from tools.http_tools.provider import DryRun, dry_run_tool
 from tools.http_tools.validation import (
     PROVIDER,
     ValidationContext,
     check_http_tool,
+    parse_json_or_none,
     secret_names,
     tool_warnings,
 )
@@ -39,6 +44,130 @@ from tools.secrets.hosts import format_origin, parse_host
 from tools.secrets.masked import MASK, mask_url
 from tools.secrets.models import load_secrets
 from tools.text.readable import drop_surrogates, format_readable, shorten_text
+
+FORM = HttpTool.Body.FORM.value
+NONE = HttpTool.Body.NONE.value
+HELP = {
+    "name": _("What the model calls it by, e.g. city_weather: letters, digits, _ and - only."),
+    "enabled": _("A disabled tool is not offered to the model, but can be tried out here."),
+    "description": _(
+        "What the tool is good for and when to use it. The model decides by these words alone."
+    ),
+    "url": _(
+        "{city} stands for the argument “city”. Host and beginning are always the same, whatever "
+        "the arguments are."
+    ),
+    "body_kind": _("What is sent along with POST, PUT or PATCH."),
+    "body": _(
+        'JSON: an argument stands in quotes, also where it is a number or a list: {"city": '
+        '"{city}", "days": "{days}"}.'
+        " Parts whose argument was not given are left out. In JSON only texts are templates; a "
+        "plain brace in one is written twice."
+    ),
+    "answer_kind": _(
+        "The whole answer, or only the part of a JSON answer that is of use: it costs less and is "
+        "understood better."
+    ),
+    "answer_path": _("E.g. $.current.temperature or $.items[*].title"),
+    "timeout_seconds": _("A request that takes longer is stopped."),
+    "max_kib": _("A larger answer is refused."),
+    "cache_seconds": _(
+        "The same request within this time gets the same answer without being sent again. 0: every "
+        "request is sent."
+    ),
+}
+PLACEHOLDERS = {
+    "name": "city_weather",
+    "url": "https://api.example.com/v1/weather/{city}",
+    "answer_path": "$.current",
+}
+
+
+class HttpToolForm(SettingsForm):
+    """One tool. What makes no sense is refused by the model, field by field."""
+
+    parameters_schema = ParametersField(
+        label=_("Arguments"),
+        help_text=_("What the model has to say, or may say, when it uses the tool."),
+    )
+    query = EntriesField(
+        "q",
+        "{city}",
+        label=_("Query"),
+        help_text=_(
+            "What stands behind the “?” of the URL. An entry whose argument was not given is left "
+            "out."
+        ),
+    )
+    headers = EntriesField(
+        "Authorization",
+        "Bearer {secret:weather_key}",
+        label=_("Headers"),
+        help_text=_("Keys belong here or into the query as {secret:NAME}, never as they are."),
+    )
+    form_fields = EntriesField(
+        "city",
+        "{city}",
+        label=_("Form fields"),
+        help_text=_("What is sent as browsers send forms."),
+    )
+
+    class Meta:
+        model = HttpTool
+        fields = (
+            "name",
+            "enabled",
+            "description",
+            "method",
+            "url",
+            "query",
+            "headers",
+            "body_kind",
+            "body",
+            "answer_kind",
+            "answer_path",
+            "timeout_seconds",
+            "max_kib",
+            "cache_seconds",
+            "parameters_schema",
+        )
+        help_texts = HELP
+        widgets = {  # noqa: RUF012 - Django's own way to say it
+            "description": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+            "url": forms.TextInput(
+                attrs={"class": "vLargeTextField template", "spellcheck": "false"}
+            ),
+            "body": forms.Textarea(attrs=JSON_INPUT | {"rows": 6}),
+            "answer_path": forms.TextInput(
+                attrs={"class": "vTextField template", "spellcheck": "false"}
+            ),
+        }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.instance.body_kind == FORM and isinstance(
+            entries := parse_json_or_none(self.instance.body), dict
+        ):
+            self.initial.update({"form_fields": entries, "body": ""})
+        for name, text in PLACEHOLDERS.items():
+            self.show_unsaid(name, text)
+
+    def clean(self) -> dict[str, Any]:
+        """A form's fields are the body; a request without one has none."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("body_kind") == FORM and "form_fields" in cleaned:
+            cleaned["body"] = json.dumps(cleaned["form_fields"], ensure_ascii=False)
+        elif cleaned.get("body_kind") == NONE:
+            cleaned["body"] = ""
+        return cleaned
+
+    def _update_errors(self, errors: ValidationError) -> None:
+        """What is wrong with the body of a form is shown where its fields are."""
+        found = getattr(errors, "error_dict", {})
+        if self.cleaned_data.get("body_kind") == FORM and "body" in found:
+            found["form_fields"] = found.pop("body")
+        super()._update_errors(errors)  # type: ignore[misc]
+
 
 #: The most secrets that are read for a page.
 SECRETS_READ = 1_000
@@ -114,8 +243,8 @@ class HttpToolAdmin(ImportPages):
     # --- The list -------------------------------------------------------------------
 
     address = Column(_("URL"), lambda row: mask_url(row.url))
-    query_names = Column(_("query"), lambda row: _names(row.query))
-    header_names = Column(_("headers"), lambda row: _names(row.headers))
+    query_names = Column(_("query"), lambda row: mask_values(row.query))
+    header_names = Column(_("headers"), lambda row: mask_values(row.headers))
     body_state = Column(
         _("body"), lambda row: f"{row.get_body_kind_display()} {MASK if row.body else ''}"
     )
@@ -222,14 +351,6 @@ def load_secret_states() -> dict[str, bool]:
     return {
         secret.name: secret.is_readable for secret in Secret.objects.order_by("name")[:SECRETS_READ]
     }
-
-
-def _names(entries: object) -> str:
-    return (
-        ", ".join(f"{name} = {MASK}" for name in entries) or "-"
-        if isinstance(entries, dict)
-        else "-"
-    )
 
 
 def list_problems(row: HttpTool, secrets: dict[str, bool]) -> list[str]:

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tools.admin.json_field import JSON_INPUT
+from tools.admin.fields import JSON_INPUT
 from tools.schemas.arguments import parse_strict_json
 from tools.text.storable import make_storable
 
@@ -71,17 +71,17 @@ class TableWidget(forms.Widget):
                 rows.setdefault(int(found[1]), {})[found[2]] = str(data.get(key) or "").replace(
                     "\0", ""
                 )
-        return TableRows(row for _number, row in sorted(rows.items()) if self._is_filled(row))
+        written = [
+            column.name for column in self.columns if column.kind in ("text", "area", "more")
+        ]
+        return TableRows(
+            row
+            for _number, row in sorted(rows.items())
+            if any(row.get(one, "").strip() for one in written)
+        )
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
         return name not in data and not self.value_from_datadict(data, files, name)
-
-    def _is_filled(self, row: TableRow) -> bool:
-        return any(
-            row.get(column.name, "").strip()
-            for column in self.columns
-            if column.kind in ("text", "area", "more")
-        )
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         rows = [*(value or ()), *({} for _ in range(SPARE_ROWS))]
@@ -102,48 +102,31 @@ class TableWidget(forms.Widget):
         ]
 
 
-class TableField(forms.Field):
-    """A field that reads rows; subclasses say what they stand for. ``bound_data`` shows what was
-    typed again."""
-
-    def __init__(self, columns: Iterable[TableColumn], **options: Any) -> None:
-        super().__init__(widget=TableWidget(columns), required=False, **options)
-
-    def bound_data(self, data: object, initial: object) -> Any:
-        return data
-
-
 def check_row_count(rows: list[TableRow]) -> None:
     """Raise ValidationError for more rows than a table may have."""
     if len(rows) > MAX_ROWS:
         raise ValidationError(gettext("At most %(limit)d rows.") % {"limit": MAX_ROWS})
 
 
-@dataclass(frozen=True, slots=True)
-class EntryColumns:
-    """How a table of names and templates is labelled."""
-
-    name: Any = field(default=_("name"))
-    template: Any = field(default=_("value"))
-    name_placeholder: Any = ""
-    template_placeholder: Any = ""
-
-
-class EntriesField(TableField):
+class EntriesField(forms.Field):
     """Names and their templates as an object: ``{name: template}``, a list of templates for a name
     that stands more than once."""
 
-    def __init__(self, words: EntryColumns, **options: Any) -> None:
+    def __init__(self, name_placeholder: str, template_placeholder: str, **options: Any) -> None:
         columns = (
-            TableColumn("name", words.name, placeholder=words.name_placeholder),
+            TableColumn("name", _("name"), placeholder=name_placeholder),
             TableColumn(
                 "template",
-                words.template,
-                placeholder=words.template_placeholder,
+                _("value"),
+                placeholder=template_placeholder,
                 suggestions="placeholders",
             ),
         )
-        super().__init__(columns, **options)
+        super().__init__(widget=TableWidget(columns), required=False, **options)
+
+    def bound_data(self, data: object, initial: object) -> Any:
+        """What was typed is shown again."""
+        return data
 
     def clean(self, value: Any) -> dict[str, Any]:
         rows: list[TableRow] = value or []

@@ -8,13 +8,14 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
-from tools.admin.settings_page import SettingsAdmin, author_of
+from tools.admin.record_pages import author_of, require
+from tools.admin.settings_page import SettingsAdmin
 from tools.mcp.admin.form import (
     changes_command,
     find_moved_secrets,
@@ -318,8 +319,7 @@ class McpExchangeAdmin(SettingsAdmin):
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for a text, show what would come of it and, once that is confirmed, save it: all of
         it or nothing."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
+        require(self.has_add_permission(request))
         form = ImportForm(request.POST or None, request.FILES or None)
         page: dict[str, Any] = {"form": form, "may_run": may_run_commands(request.user)}
         if form.is_valid():
@@ -379,8 +379,7 @@ class McpExchangeAdmin(SettingsAdmin):
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
         """All servers as JSON, with placeholders in place of keys: as a page or as a file."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        require(self.has_view_permission(request))
         rows = list(McpServer.objects.order_by("pk"))
         text = render_mcp_servers(
             [

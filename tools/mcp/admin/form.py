@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tools.admin.lines import LinesField, SecretLinesField
+from tools.admin.fields import LinesField, SecretLinesField
 from tools.admin.settings_page import SettingsForm
 from tools.mcp.settings import (
     CHECKED_FIELDS,

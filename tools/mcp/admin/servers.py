@@ -1,38 +1,200 @@
-"""MCP servers: setting them up, viewing them, testing them, and reconnecting."""
+"""x"""
 
 import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
-from django.db.models import F, Model
+from django.db.models import F, Model, Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
-from tools.admin.filters import Rows
-from tools.admin.record_pages import Column, clamp_text, format_moment
+from tools.admin.declared import UNESCAPED_CHARS, look_badge
+from tools.admin.record_pages import Column, Rows, clamp_text, format_moment, render_badge
+from tools.admin.settings_page import mask_values
 from tools.mcp.admin.exchange import McpExchangeAdmin
 from tools.mcp.admin.form import McpServerForm, SwitchForm, changes_command
-from tools.mcp.admin.status import (
-    format_server_error,
-    list_server_reports,
-    listed_tools,
-    newest_error,
-    offered_tool_names,
-    prefetch_living_statuses,
-    server_facts,
-    state_badges,
-)
-from tools.mcp.provider import ProbeResult, probe_mcp_server
+from tools.mcp.provider import probe_mcp_server
 from tools.mcp.settings import check_server_row, decrypt_field, may_run_commands, to_server_settings
-from tools.models import McpServer
-from tools.secrets.masked import MASK, mask_command, mask_url
+from tools.models import McpServer, McpServerStatus, ToolConfig
+from tools.secrets.masked import mask_command, mask_url
 from tools.text.error_words import explain_network_error, tell_again
-from tools.text.readable import drop_surrogates, shorten_text
+from tools.text.readable import drop_surrogates, escape_invisible_chars, shorten_text
+
+FRESH = timedelta(seconds=60)
+"""A running process reports more often than this."""
+TOOLS_SHOWN = 200
+ERROR_LIMIT = 2_000
+FACT_LIMIT = 500
+_State = McpServerStatus.ConnectionState
+_COLOURS = {
+    _State.CONNECTED: "delivered",
+    _State.CONNECTING: "running",
+    _State.WAITING: "waiting",
+    _State.STOPPED: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """The status of one server in one process; ``is_stale`` when the process has not reported for a
+    while."""
+
+    status: McpServerStatus
+    badge: str
+    error: str
+    about: list[tuple[str, str]]
+    tool_count: int
+    left_out: list[tuple[str, str]]
+    is_stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool by the name that the model knows. ``url`` is the page of its row, "" where it has
+    none; ``look`` the badge of one that needs a review.
+    """
+
+    name: str
+    url: str = ""
+    look: str = ""
+
+
+def prefetch_living_statuses() -> "Prefetch[str, Any, str]":
+    """For a query of servers: each gets a list ``living`` with its status in the running processes,
+    in one more query."""
+    rows = McpServerStatus.objects.filter(seen_at__gte=timezone.now() - FRESH).order_by(
+        "process_id"
+    )
+    return Prefetch("statuses", queryset=rows.defer("about"), to_attr="living")
+
+
+def state_badges(server: McpServer, living: Sequence[McpServerStatus]) -> str:
+    """The states of a server in a list, each once with the number of processes that are in it."""
+    if not server.enabled:
+        return render_badge("off", gettext("switched off"))
+    if not living and timezone.now() - server.updated_at < FRESH:
+        return _state_badge(_State.CONNECTING)
+    if not living:
+        return render_badge("off", gettext("no server process runs"))
+    states = [status.state for status in living]
+    return format_html_join(
+        " ", "{}", ((_state_badge(state, states.count(state)),) for state in dict.fromkeys(states))
+    )
+
+
+def _state_badge(state: str, number: int = 1) -> str:
+    known = _State(state) if state in _State.values else _State.STOPPED
+    return render_badge(_COLOURS[known], f"{known.label} ×{number}" if number > 1 else known.label)
+
+
+def newest_error(living: Iterable[McpServerStatus]) -> tuple[str, datetime | None]:
+    """The newest error and its time; ("", None) where there is none."""
+    failed = [status for status in living if status.error]
+    if not failed:
+        return "", None
+    newest = max(
+        failed, key=lambda status: (status.error_at is not None, status.error_at or status.seen_at)
+    )
+    return format_server_error(newest.error), newest.error_at
+
+
+def list_server_reports(server: McpServer) -> list[ServerReport]:
+    """The status of ``server`` in every process, stale ones last."""
+    limit = timezone.now() - FRESH
+    found = [
+        ServerReport(
+            status,
+            render_badge("off", gettext("gone silent"))
+            if status.seen_at < limit
+            else _state_badge(status.state),
+            format_server_error(status.error),
+            server_facts(status.about),
+            len(offered_tool_names(status.tools)),
+            [
+                (_short(entry.get("original") or entry.get("name")), _short(entry["left_out"]))
+                for entry in _objects(status.tools)
+                if entry.get("left_out")
+            ][:TOOLS_SHOWN],
+            status.seen_at < limit,
+        )
+        for status in server.statuses.order_by("process_id")
+    ]
+    return sorted(found, key=lambda report: report.is_stale)
+
+
+def listed_tools(found: Iterable[ServerReport]) -> tuple[list[ListedTool], int]:
+    """The tools that living processes have of a server, with the pages of their rows; and how many
+    more there are."""
+    names = sorted(
+        {
+            name
+            for report in found
+            if not report.is_stale
+            for name in offered_tool_names(report.status.tools)
+        }
+    )
+    shown = names[:TOOLS_SHOWN]
+    rows = ToolConfig.objects.filter(name__in=shown).only("name", "fingerprint", "looked_at")
+    known = {
+        row.name: ListedTool(
+            row.name, reverse("admin:tools_toolconfig_change", args=(row.pk,)), look_badge(row)
+        )
+        for row in rows
+    }
+    return [known.get(name, ListedTool(name)) for name in shown], len(names) - len(shown)
+
+
+def offered_tool_names(entries: object) -> list[str]:
+    """The names of the tools that are offered, in the ``tools`` of a status; others stand there
+    with a reason."""
+    return [
+        str(entry["name"])
+        for entry in _objects(entries)
+        if entry.get("name") and not entry.get("left_out")
+    ]
+
+
+def _objects(entries: object) -> list[dict[str, Any]]:
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )
+
+
+def _short(text: object) -> str:
+    return escape_invisible_chars(
+        drop_surrogates(shorten_text(str(text or ""), FACT_LIMIT)), keep=UNESCAPED_CHARS
+    )
+
+
+def format_server_error(text: str) -> str:
+    """An error of a server as a page shows it."""
+    return escape_invisible_chars(
+        drop_surrogates(shorten_text(text, ERROR_LIMIT)), keep=UNESCAPED_CHARS
+    )
+
+
+def server_facts(about: object) -> list[tuple[str, str]]:
+    """The server's description of itself, as far as it has one."""
+    known = about if isinstance(about, dict) else {}
+    labels = {
+        "title": gettext("display name"),
+        "name": gettext("name"),
+        "version": gettext("version"),
+        "protocol": gettext("protocol"),
+        "left_out": gettext("tools left out"),
+        "instructions": gettext("instructions"),
+    }
+    return [(label, _short(known[key])) for key, label in labels.items() if known.get(key)]
+
 
 #: Tools that the result of a test shows.
 TESTED_SHOWN = 200
@@ -131,9 +293,9 @@ class McpServerAdmin(McpExchangeAdmin):
     )
     address = Column(_("URL"), lambda row: mask_url(row.url) or "-")
     variables = Column(
-        _("environment variables"), lambda row: _names(decrypt_field(row, "environment"))
+        _("environment variables"), lambda row: mask_values(decrypt_field(row, "environment"))
     )
-    header_names = Column(_("headers"), lambda row: _names(decrypt_field(row, "headers")))
+    header_names = Column(_("headers"), lambda row: mask_values(decrypt_field(row, "headers")))
     state = Column(_("state"), lambda row: state_badges(row, row.living))
 
     @admin.display(description=_("tools"))
@@ -184,10 +346,27 @@ class McpServerAdmin(McpExchangeAdmin):
         # An event loop of its own in this request's thread: an untrusted server cannot delay other
         # requests.
         tried = None if hindrances else asyncio.run(probe_mcp_server(to_server_settings(server)))
-        outcome = _outcome(tried)
+        outcome = gettext("failed")
+        if tried and not tried.error:
+            count = len(tried.tools)
+            outcome = ngettext("%(count)d tool", "%(count)d tools", count) % {"count": count}
         self.log_change(request, server, gettext("Tested: %(outcome)s") % {"outcome": outcome})
-        page = {"obstacles": hindrances, "tried": tried, "outcome": outcome}
-        page |= _tried_context(tried) if tried else {}
+        page: dict[str, Any] = {"obstacles": hindrances, "tried": tried, "outcome": outcome}
+        if tried:  # made harmless, whatever came from the server
+            tools = [
+                (spec.name, drop_surrogates(shorten_text(spec.description, 500)))
+                for spec in tried.tools[:TESTED_SHOWN]
+            ]
+            page |= {
+                "tools": tools,
+                "more_tools": len(tried.tools) - len(tools),
+                "left_out": [
+                    (drop_surrogates(one.name), drop_surrogates(one.reason))
+                    for one in tried.left_out[:TESTED_SHOWN]
+                ],
+                "error": format_server_error(tried.error),
+                "about": server_facts(tried.about),
+            }
         return self.show_page(request, "test", gettext("Test"), server, **page)
 
     def refresh_view(self, request: HttpRequest, server: McpServer) -> HttpResponse:
@@ -253,35 +432,3 @@ def _command_note(request: HttpRequest, server: McpServer | None) -> str:
         else ""
     )
     return format_html("{}{}", words, link)
-
-
-def _names(values: dict[str, str] | None) -> str:
-    if values is None:
-        return gettext("cannot be read: sealed under another secret key")
-    return ", ".join(f"{name} = {MASK}" for name in values) or "-"
-
-
-def _outcome(tried: ProbeResult | None) -> str:
-    if tried is None or tried.error:
-        return gettext("failed")
-    return ngettext("%(count)d tool", "%(count)d tools", len(tried.tools)) % {
-        "count": len(tried.tools)
-    }
-
-
-def _tried_context(tried: ProbeResult) -> dict[str, Any]:
-    """The result of a test as a page shows it, for any data from the server."""
-    tools = [
-        (spec.name, drop_surrogates(shorten_text(spec.description, 500)))
-        for spec in tried.tools[:TESTED_SHOWN]
-    ]
-    return {
-        "tools": tools,
-        "more_tools": len(tried.tools) - len(tools),
-        "left_out": [
-            (drop_surrogates(one.name), drop_surrogates(one.reason))
-            for one in tried.left_out[:TESTED_SHOWN]
-        ],
-        "error": format_server_error(tried.error),
-        "about": server_facts(tried.about),
-    }

@@ -10,8 +10,14 @@ from django.forms import BoundField
 from django.utils.translation import gettext, gettext_lazy as _
 from jsonschema.exceptions import ValidationError
 
-from tools.admin.argument_form import build_argument_field
-from tools.admin.declared import DeclaredParameter, argument_schemas, list_parameters, strip_null
+from tools.admin.declared import (
+    DeclaredParameter,
+    argument_schemas,
+    build_argument_field,
+    list_parameters,
+    strip_null,
+)
+from tools.admin.fields import LinesField
 from tools.plugins.rows import (
     SEALED,
     decrypt_config,
@@ -30,23 +36,11 @@ FORGET_PREFIX = "forget-"
 LONG_TEXT = 200
 
 
-class TextListField(forms.CharField):
-    """A list of texts, one on each line."""
+class TextListField(LinesField):
+    """A list of texts, one on each line, without the spaces around them."""
 
-    widget = forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
-
-    def to_python(self, value: object) -> Any:
-        return [
-            line.strip()
-            for line in str(super().to_python(value) or "").splitlines()
-            if line.strip()
-        ]
-
-    def prepare_value(self, value: object) -> Any:
-        return "\n".join(map(str, value)) if isinstance(value, list) else value
-
-    def has_changed(self, initial: object, data: object) -> bool:
-        return bool(self.to_python(data) != (initial or []))
+    def clean(self, value: object) -> Any:
+        return [line.strip() for line in super().clean(value)]
 
 
 class SecretField(forms.CharField):
@@ -205,8 +199,12 @@ def _field(part: dict[str, Any]) -> forms.Field:
         and items.get("type") == "string"
         and "enum" not in items
     ):
-        return TextListField(required=False)
+        return TextListField(required=False, widget=_text_area(3))
     return build_argument_field(part)
+
+
+def _text_area(rows: int) -> forms.Widget:
+    return forms.Textarea(attrs={"rows": rows, "class": "vLargeTextField"})
 
 
 def _text_input(part: dict[str, Any]) -> forms.Widget:
@@ -215,7 +213,7 @@ def _text_input(part: dict[str, Any]) -> forms.Widget:
         isinstance(length, int) and length > LONG_TEXT
     )
     if is_long or part.get("format") in ("textarea", "multiline"):
-        return forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"})
+        return _text_area(4)
     return forms.TextInput(attrs={"class": "vTextField"})
 
 
@@ -263,17 +261,10 @@ def _problems(error: ValidationError, *, is_complete: bool) -> Iterator[FieldMes
         missing = [str(name) for name in wanted if name not in given] if is_complete else []
         yield from ((name, gettext("The plugin needs this.")) for name in dict.fromkeys(missing))
         return
-    words = _words(error)
+    rule = str(error.validator)
+    unknown = gettext("The plugin does not take this (%(rule)s).") % {"rule": rule}
+    words = _WORDS[rule](error.validator_value) if rule in _WORDS else unknown
     yield path[0] if path else "", f"{' → '.join(path[1:])}: {words}" if path[1:] else words
-
-
-def _words(error: ValidationError) -> str:
-    make = _WORDS.get(str(error.validator))
-    return (
-        make(error.validator_value)
-        if make
-        else gettext("The plugin does not take this (%(rule)s).") % {"rule": error.validator}
-    )
 
 
 def _kinds(wanted: Any) -> str:
@@ -292,13 +283,11 @@ def _kinds(wanted: Any) -> str:
     }
 
 
-def _missing(names: Any) -> str:
-    return gettext("Needed in it: %(names)s.") % {"names": ", ".join(map(str, names))[:SHOWN]}
-
-
 _WORDS: dict[str, Callable[[Any], str]] = {
     "type": _kinds,
-    "required": _missing,
+    "required": lambda names: (
+        gettext("Needed in it: %(names)s.") % {"names": ", ".join(map(str, names))[:SHOWN]}
+    ),
     "enum": lambda _: gettext("This is none of the values that the plugin takes."),
     "const": lambda _: gettext("This is none of the values that the plugin takes."),
     "pattern": lambda pattern: (

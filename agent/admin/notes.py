@@ -1,5 +1,4 @@
-"""Notes: what the bot remembers, for the operator to read, to correct, to take away and to
-forget."""
+"""Notes of the memory, and what a model proposes to change of them."""
 
 import csv
 import io
@@ -10,21 +9,21 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
+from django.core.exceptions import BadRequest, ValidationError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.access import NOTHING, find_access
 from agent.domain.notes import TEXT_LIMIT
 from agent.memory import note_visibility, notes_store
-from agent.models import Note
+from agent.memory.review import decide_proposal
+from agent.models import Note, NoteProposal
 from agent.pages.own_chats import OwnAccountsAdmin
-from tools.admin import filters, spreadsheet
-from tools.admin.changes import HistoryAdmin
+from tools.admin.fields import SuggestedInput, escape_formula
 from tools.admin.record_pages import (
     EXCERPT,
     HIT_LIMIT,
@@ -32,12 +31,19 @@ from tools.admin.record_pages import (
     ModelForm,
     PageAdmin,
     RecordAdmin,
+    RecordedSince,
+    Rows,
+    author_of,
+    by_post,
     clamp_text,
     format_moment,
     parse_row_number,
     record_link,
     render_badge,
+    require,
 )
+from tools.admin.settings_page import HistoryAdmin
+from tools.text.readable import json_block, text_block
 from tools.text.search_terms import search_terms
 
 # A note as a person writes it: tags as words, a chat as it is known.
@@ -71,20 +77,6 @@ class TagsField(forms.CharField):
             return bool(list(initial or []) != self.to_python(data))
         except ValidationError:
             return True
-
-
-class SuggestedInput(forms.TextInput):
-    """A line of text with values to choose from, each with the name that people know it by."""
-
-    def __init__(self, suggested: Iterable[tuple[str, str]] = (), attrs: Any = None) -> None:
-        super().__init__({"class": "vTextField", "autocomplete": "off", **(attrs or {})})
-        self.suggested = list(suggested)
-
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        known = f"{(attrs or {}).get('id', name)}_known"
-        shown = super().render(name, value, {**(attrs or {}), "list": known}, renderer)
-        options = format_html_join("", '<option value="{}">{}</option>', self.suggested)
-        return format_html('{}<datalist id="{}">{}</datalist>', shown, known, options)
 
 
 def suggest_chats(user: Any, name: str) -> list[tuple[str, str]]:
@@ -151,7 +143,7 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
     form = NoteForm
     actions = ("export_as_csv", "export_as_json", "erase_people")  # type: ignore[assignment]
     list_display = ("recorded", "excerpt", "about", "seen_by", "origin", "used")
-    list_filter = (filters.RecordedSince, "source", "visibility", "owner_kind")
+    list_filter = (RecordedSince, "source", "visibility", "owner_kind")
     list_defer = ("words", "signs", "embedding")
     indexed_lookups = frozenset({"source__exact"})
     search_help_text: ClassVar = _(
@@ -243,17 +235,17 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         notes_store.delete_note_rows(Note.objects.filter(pk=obj.pk))
 
     @admin.action(description=_("Export as CSV"), permissions=["view"])
-    def export_as_csv(self, request: HttpRequest, queryset: filters.Rows) -> HttpResponse | None:
+    def export_as_csv(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
         return self._exported(request, queryset, export_notes_csv)
 
     @admin.action(description=_("Export as JSON"), permissions=["view"])
-    def export_as_json(self, request: HttpRequest, queryset: filters.Rows) -> HttpResponse | None:
+    def export_as_json(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
         return self._exported(request, queryset, export_notes_json)
 
     def _exported(
         self,
         request: HttpRequest,
-        queryset: filters.Rows,
+        queryset: Rows,
         form: Callable[[Iterable[Note]], HttpResponse],
     ) -> HttpResponse | None:
         pks = list(queryset.order_by().values_list("pk", flat=True)[: EXPORT_LIMIT + 1])
@@ -270,7 +262,7 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         )
 
     @admin.action(description=_("Erase the people of these notes"), permissions=["erase"])
-    def erase_people(self, request: HttpRequest, queryset: filters.Rows) -> HttpResponse | None:
+    def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
         """Show how much is known of the people, and erase it once that is confirmed."""
         people = list_note_people(queryset)
         if "confirmed" not in request.POST:
@@ -279,19 +271,11 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
                 for platform, person in people
             ]
             page = {
-                "title": gettext("Erase people"),
                 "people": known,
-                "opts": self.opts,
-            }
-            page |= {
                 "selected": request.POST.getlist("_selected_action"),
                 "across": request.POST.get("select_across", "0"),
             }
-            return TemplateResponse(
-                request,
-                "admin/agent/note/erase.html",
-                {**self.admin_site.each_context(request), **page},
-            )
+            return self.show_page(request, "erase", gettext("Erase people"), **page)
         count = sum(notes_store.erase_person(platform, person) for platform, person in people)
         words = ngettext("%(count)d note was erased.", "%(count)d notes were erased.", count) % {
             "count": count
@@ -304,7 +288,7 @@ def _with_less(text: object, beside: object) -> str:
     return format_html('{} <div class="quiet">{}</div>', text, beside)
 
 
-def list_note_people(notes: filters.Rows) -> list[tuple[str, str]]:
+def list_note_people(notes: Rows) -> list[tuple[str, str]]:
     """Platform and id of the first people that ``notes`` are about or come from."""
     rows = notes.order_by().values_list("platform", "owner_kind", "owner_id", "said_by")[
         :EXPORT_LIMIT
@@ -350,7 +334,7 @@ def export_notes_csv(notes: Iterable[Note]) -> HttpResponse:
     writer.writerow(EXPORT_FIELDS)
     writer.writerows(
         [
-            spreadsheet.escape_formula(", ".join(value) if isinstance(value, list) else value)
+            escape_formula(", ".join(value) if isinstance(value, list) else value)
             for value in (_plain(getattr(note, name)) for name in EXPORT_FIELDS)
         ]
         for note in notes
@@ -368,3 +352,105 @@ def _file(content: str, content_type: str, name: str) -> HttpResponse:
         content_type=content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+@admin.register(NoteProposal)
+class NoteProposalAdmin(RecordAdmin):
+    addresses = (("decide", "<int:pk>/decide/"),)
+    actions = ("accept", "reject")  # type: ignore[assignment]
+    list_display = ("recorded", "outcome", "kind", "notes", "result", "decided_by")
+    list_filter = ("state", "kind")
+    list_defer = ()
+    indexed_lookups = frozenset({"state__exact"})
+    text_fields = ("text", "decided_by")
+    change_form_template = "admin/agent/noteproposal/change_form.html"
+    fields = (
+        "kind",
+        "outcome",
+        "notes",
+        "result",
+        "tags_json",
+        "model",
+        "created_at",
+        "decided_by",
+        "decided_at",
+        "before_json",
+    )
+
+    columns: ClassVar = {
+        "recorded": Column(_("recorded at"), lambda row: format_moment(row.created_at)),
+        # the notes as they were, each linked to what it is now
+        "notes": Column(
+            _("memory notes"),
+            lambda row: (
+                format_html_join(
+                    "",
+                    "{} {}",
+                    (
+                        (
+                            record_link("agent_note", note["pk"], f"#{note['pk']}"),
+                            clamp_text(note["text"]),
+                        )
+                        for note in row.before
+                    ),
+                )
+                or "-"
+            ),
+        ),
+        "result": Column(_("text"), lambda row: text_block(row.text)),
+        "tags_json": Column(_("tags"), lambda row: ", ".join(map(str, row.tags)) or "-"),
+        "before_json": Column(_("before"), lambda row: json_block(row.before)),
+    }
+
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        """Users who may change and delete notes may apply proposals."""
+        return request.user.has_perms(("agent.change_note", "agent.delete_note"))
+
+    @admin.action(description=_("Do what is proposed"), permissions=["decide"])
+    def accept(self, request: HttpRequest, queryset: Rows) -> None:
+        self._decided(request, queryset, accept=True)
+
+    @admin.action(description=_("Leave the notes as they are"), permissions=["decide"])
+    def reject(self, request: HttpRequest, queryset: Rows) -> None:
+        self._decided(request, queryset, accept=False)
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Where the page's two buttons lead while the proposal waits."""
+        is_waiting = obj.state == NoteProposal.ProposalState.WAITING
+        if is_waiting and self.has_decide_permission(request):
+            return {"decide_url": reverse("admin:agent_noteproposal_decide", args=(obj.pk,))}
+        return {}
+
+    @by_post
+    def decide_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Decide one proposal, and show it with what came of it."""
+        require(self.has_decide_permission(request) and self.has_view_permission(request))
+        decision = request.POST.get("decision")
+        if decision not in ("accept", "reject"):
+            raise BadRequest
+        proposal = get_object_or_404(self.get_queryset(request), pk=pk)
+        self._decided(
+            request, self.model.objects.filter(pk=proposal.pk), accept=decision == "accept"
+        )
+        return redirect("admin:agent_noteproposal_change", proposal.pk)
+
+    def _decided(self, request: HttpRequest, queryset: Rows, *, accept: bool) -> None:
+        by = author_of(request).get_username()
+        states = [
+            decide_proposal(pk, by=by, accept=accept)
+            for pk in queryset.order_by("pk").values_list("pk", flat=True)
+        ]
+        State = NoteProposal.ProposalState  # noqa: N806 - a class
+        if count := sum(state in (State.APPLIED, State.REJECTED) for state in states):
+            words = ngettext(
+                "%(count)d proposal was decided.", "%(count)d proposals were decided.", count
+            ) % {"count": count}
+            self.message_user(request, words, messages.SUCCESS)
+        if State.STALE in states:
+            words = gettext(
+                "Some notes have changed since they were reviewed, and were left as they are."
+            )
+            self.message_user(request, words, messages.WARNING)
+        if None in states:
+            words = gettext("What was decided before, or is no more, was left as it is.")
+            self.message_user(request, words, messages.WARNING)

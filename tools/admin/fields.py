@@ -1,18 +1,83 @@
-"""Form fields that hold one thing a line: arguments, and named values that are never shown
-again."""
+"""Form fields that hold JSON, or one thing a line: arguments, and named values that are never
+shown again; and cells that no spreadsheet takes for a formula."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms.fields import InvalidJSONInput
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from tools.secrets.masked import MASK
 from tools.text.storable import make_storable
 
+#: What a spreadsheet takes for a formula, also behind what is not seen; in Chinese ones full-width
+#: signs compute as well.
+FORMULA = re.compile(
+    r"[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u2060-\u206f\ufeff]*[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
+    r"|[\t\r\n]"
+)
+
+
+def escape_formula(value: Any) -> Any:
+    """``value``, behind an apostrophe where it is a text that a spreadsheet would compute."""
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+
+JSON_INPUT = {"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"}
+
+
+class IndentedJSONField(forms.JSONField):
+    """JSON shown as people write it; whatever cannot be read or stored is refused, never raised."""
+
+    widget = forms.Textarea(attrs=JSON_INPUT)
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and not value.strip():
+            value = ""
+        try:
+            content = make_storable(super().to_python(value))
+            json.dumps(content, allow_nan=False)  # no database takes NaN and Infinity
+            return content
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # numbers and nesting beyond what Python reads
+            raise ValidationError(
+                self.error_messages["invalid"], code="invalid", params={"value": value}
+            ) from error
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """What was typed is shown again as it was typed."""
+        return InvalidJSONInput(data or "")
+
+    def prepare_value(self, value: Any) -> Any:
+        if value is None or isinstance(value, InvalidJSONInput):
+            return value
+        return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 #: Characters that such a field takes.
 MAX_FIELD_CHARS = 100_000
+
+
+class SuggestedInput(forms.TextInput):
+    """A line of text with values to choose from, each with the name that people know it by."""
+
+    def __init__(self, suggested: Iterable[tuple[str, str]] = (), attrs: Any = None) -> None:
+        super().__init__({"class": "vTextField", "autocomplete": "off", **(attrs or {})})
+        self.suggested = list(suggested)
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        known = f"{(attrs or {}).get('id', name)}_known"
+        shown = super().render(name, value, {**(attrs or {}), "list": known}, renderer)
+        options = format_html_join("", '<option value="{}">{}</option>', self.suggested)
+        return format_html('{}<datalist id="{}">{}</datalist>', shown, known, options)
 
 
 class LinesField(forms.CharField):

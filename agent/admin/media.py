@@ -1,32 +1,40 @@
-"""Stickers: the bot's collection, with the words each is chosen by."""
+"""The pages of the media folder and of stickers."""
 
 import contextlib
 import hashlib
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain import errors, file_types
 from agent.media.media_folder import (
+    LISTED,
+    UPLOAD_BYTES,
+    FolderEntry,
     NameTaken,
+    list_folder,
+    locate_media_file,
     media_folder_root,
     open_media_file,
     remove_media_file,
     safe_name,
     save_media_file,
 )
-from agent.models import Sticker
+from agent.models import MediaFile, Sticker
 from agent.models.sticker import FOLDER
 from agent.stickers.store import (
     LARGEST,
@@ -44,6 +52,7 @@ from tools.admin.record_pages import (
     clamp_text,
     format_moment,
     render_badge,
+    require,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.live_rows import ConfigVersion, LiveKind
@@ -278,3 +287,155 @@ def _put(file: "UploadedFile[bytes]") -> str:
                 f"{FOLDER}/"
             )
     raise NameTaken(stem)
+
+
+#: Entries on one page.
+FOLDER_PAGE_SIZE = 100
+#: Names of files that are shown as pictures.
+ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp")
+
+
+class FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One file or several; cleaned to a list."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        return [super(FilesField, self).clean(one, initial) for one in (data or [None])]
+
+
+class UploadForm(forms.Form):
+    """Files for one folder. Whether their names are free is found when they are put there."""
+
+    uploads = FilesField(label=_("Files"))
+    replace = forms.BooleanField(label=_("Replace files of the same name"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["uploads"].help_text = gettext("At most %(limit)s each.") % {
+            "limit": filesizeformat(UPLOAD_BYTES)
+        }
+
+
+@admin.register(MediaFile)
+class MediaFileAdmin(PageAdmin):
+    """Pages over a folder instead of a table; only permissions and the history of changes are
+    Django's."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("", view(self.folder_view), name="agent_mediafile_changelist"),
+            path("add/", view(self.upload_view), name="agent_mediafile_add"),
+            path("delete/", view(self.remove_view), name="agent_mediafile_delete"),
+            path("picture/", view(self.picture_view), name="agent_mediafile_picture"),
+        ]
+
+    def folder_view(self, request: HttpRequest, form: UploadForm | None = None) -> HttpResponse:
+        """One folder, a page at a time."""
+        require(self.has_view_permission(request))
+        folder = request.GET.get("folder", "").strip("/")
+        try:
+            found, is_capped = list_folder(folder)
+        except errors.MediaError as error:
+            raise Http404(str(error)) from error
+        shown = Paginator(found, FOLDER_PAGE_SIZE).get_page(request.GET.get("p"))
+        rows = [(entry, *_facts(entry)) for entry in shown]
+        page: dict[str, Any] = {
+            "form": (form or UploadForm()) if self.has_add_permission(request) else None,
+            "can_remove": self.has_delete_permission(request),
+            "folders": _trail(folder),
+            "rows": rows,
+            "has_pictures": any(is_picture for *_facts_of_it, is_picture in rows),
+            "shown": shown,
+            "limit": f"{LISTED:,}" if is_capped else "",
+            "folder_query": urlencode({"folder": folder}),
+        }
+        title = str(capfirst(self.opts.verbose_name_plural))
+        return self.show_page(request, "folder", title, **page)
+
+    def picture_view(self, request: HttpRequest) -> HttpResponse:
+        """A picture of the folder, to who may see the list."""
+        require(self.has_view_permission(request))
+        target = locate_media_file(request.GET.get("path", ""))
+        try:
+            if target is None:
+                raise errors.MediaError("no such file")
+            with open_media_file(target) as file:
+                content = file.read(LARGEST + 1)
+        except (errors.MediaError, OSError) as error:
+            raise Http404 from error
+        mime = file_types.sniff_mime_type(content[: file_types.HEAD])
+        if mime not in TYPES or len(content) > LARGEST:
+            raise Http404
+        return HttpResponse(content, content_type=mime, headers=HEADERS)
+
+    def upload_view(self, request: HttpRequest) -> HttpResponse:
+        """Put the files of the form into the folder; what cannot be put there is named, the rest is
+        kept."""
+        require(self.has_add_permission(request))
+        form = UploadForm(request.POST, request.FILES) if request.method == "POST" else UploadForm()
+        if not form.is_valid():
+            return self.folder_view(request, form)
+        folder = request.GET.get("folder", "").strip("/")
+        for file in form.cleaned_data["uploads"]:
+            self._put(request, folder, file, replace=form.cleaned_data["replace"])
+        return HttpResponseRedirect(
+            f"{reverse('admin:agent_mediafile_changelist')}?{urlencode({'folder': folder})}"
+        )
+
+    def remove_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask, and then take one file away."""
+        require(self.has_delete_permission(request))
+        name, title = request.GET.get("path", ""), str(capfirst(self.opts.verbose_name_plural))
+        if request.method != "POST":
+            folders = _trail(name.rpartition("/")[0])
+            return self.show_page(request, "remove", title, path=name, folders=folders)
+        try:
+            remove_media_file(name)
+        except errors.MediaError as error:
+            messages.error(request, str(error))
+        else:
+            self.log_deletions(request, [MediaFile(name)])
+            messages.success(request, gettext("“%(path)s” was deleted.") % {"path": name})
+        query = urlencode({"folder": name.rpartition("/")[0]})
+        return HttpResponseRedirect(f"{reverse('admin:agent_mediafile_changelist')}?{query}")
+
+    def _put(
+        self, request: HttpRequest, folder: str, file: "UploadedFile[bytes]", *, replace: bool
+    ) -> None:
+        try:
+            kept = save_media_file(folder, file.name or "", file.chunks(), replace=replace)
+        except NameTaken as taken:
+            words = gettext(
+                "“%(name)s” is there already and was left as it is. Tick the box to replace it."
+            )
+            messages.error(request, words % {"name": taken})
+        except errors.MediaError as error:
+            messages.error(request, str(error))
+        else:
+            self.log_addition(request, MediaFile(kept), [{"added": {}}])
+            messages.success(request, gettext("“%(path)s” can be sent now.") % {"path": kept})
+
+
+def _trail(folder: str) -> list[tuple[str, str]]:
+    """The folders that lead to ``folder``, each with its name and its path."""
+    names = [name for name in folder.split("/") if name]
+    return [(name, "/".join(names[: index + 1])) for index, name in enumerate(names)]
+
+
+def _facts(entry: FolderEntry) -> tuple[str, str, bool]:
+    """Size and date as a list shows them, and whether it shows the picture, by its name: the
+    picture's view looks at what is in it. Empty for a folder, and for what is gone."""
+    facts = None if entry.is_folder else entry.facts()
+    if facts is None:
+        return "", "", False
+    is_picture = facts[0] <= LARGEST and entry.name.lower().endswith(ENDINGS)
+    return filesizeformat(facts[0]), format_moment(facts[1]), is_picture

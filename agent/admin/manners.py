@@ -1,0 +1,283 @@
+"""Manners: how the bot behaves where, which of two rows counts, and one switch for everything."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.html import format_html, format_html_join
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext, gettext_lazy as _
+
+from agent.access import find_access
+from agent.admin.chats.session_list import known_accounts
+from agent.domain.manners import environment_manners
+from agent.markdown.drawing_packages import explain_missing
+from agent.models import Manners, ModelEndpoint
+from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
+from agent.pages.manners import EVERY_ACCOUNT, list_said, scope_words, silenced_words
+from agent.record.settings import chat_manners, manners
+from agent.record.settings.manners import ADDED_UP, rank_row, said_values
+from tools.admin import record_pages
+from tools.admin.record_pages import by_post, choice_filter, require
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone, field_label
+
+#: Fields that show the program's own value in grey while they are empty.
+SHOWN_EMPTY = (
+    *("wake_chance", "ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds"),
+    *("part_chars", "forward_above", "command_prefix", *LIMITS),
+)
+#: Those whose empty choice says it.
+CHOICES = (
+    *("groups", "wake_mention", "wake_quote", "wake_always", "typing", "says_beside_calls"),
+    *("mention", "quote", "private", "answered", "markdown"),
+)
+_ROWS = {
+    **dict.fromkeys(("chats", "wake_names", "wake_prefixes", "quiet_hours"), 3),
+    **dict.fromkeys(LISTS, 3),
+}
+
+
+class MannersForm(SettingsForm):
+    """A row of manners. What is wrong with a value is said beside its field, by the model."""
+
+    class Meta:
+        model = Manners
+        exclude = ()
+        widgets = {  # noqa: RUF012 - Django's own way to say it
+            "account": forms.TextInput(attrs={"list": "accounts", "autocomplete": "off"}),
+            "wake_pattern": forms.TextInput(attrs={"class": "vTextField template"}),
+            **{name: forms.Textarea(attrs={"rows": rows}) for name, rows in _ROWS.items()},
+        }
+        help_texts = {  # noqa: RUF012 - as above
+            "name": _("So that people find it again, such as “quiet at night”."),
+            "chats": _(
+                "One a line: group:123456 or private:20002. Empty: all chats of the account and "
+                "kind. A row that lists a chat counts before one that does not."
+            ),
+            "silenced": _(
+                "Nothing is said in these chats, whatever other rows say; what is said there is "
+                "kept. Owners can still give commands."
+            ),
+            "quiet_hours": _(
+                "One a line, for example 23:00-07:30 (over midnight) or 12:00-14:00, in the time "
+                "zone of the server. Owners are answered all the same."
+            ),
+            "groups": _("No: groups are kept on record and never answered."),
+            "wake_names": _(
+                "One a line, for example 小霜: a message of a group that holds it is answered, "
+                "whatever its case. “-”: none."
+            ),
+            "wake_prefixes": _(
+                "One a line, for example # or 霜霜，: a message of a group that begins with it is "
+                "answered. “-”: none."
+            ),
+            "wake_pattern": _(
+                "A message of a group in which it is found is answered. For example 天气|下雨 "
+                "(one of two words), ^请问 (at the beginning), [?？]$ (at the end). “-”: none."
+            ),
+            "wake_chance": _(
+                "Of the other messages of a group, so many in a hundred are answered, for example "
+                "2. 0: none."
+            ),
+            "wake_always": _("In groups. Take care: this can cost much."),
+            "allowed_people": _(
+                "Ids, one a line. Not empty: nobody else is answered in these chats, but for "
+                "owners."
+            ),
+            "denied_people": _(
+                "Ids, one a line. What they say is kept, and not answered. Those of all rows for a "
+                "chat add up."
+            ),
+            "listed_people": _(
+                "Ids of people, one a line: answered whoever else is. Those of all rows for a chat "
+                "add up. Limits count for them."
+            ),
+            "ambient_chars": _("The newest of them that fit. 0: none are shown."),
+            "ambient_minutes": _("Older ones are left out. 0: none are shown."),
+            "part_chars": _("From 100 to 4500. A longer answer is sent in several messages."),
+        }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        usual = environment_manners()
+        self.show_unsaid("wake_names", usual.wake_names)
+        for name in SHOWN_EMPTY:
+            self.show_unsaid(name, getattr(usual, name), gettext("default %(value)s"))
+        for name in CHOICES:
+            value = getattr(usual, name)
+            words = (
+                gettext("not said here (else: as the persona says)")
+                if value is None
+                else gettext("not said here (else: %(value)s)")
+            )
+            self.show_unsaid(name, value, words)
+        if "markdown" in self.fields:
+            self.fields["markdown"].help_text = explain_missing()
+        if "endpoint" in self.fields:
+            usable = Q(can_chat=True, enabled=True) | Q(pk=self.instance.endpoint_id)  # or chosen
+            self.fields["endpoint"].queryset = ModelEndpoint.objects.filter(usable)  # type: ignore[attr-defined]
+
+
+class Contradiction(NamedTuple):
+    """``fields`` are those of which ``other`` says something else; ``other_counts``: it is the
+    more particular row, and counts where both are for a chat."""
+
+    other: Manners
+    fields: list[str]
+    other_counts: bool
+
+
+def find_contradictions(row: Manners, others: Iterable[Manners]) -> Iterator[Contradiction]:
+    """What ``others`` say against ``row``, of chats that both are for. Denial and silence add up,
+    and contradict nothing."""
+    mine = dict(said_values(row))
+    for other in others:
+        if other.pk == row.pk or not share_chats(row, other):
+            continue
+        theirs = dict(said_values(other))
+        fields = [
+            name
+            for name in mine
+            if name in theirs and name not in ADDED_UP and mine[name] != theirs[name]
+        ]
+        if fields:
+            yield Contradiction(other, fields, rank_row(other) < rank_row(row))
+
+
+def share_chats(one: Manners, other: Manners) -> bool:
+    """Whether there can be a chat that both rows are for."""
+    if one.account and other.account and one.account != other.account:
+        return False
+    if one.chat_kind and other.chat_kind and one.chat_kind != other.chat_kind:
+        return False
+    mine, theirs = set(one.chat_keys), set(other.chat_keys)
+    if mine and theirs:
+        return bool(mine & theirs)
+    kind = one.chat_kind or other.chat_kind
+    listed = mine or theirs
+    return not listed or not kind or any(key.startswith(f"{kind}:") for key in listed)
+
+
+#: What a row says that a list shows, and contradictions that a row's page shows.
+STATEMENTS, CONTRADICTIONS = 4, 20
+
+
+def _list_accounts(request: HttpRequest) -> list[tuple[str, Any]]:
+    named = Manners.objects.exclude(account="").order_by("account")
+    accounts = named.values_list("account", flat=True).distinct()
+    return [(EVERY_ACCOUNT, _("every account")), *((one, one) for one in accounts)]
+
+
+#: The rows for one account alone, or for every account.
+RowAccountFilter = choice_filter(
+    _("account"),
+    "account",
+    _list_accounts,
+    lambda rows, value: rows.filter(account="" if value == EVERY_ACCOUNT else value),
+)
+
+
+@admin.register(Manners)
+class MannersAdmin(SettingsAdmin):
+    form = MannersForm
+    list_display = ("name", "state", "scope", "says", "changed")
+    list_filter = ("enabled", "silenced", RowAccountFilter, "chat_kind")
+    search_fields = ("name", "account", "chats", "wake_names", "allowed_people", "denied_people")
+    list_select_related = ("endpoint",)
+    change_list_template = "admin/agent/manners/change_list.html"
+    change_form_template = "admin/agent/manners/change_form.html"
+    list_pages = ("everything",)
+    scope = record_pages.Column(_("where it counts"), scope_words)
+    fieldsets = (
+        (None, {"fields": ("name", "enabled")}),
+        (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),
+        (_("Silence"), {"fields": ("silenced", "quiet_hours")}),
+        (_("Who is answered"), {"fields": (*WAKING, "answered", *LISTS)}),
+        (_("How often at most"), {"fields": LIMITS}),
+        (_("What the model hears"), {"fields": HEARING}),
+        (_("How it speaks"), {"fields": (*SPEAKING, "endpoint")}),
+        (_("Commands"), {"fields": ("command_prefix",)}),
+    )
+
+    def page_context(self, request: HttpRequest, obj: Manners | None) -> dict[str, Any]:
+        page: dict[str, Any] = {"accounts": known_accounts(find_access(request.user))}
+        if obj is not None and obj.pk and obj.enabled:
+            page["contradictions"] = list(contradiction_lines(obj))
+        if obj is not None and obj.is_silencing and obj.silenced_until is not None:
+            page["silence_end"] = silenced_words(obj.silenced_until)
+        return page
+
+    def save_model(self, request: HttpRequest, obj: Manners, form: Any, change: bool) -> None:
+        """Whoever ticks or unticks a silence says nothing of its end."""
+        if "silenced" in form.changed_data:
+            obj.silenced_until = None
+        super().save_model(request, obj, form, change)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        return choice_alone(super().formfield_for_dbfield(db_field, request, **options))
+
+    # --- Everything at once -----------------------------------------------------------
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        shown = {"is_all_silenced": any(row.is_silencing for row in chat_manners.find_everywhere())}
+        return super().changelist_view(request, {**(extra_context or {}), **shown})
+
+    @by_post
+    def everything_view(self, request: HttpRequest) -> HttpResponse:
+        """Silence every chat, or end that; then back to the page with the button."""
+        require(self.has_change_permission(request))
+        author = record_pages.author_of(request)
+        if "silence" in request.POST:
+            row = chat_manners.silence_everything(gettext("everywhere"), author)
+            self.log_change(request, row, gettext("Silenced everything."))
+            words = gettext("Every chat is silenced, from the next message on.")
+            self.message_user(request, words, messages.WARNING)
+        else:
+            for row in chat_manners.end_silence_everywhere(author):
+                self.log_change(request, row, gettext("Ended the silence of everything."))
+            words = gettext("The bot speaks again; chats that rows of their own silence stay so.")
+            self.message_user(request, words, messages.SUCCESS)
+        back = request.POST.get("next", "")
+        is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
+        return redirect(back if is_ours else "admin:agent_manners_changelist")
+
+    # --- The list ---------------------------------------------------------------------
+
+    @admin.display(description=_("state"))
+    def state(self, row: Manners) -> str:
+        if not row.enabled:
+            return record_pages.render_badge("off", _("off"))
+        if row.is_silencing and row.silenced_until is not None:
+            return record_pages.render_badge("refused", silenced_words(row.silenced_until))
+        if row.is_silencing:
+            return record_pages.render_badge("refused", _("silenced"))
+        return record_pages.render_badge("succeeded", _("on"))
+
+    @admin.display(description=_("what it says"))
+    def says(self, row: Manners) -> str:
+        said = list(list_said(row))
+        lines = format_html_join(
+            "", "<div>{}: {}</div>", ((s.label, s.words) for s in said[:STATEMENTS])
+        )
+        more = len(said) - STATEMENTS
+        beyond = gettext("and %(count)d more") % {"count": more} if more > 0 else ""
+        return format_html('<div class="quiet">{}{}</div>', lines, beyond) if said else "-"
+
+
+def contradiction_lines(row: Manners) -> Any:
+    """For the page of ``row``: the rows that say something else of some of its chats, and which
+    counts there."""
+    others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=manners.rank_row)
+    for found in list(find_contradictions(row, others))[:CONTRADICTIONS]:
+        fields = ", ".join(f"“{field_label(Manners, name)}”" for name in found.fields)
+        link = record_pages.record_link("agent_manners", found.other.pk, found.other.name)
+        text = (
+            gettext("Of %(fields)s, {row} says something else, and counts: it is more particular.")
+            if found.other_counts
+            else gettext("Of %(fields)s, {row} says something else; this row counts.")
+        )
+        yield format_html(text % {"fields": fields}, row=link)

@@ -1,1 +1,0 @@
-"""How model endpoints fare, and trying them."""

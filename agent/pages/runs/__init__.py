@@ -1,1 +1,0 @@
-"""What a run did, as pages tell it."""
