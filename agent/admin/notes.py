@@ -270,7 +270,7 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
                 (platform, person, notes_store.find_person_notes(platform, person).count())
                 for platform, person in people
             ]
-            page = {
+            page: dict[str, Any] = {
                 "people": known,
                 "selected": request.POST.getlist("_selected_action"),
                 "across": request.POST.get("select_across", "0"),

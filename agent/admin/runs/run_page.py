@@ -416,7 +416,7 @@ class RunAdmin(OwnRunsAdmin, RecordAdmin):
         compared = [answer, *Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]]
         for one in compared:
             run_facts.hold_back_model(one, request.user)
-        page = {
+        page: dict[str, Any] = {
             "asked": asked,
             "answer": answer,
             "compared": [_compare(one) for one in compared],
