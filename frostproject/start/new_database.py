@@ -111,8 +111,9 @@ def _add_first_rows(alias: str) -> None:
         unit="tokens",
         at_limit="owners",
     )
-    for row in (Persona(name="default", is_default=True), a_day, Installation(pk=1)):
-        type(row)._base_manager.using(alias).bulk_create([row])  # no change of a row: the first
+    rows: list[Any] = [Persona(name="default", is_default=True), a_day, Installation(pk=1)]
+    for row in rows:
+        type(row)._base_manager.using(alias).bulk_create([row])  # counts as no change
     permissions = Permission.objects.using(alias).select_related("content_type")
     by_name = {(one.content_type.app_label, one.codename): one for one in permissions}
     for name, granted in _grants().items():
