@@ -10,6 +10,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ class Day:
             client = FakeOneBot(
                 f"ws://127.0.0.1:{self._port}/ws/frostagent", account, token=TOKEN, nickname="霜"
             )
-            client.answer_with(lambda action, account=account: self._answer(account, action))
+            client.answer_with(partial(self._answer, account))
             client.names = {
                 "get_group_info": {"group_name": "群"},
                 "get_group_member_info": {"card": "成员", "nickname": "成员", "role": "member"},

@@ -116,7 +116,7 @@ class Teller:
         return self._of_kind(kind, chat, sender, chance)
 
     def _of_kind(self, kind: str, chat: Chat, sender: int, chance: random.Random) -> Said:
-        made = {
+        made: dict[str, tuple[str, dict[str, Any]]] = {
             "plain": ("你好，今天怎么样？", {}),
             "unaddressed": ("我们中午吃什么 #weather", {"mention": False}),
             "name": ("小霜 在吗", {"mention": False}),

@@ -154,7 +154,7 @@ def django_db_modify_db_settings() -> Iterator[None]:
 def _delete_rows(case: TransactionTestCase) -> None:
     """Delete what a test with real transactions left, but not the kinds of rows and permissions
     with which each database begins. Django deletes and makes these again, ten times as dear."""
-    for name in case._databases_names(include_mirrors=False):
+    for name in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]
         connection = connections[name]
         tables = connection.introspection.django_table_names(
             only_existing=True, include_views=False
@@ -163,7 +163,7 @@ def _delete_rows(case: TransactionTestCase) -> None:
         connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), deleted))
 
 
-TransactionTestCase._fixture_teardown = _delete_rows  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = _delete_rows  # type: ignore[attr-defined]
 
 
 # --- The scripted model ---------------------------------------------------------

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -129,7 +130,9 @@ def test_the_suite_runs_on_its_own_settings():
 
 def test_a_test_that_asks_for_servers_is_live_and_others_are_not(request):
     assert request.node.get_closest_marker("live") is None
-    requested = SimpleNamespace(path=request.node.path, fixturenames=["tmp_path", "start_server"])
+    requested: Any = SimpleNamespace(
+        path=request.node.path, fixturenames=["tmp_path", "start_server"]
+    )
     assert _is_live(requested)
 
 

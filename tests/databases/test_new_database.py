@@ -53,7 +53,7 @@ def schema() -> list[tuple[Any, ...]]:
 def fetch(query: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(query)
-        return cursor.fetchall()
+        return [*cursor.fetchall()]
 
 
 def parts(sql: str) -> list[str]:

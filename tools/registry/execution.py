@@ -172,7 +172,7 @@ def validate_approval_rule(rule: object) -> ApprovalRule:
         raise InvalidDeclaration(
             f"requires_approval is a bool or a plain function of the arguments, not {rule!r}"
         )
-    return rule  # type: ignore[no-any-return]
+    return rule
 
 
 def _takes_one(rule: Callable[..., object]) -> bool:
