@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection, models
 from django.db.migrations.executor import MigrationExecutor
+from django.test import modify_settings
 from django.utils import translation
 
 from frostproject.start import new_database
@@ -139,5 +140,15 @@ def test_a_new_database_that_could_not_be_filled_has_nothing(
     with django_db_blocker.unblock(), in_place(database := database_at(tmp_path / "new")):
         with pytest.raises(KeyError):
             at_once()
-        assert new_database.is_new()
+        assert new_database.can_fill()
+        database.close()
+
+
+def test_where_somebody_added_an_app_every_step_is_taken(
+    tmp_path: Path, django_db_setup: None, django_db_blocker: Any
+):
+    with django_db_blocker.unblock(), in_place(database := database_at(tmp_path / "new")):
+        assert new_database.can_fill()
+        with modify_settings(INSTALLED_APPS={"append": "django.contrib.sites"}):
+            assert not new_database.can_fill()
         database.close()

@@ -15,7 +15,7 @@ class Command(migrate.Command):
     @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         alias = options["database"]
-        if any(options[name] for name in SPECIAL) or not new_database.is_new(alias):
+        if any(options[name] for name in SPECIAL) or not new_database.can_fill(alias):
             super().handle(*args, **options)
             return
         said = {name: options[name] for name in ("verbosity", "interactive")}
