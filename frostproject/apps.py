@@ -1,5 +1,7 @@
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin_apps
+from django.contrib.admin.checks import check_dependencies
+from django.core import checks
 
 
 class FrostProjectConfig(AppConfig):
@@ -17,6 +19,12 @@ class FrostProjectConfig(AppConfig):
         record.connect_sign_in_signals()
 
 
-class FrostAdminConfig(admin_apps.AdminConfig):
+class FrostAdminConfig(admin_apps.SimpleAdminConfig):
+    """Pages are registered when their addresses are read (:mod:`frostproject.urls`), not at every
+    start."""
+
     default = False  # of this package; it is named in the settings
     default_site = "frostproject.cockpit.site.CockpitSite"
+
+    def ready(self) -> None:
+        checks.register(check_dependencies, checks.Tags.admin)  # those of pages load them first

@@ -5,32 +5,34 @@ Started by ``runserver`` or by ``daphne frostproject.asgi:application``; importi
 module makes either of them a server that accepts large frames and drains on SIGTERM.
 """
 
+import gc
 import os
 import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "frostproject.settings")
 
+import django
 from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.cli import CommandLineInterface
 from django.conf import settings
-from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
 from frostproject.configuration import listening
 
 if listening.is_served_by_daphne():
-    os.umask(0o077)  # as in manage.py
+    gc.disable()  # as in manage.py
+    os.umask(0o077)
     listening.exit_if_taken(
         listening.daphne_address(sys.argv[1:])
     )  # before the settings make anything
 
-pages = get_asgi_application()
+django.setup(set_prefix=False)
 
 from frostproject.live.feed import LiveFeed  # noqa: E402
 from frostproject.metrics.endpoint import MetricsEndpoint  # noqa: E402
 from frostproject.metrics.traces import TraceExport  # noqa: E402
 from frostproject.server.daphne_server import DrainingServer  # noqa: E402
-from frostproject.signin.gate import SignInGate  # noqa: E402
+from frostproject.signin.pages import Pages  # noqa: E402
 from frostproject.start import bootstrap  # noqa: E402
 from frostproject.web import http  # noqa: E402
 from frostproject.web.admission import restrict_to_admin_networks  # noqa: E402
@@ -38,7 +40,7 @@ from frostproject.web.mcp import McpEndpoint  # noqa: E402
 from frostproject.web.readiness import ReadinessEndpoint  # noqa: E402
 from onebot.gateway.consumer import asgi_route, websocket_routes  # noqa: E402
 from onebot.gateway.gateway import Gateway  # noqa: E402
-from onebot.playground.pages import SignedDoor  # noqa: E402
+from onebot.playground.door import SignedDoor  # noqa: E402
 from tools.tracing import name_runs_in_log  # noqa: E402
 
 gateway = Gateway(SignedDoor())
@@ -65,7 +67,7 @@ application = ProtocolTypeRouter(
                     else []
                 ),
                 asgi_route(r"^ws/frostagent(?:/|$)", http.refuse_plain_request),
-                asgi_route(r"", restrict_to_admin_networks(SignInGate(pages), is_page=True)),
+                asgi_route(r"", restrict_to_admin_networks(Pages(), is_page=True)),
             ]
         ),
         "websocket": websocket_routes(

@@ -1,13 +1,19 @@
 """System checks: settings that work, and are probably not what the owner wants."""
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning, register
+from django.contrib.admin.checks import check_admin_app
+from django.core.checks import CheckMessage, Tags, Warning, register
+from django.urls import get_resolver
 from django.utils.translation import gettext as _
 
+#: The tag of the checks here.
+SETTINGS: Final = "settings"
 
-@register
+
+@register(SETTINGS)
 def check_model(app_configs: object = None, **_options: object) -> Sequence[CheckMessage]:
     """An endpoint without a model name is refused by most endpoints."""
     if not settings.UPSTREAM_ENDPOINT or settings.MODEL_NAME:
@@ -21,7 +27,7 @@ def check_model(app_configs: object = None, **_options: object) -> Sequence[Chec
     ]
 
 
-@register
+@register(SETTINGS)
 def check_frame_limit(app_configs: object = None, **_options: object) -> Sequence[CheckMessage]:
     """Pictures come in frames of many megabytes."""
     sizes = (settings.DAPHNE_WEBSOCKET_MAX_MESSAGE_SIZE, settings.DAPHNE_WEBSOCKET_MAX_FRAME_SIZE)
@@ -37,3 +43,10 @@ def check_frame_limit(app_configs: object = None, **_options: object) -> Sequenc
             id="frost.W002",
         )
     ]
+
+
+@register(Tags.admin)
+def check_pages(app_configs: Any = None, **options: Any) -> Sequence[CheckMessage]:
+    """Django's own checks of the admin, which knows its pages once their addresses are read."""
+    _ = get_resolver().url_patterns
+    return check_admin_app(app_configs, **options)

@@ -1,44 +1,30 @@
 """The page of the playground, and what its script asks for: ``view(request, site)`` each.
 
-All of them are for users with :data:`onebot.playground.pages.PERMISSION`, as the table of pages
+All of them are for users with :data:`onebot.playground.door.PERMISSION`, as the table of pages
 says (:mod:`frostproject.cockpit.site`), and about their own playground; a superuser may erase
 another's.
-
-Whose browser may speak for the account of a playground.
-
-The page fetches a token before each connection. It is good for a minute, for one user's own
-playground, and in the browser session that it was made in alone: the handshake has to bring that
-session's cookie too.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from channels.db import database_sync_to_async
 from django.conf import settings
-from django.contrib.admin import AdminSite, site
-from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
-from django.core import signing
 from django.db import transaction
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
     JsonResponse,
-    parse_cookie,
 )
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import get_script_prefix
-from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext, gettext_lazy as _
-from django_otp.middleware import OTPMiddleware
 
 from agent.access.players import CHANGE_TOOLS
 from agent.domain.types import (
@@ -66,73 +52,10 @@ from agent.models import (
 from agent.pages import run_facts
 from agent.pages.reasons import reason_words
 from agent.runtime import wiring
-from onebot.connections.handshake import Handshake
 from onebot.models import Bot, ClientEvent
+from onebot.playground.door import make_token
 from tools.models.tool_config import check_ids, parse_ids
 from tools.text.readable import drop_surrogates, escape_direction_chars
-
-PERMISSION = "agent.use_playground"
-SALT = "onebot.playground"
-#: How long a token may be under way, in seconds.
-TOKEN_SECONDS = 60
-#: How long the database may take to say whether a session still lives, in seconds.
-ASK_SECONDS = 5.0
-
-
-def make_token(user_pk: int, session_key: str) -> str:
-    """A token for the playground of a user, to be presented by the same browser session."""
-    signed: str = signing.dumps([user_pk, _session_mark(session_key)], salt=SALT)
-    return signed
-
-
-class SignedDoor:
-    """The :class:`onebot.connections.handshake.PlaygroundDoor` of users who are signed in."""
-
-    def find_account(self, handshake: Handshake, tokens: Sequence[bytes]) -> str:
-        session_key = _session_key(handshake)
-        if not session_key or handshake.peer not in settings.ADMIN_NETWORKS:
-            return ""
-        return next(filter(None, (_opened_account(token, session_key) for token in tokens)), "")
-
-    async def is_open(self, account: str, handshake: Handshake) -> bool:
-        ask = database_sync_to_async(may_speak, thread_sensitive=False)
-        async with asyncio.timeout(ASK_SECONDS):
-            return bool(await ask(account, _session_key(handshake)))
-
-
-def may_speak(account: str, session_key: str) -> bool:
-    """Whether that session is signed in to the admin, by the user whose playground ``account`` is,
-    who may use it."""
-    request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    AuthenticationMiddleware(lambda _request: HttpResponse()).process_request(request)
-    OTPMiddleware(lambda _request: HttpResponse())(request)
-    user = request.user
-    return bool(
-        user.pk == playground_owner(account)
-        and site.has_permission(request)
-        and user.has_perm(PERMISSION)
-    )
-
-
-def _opened_account(token: bytes, session_key: str) -> str:
-    """The account that ``token`` opens in this session; "" for none."""
-    try:
-        user_pk, mark = signing.loads(token.decode("ascii"), salt=SALT, max_age=TOKEN_SECONDS)
-    except (signing.BadSignature, ValueError):
-        return ""
-    is_own = constant_time_compare(mark, _session_mark(session_key))
-    return playground_account(user_pk) if is_own else ""
-
-
-def _session_mark(session_key: str) -> str:
-    return hashlib.sha256(f"{SALT}:{session_key}".encode()).hexdigest()[:32]
-
-
-def _session_key(handshake: Handshake) -> str:
-    """The session that the browser is signed in with, "" for none."""
-    return parse_cookie(handshake.headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME, "")
-
 
 #: People of a playground that may be its owners.
 MOST_OWNERS = 50

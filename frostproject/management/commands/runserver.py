@@ -4,15 +4,20 @@ from argparse import ArgumentParser
 
 from daphne.management.commands import runserver
 from django.conf import settings
+from django.core.checks import Tags
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 
+from frostproject.configuration.checks import SETTINGS
 from frostproject.server.daphne_server import DrainingServer
 from frostproject.start import bootstrap
 
 
 class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
     server_cls = DrainingServer
+    #: What an owner can get wrong.
+    requires_system_checks = (SETTINGS, Tags.compatibility)
+    reloads = False
     help = "Starts the server: WebSocket, admin and HTTP API on one port."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -27,8 +32,17 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         if not options["addrport"]:
             host, port = settings.WS_LISTEN_ADDR
             options["addrport"] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        options["use_reloader"] = options["reload"] and options["use_reloader"]
+        self.reloads = options["use_reloader"] = options["reload"] and options["use_reloader"]
         super().handle(*arguments, **options)
+
+    def check(self, *arguments: object, **options: object) -> None:
+        """Of models and pages, which are the same everywhere and take a second to check, for
+        developers alone; Django has asked for the others by then."""
+        if options.get("tags") or self.reloads:
+            super().check(*arguments, **options)
+
+    def check_migrations(self) -> None:
+        """Done by now, with more care (:mod:`agent.runtime.database`)."""
 
     def inner_run(self, *arguments: object, **options: object) -> None:
         try:

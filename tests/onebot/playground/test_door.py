@@ -11,8 +11,8 @@ from agent.domain.types import playground_account
 from frostproject.signin import factors
 from frostproject.signin.session_store import SessionStore
 from onebot.connections.handshake import Handshake
-from onebot.playground import pages
-from onebot.playground.pages import SignedDoor, make_token, may_speak
+from onebot.playground import door
+from onebot.playground.door import SignedDoor, make_token, may_speak
 
 USER, SESSION = 7, "a-session-key"
 
@@ -42,7 +42,7 @@ def test_token_is_good_from_the_networks_of_the_admin_alone():
 
 def test_token_is_good_for_a_minute(monkeypatch):
     token = make_token(USER, SESSION)
-    monkeypatch.setattr(pages, "TOKEN_SECONDS", -1)
+    monkeypatch.setattr(door, "TOKEN_SECONDS", -1)
     assert opened(token, dialled()) == ""
 
 
