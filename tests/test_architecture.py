@@ -96,7 +96,14 @@ READS_ENVIRONMENT = {
 }  # the last hands on what it was given
 LATE_IMPORTS = {
     "agent.llm.client.transport": "the openai library is 500 modules, for the first request",
+    "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
+    "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
+    "agent.runtime.database": "every migration, where one is missing or is not known",
+    "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",
+    "frostproject.metrics.traces": "100 modules of OpenTelemetry, where a collector is set",
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",
+    "tools.functions.samples.source": "100 modules of requests, for two sample tools",
+    "tools.http_tools.jsonpath": "33 modules of JSONPath, for tools that pick from an answer",
     "tools.mcp.provider": "the MCP library costs half a second, for users of its servers",
     "tools.plugins.runner": "a plugin's process finds this project only once it runs",
 }

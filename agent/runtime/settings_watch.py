@@ -5,7 +5,6 @@ import contextlib
 import logging
 from typing import Any
 
-import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from tools.live_rows import CHANGES_CHANNEL
@@ -40,18 +39,22 @@ class SettingsWatch:
         database = connections[DEFAULT_DB_ALIAS]
         if database.vendor != "postgresql":
             return
+        from psycopg import Error  # which the database has loaded by now
+
         parameters: dict[str, Any] = database.get_connection_params()
         parameters.pop("cursor_factory", None)  # Django's, which is not async
         while True:
             try:
                 await self._listen_once(parameters)
-            except (OSError, psycopg.Error) as error:  # a time limit is an OSError too
+            except (OSError, Error) as error:  # a time limit is an OSError too
                 logger.debug("Changes of settings are looked up once a second: %s", error)
             await asyncio.sleep(REST_SECONDS)
 
     async def _listen_once(self, parameters: dict[str, Any]) -> None:
+        from psycopg import AsyncConnection
+
         async with asyncio.timeout(ANSWER_SECONDS):
-            server = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+            server = await AsyncConnection.connect(**parameters, autocommit=True)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await server.execute(f"LISTEN {CHANGES_CHANNEL}")

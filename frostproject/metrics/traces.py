@@ -1,14 +1,14 @@
 """Sends the spans of runs to an OpenTelemetry collector, where one is set."""
 
 import logging
+from typing import TYPE_CHECKING
 
 from django.conf import settings
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from tools.tracing import switch_on
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,11 @@ class TraceExport:
         """Begin, if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set and it has not begun."""
         if self._provider is not None or not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
             return
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
         exporter = OTLPSpanExporter(
             endpoint=f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip('/')}/v1/traces",
             headers=parse_headers(settings.OTEL_EXPORTER_OTLP_HEADERS),

@@ -12,7 +12,6 @@ import socket
 import time
 from typing import Any
 
-import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -59,10 +58,12 @@ class RecordSocket:
 
     def cut(self) -> None:
         """End the socket to the server; who waits for it fails. Nothing where there is none."""
+        from psycopg import Error
+
         raw = getattr(self._database, "connection", None)
         if (server := getattr(raw, "pgconn", None)) is None:
             return
-        with contextlib.suppress(OSError, psycopg.Error):  # it may be closed at this very moment
+        with contextlib.suppress(OSError, Error):  # it may be closed at this very moment
             copy = socket.socket(fileno=os.dup(server.socket))
             with copy:
                 copy.shutdown(socket.SHUT_RDWR)

@@ -5,11 +5,12 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from typing import Any
-
-import requests
+from typing import TYPE_CHECKING, Any
 
 from tools.contract import ToolFailed
+
+if TYPE_CHECKING:
+    import requests
 
 SECONDS = 15
 """For one answer, from the first byte sent to the last one read."""
@@ -21,6 +22,8 @@ HEADERS = {"User-Agent": "FrostAgent", "Accept": "application/json"}
 def fetch_json(url: str, **query: str | float) -> Any:
     """What the source at ``url`` answers. Raises :class:`ToolFailed` with the reason when there is
     no such answer."""
+    import requests  # in the tool's own thread, when a tool first looks something up
+
     try:
         with requests.get(
             url, query, headers=HEADERS, timeout=SECONDS, stream=True, allow_redirects=False
@@ -36,8 +39,10 @@ def fetch_json(url: str, **query: str | float) -> Any:
         raise ToolFailed("数据源返回的内容无法识别，请稍后再试") from error
 
 
-def _body(response: requests.Response) -> bytes:
+def _body(response: "requests.Response") -> bytes:
     """The whole answer; the time limit of ``requests`` alone is one of each read."""
+    from requests import Timeout
+
     end = time.monotonic() + SECONDS
     body = b""
     for part in response.iter_content(64 * 1024):
@@ -45,7 +50,7 @@ def _body(response: requests.Response) -> bytes:
         if len(body) > LIMIT:
             raise ToolFailed("数据源返回的内容过大")
         if time.monotonic() > end:
-            raise requests.Timeout
+            raise Timeout
     return body
 
 
