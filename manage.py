@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Django's command line for this project."""
 
+import gc
 import os
 import sys
 
@@ -17,6 +18,7 @@ def main() -> None:
         listening.exit_if_taken(
             listening.runserver_address(sys.argv[2:])
         )  # before the settings make anything
+        gc.disable()  # what is loaded from here on stays; the server enables it again
     try:
         if sys.argv[1:2] == ["chat"]:  # a server does this itself at its start
             from django.conf import settings

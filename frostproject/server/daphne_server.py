@@ -142,6 +142,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         daphne_server.HTTPFactory = http_channel.BoundedFactory  # daphne has no setting for it
         process_memory.hide_process_memory()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
+        gc.enable()
         super().run()
         if self._refusal:
             sys.exit(_("The server cannot start: %s") % self._refusal)
