@@ -51,6 +51,3 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
             raise CommandError(error) from error
         bootstrap.print_greeting((self.addr, int(self.port)))
         super().inner_run(*arguments, **options)
-
-    def check_migrations(self) -> None:
-        """:func:`bootstrap.prepare_installation` has looked, and reads less for it."""
