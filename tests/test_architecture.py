@@ -105,6 +105,7 @@ LATE_IMPORTS = {
     "tools.functions.samples.source": "100 modules of requests, for two sample tools",
     "tools.http_tools.jsonpath": "33 modules of JSONPath, for tools that pick from an answer",
     "tools.mcp.provider": "the MCP library costs half a second, for users of its servers",
+    "tools.tracing": "15 modules of OpenTelemetry, where a collector is set",
     "tools.plugins.runner": "a plugin's process finds this project only once it runs",
 }
 """Modules that import inside functions, and why. The start of an app and commands need no

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
 
 #: The key of the run that the present task works on; 0 outside of one.
 log_run: ContextVar[int] = ContextVar("log_run", default=0)
@@ -47,10 +48,10 @@ def name_runs_in_log() -> None:
 
 AttributeValue: TypeAlias = str | int | float | bool | list[str]
 
-_tracers: list[Tracer] = []
+_tracers: list["Tracer"] = []
 
 
-def switch_on(tracer: Tracer | None) -> None:
+def switch_on(tracer: "Tracer | None") -> None:
     """Have spans made by ``tracer`` from now on; None: by nobody."""
     _tracers[:] = [tracer] if tracer is not None else []
 
@@ -59,23 +60,26 @@ def open_span(
     name: str,
     attributes: Mapping[str, AttributeValue | None],
     *,
-    kind: SpanKind = SpanKind.INTERNAL,
-) -> AbstractContextManager[Span]:
+    is_client: bool = False,
+) -> AbstractContextManager["Span | None"]:
     """A span around what is done inside, child of the one that is open in this task. Attributes
-    that are None are left out. An error that passes through marks it with its type alone: its text
+    that are None are left out. None where no spans are made. With ``is_client`` somebody else does
+    the work. An error that passes through marks it with its type alone: its text
     could hold words of a chat."""
     if not _tracers:
-        return nullcontext(INVALID_SPAN)
-    return _spanning(_tracers[0], name, _known(attributes), kind)
+        return nullcontext()
+    return _spanning(_tracers[0], name, _known(attributes), is_client)
 
 
 @contextmanager
 def _spanning(
-    tracer: Tracer, name: str, attributes: dict[str, AttributeValue], kind: SpanKind
-) -> Iterator[Span]:
+    tracer: "Tracer", name: str, attributes: dict[str, AttributeValue], is_client: bool
+) -> Iterator["Span"]:
+    from opentelemetry.trace import SpanKind  # of the tracer, and loaded with it
+
     with tracer.start_as_current_span(
         name,
-        kind=kind,
+        kind=SpanKind.CLIENT if is_client else SpanKind.INTERNAL,
         attributes=attributes,
         record_exception=False,
         set_status_on_exception=False,
@@ -87,15 +91,17 @@ def _spanning(
             raise
 
 
-def add_to_span(span: Span, attributes: Mapping[str, AttributeValue | None]) -> None:
+def add_to_span(span: "Span | None", attributes: Mapping[str, AttributeValue | None]) -> None:
     """Add ``attributes``; those that are None are left out."""
-    if span.is_recording():
+    if span is not None:
         span.set_attributes(_known(attributes))
 
 
-def fail_span(span: Span, kind: str) -> None:
+def fail_span(span: "Span | None", kind: str) -> None:
     """Mark what was done as failed, by an error of ``kind``."""
-    if span.is_recording():
+    if span is not None:
+        from opentelemetry.trace import Status, StatusCode
+
         span.set_attribute("error.type", kind)
         span.set_status(Status(StatusCode.ERROR))
 

@@ -4,10 +4,8 @@ import time
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-from opentelemetry.trace import Span, SpanKind
 
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, LLMError
 from agent.domain.states import StepPhase
@@ -25,6 +23,9 @@ from tools.refusals import RefusalReason
 from tools.schemas.arguments import parse_strict_json
 from tools.text.storable import make_storable
 from tools.tracing import add_to_span, fail_span, logging_for, open_span
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 #: What the conventions call an OpenAI-compatible provider that has no name of its own.
 UNNAMED_PROVIDER = "openai"
@@ -75,7 +76,7 @@ async def observed_model_call(model: LLMClient, request: LLMRequest) -> LLMRespo
         "gen_ai.request.model": name,
     }
     started = time.monotonic()
-    with open_span(f"chat {name}", about, kind=SpanKind.CLIENT) as span:
+    with open_span(f"chat {name}", about, is_client=True) as span:
         try:
             response = await model.complete(request)
         except LLMError as error:
@@ -93,8 +94,8 @@ def _count_model_call(
     metrics.MODEL_CALLS.labels(label, name, outcome).observe(time.monotonic() - started)
 
 
-def _tell_answer(span: Span, response: LLMResponse) -> None:
-    if not span.is_recording():
+def _tell_answer(span: "Span | None", response: LLMResponse) -> None:
+    if span is None:
         return
     endpoint = response.sent.endpoint if response.sent else None
     add_to_span(
