@@ -30,7 +30,7 @@ signal.signal(signal.SIGUSR1, write_modules)
 FIGURES = tomllib.loads((PROJECT / ".ci" / "weight.toml").read_text(encoding="utf-8"))
 #: What waits for its first use, each with what it is for.
 LATER = (
-    *("agent.admin", "agent.pages.runs", "frostproject.urls", "onebot.playground.pages"),
+    *("agent.admin", "agent.pages.run_facts", "frostproject.urls", "onebot.playground.pages"),
     *("frostproject.cockpit", "tools.admin", "segno", "yaml"),
     *("agent.markdown.parser", "markdown_it", "PIL", "mcp", "jsonpath", "requests", "openai"),
     *("psycopg", "opentelemetry.sdk", "agent.migrations.0001_initial"),
