@@ -112,7 +112,8 @@ def _read(text: str, style: MarkdownStyle) -> "list[Part]":
     markdown = _markdown()
     if style == MarkdownStyle.PLAIN:
         return [markdown.Part(markdown.to_plain(text))]
-    return markdown.split_parts(text)
+    parts: list[Part] = markdown.split_parts(text)
+    return parts
 
 
 @cache

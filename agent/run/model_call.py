@@ -132,7 +132,7 @@ async def observed_tool_call(
             fail_span(span, outcome)
         # Models write any name: of tools that are not there, all are one.
         known = "" if refusal == RefusalReason.UNKNOWN else name
-        if known and span.is_recording():
+        if known and span is not None and span.is_recording():
             span.update_name(f"execute_tool {known}")
             span.set_attribute("gen_ai.tool.name", known)
     metrics.TOOL_CALLS.labels(known, outcome).observe(time.monotonic() - started)

@@ -21,10 +21,14 @@ class Pages:
         self._loading = asyncio.Lock()
 
     async def __call__(self, scope: dict[str, Any], receive: http.Receive, send: http.Send) -> None:
-        if self._loaded is None:
-            async with self._loading:  # in a thread: messages are answered meanwhile
-                self._loaded = self._loaded or await asyncio.to_thread(_load)
-        await self._loaded(scope, receive, send)
+        pages = self._loaded or await self._load()
+        await pages(scope, receive, send)
+
+    async def _load(self) -> SignInGate:
+        async with self._loading:
+            if self._loaded is None:  # in a thread: messages are answered meanwhile
+                self._loaded = await asyncio.to_thread(_load)
+            return self._loaded
 
 
 def _load() -> SignInGate:

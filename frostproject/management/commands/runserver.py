@@ -32,7 +32,8 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         if not options["addrport"]:
             host, port = settings.WS_LISTEN_ADDR
             options["addrport"] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.reloads = options["use_reloader"] = options["reload"] and options["use_reloader"]
+        self.reloads = bool(options["reload"] and options["use_reloader"])
+        options["use_reloader"] = self.reloads
         super().handle(*arguments, **options)
 
     def check(self, *arguments: object, **options: object) -> None:
