@@ -24,6 +24,7 @@ from django.core.management.color import no_style
 from django.db import connections
 from django.test import TransactionTestCase
 
+import frostproject.urls  # noqa: F401 - registers the pages, which tests look up in the admin
 from agent.markdown import drawing_packages
 from tests import left_overs, peers
 from tests.file_server import FileServer

@@ -98,15 +98,16 @@ LATE_IMPORTS = {
     "agent.llm.client.transport": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
-    "agent.runtime.database": "every migration, where one is missing or is not known",
     "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",
     "frostproject.metrics.traces": "100 modules of OpenTelemetry, where a collector is set",
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",
+    "tools.fetch.fetcher": "aiohttp is 50 modules, for the first download",
     "tools.functions.samples.source": "100 modules of requests, for two sample tools",
     "tools.http_tools.jsonpath": "33 modules of JSONPath, for tools that pick from an answer",
     "tools.mcp.provider": "the MCP library costs half a second, for users of its servers",
-    "tools.tracing": "15 modules of OpenTelemetry, where a collector is set",
     "tools.plugins.runner": "a plugin's process finds this project only once it runs",
+    "tools.text.encodings": "16 modules and their tables, for texts without an encoding",
+    "tools.tracing": "15 modules of OpenTelemetry, where a collector is set",
 }
 """Modules that import inside functions, and why. The start of an app and commands need no
 reason."""

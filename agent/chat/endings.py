@@ -3,13 +3,12 @@
 import logging
 from dataclasses import dataclass, replace
 
-from django.urls import reverse
 from django.utils.translation import gettext_noop
 
 from agent.chat.message_run import MessageRun
 from agent.chat.speaking import Speaker, say_sentence
 from agent.domain.errors import BudgetSpent, build_apology, build_refusal_apology
-from agent.domain.failures import FailureKind, is_refused, owner_note
+from agent.domain.failures import FailureKind, is_refused, owner_note, run_page
 from agent.domain.notices import (
     NOTICES,
     notice_text,
@@ -148,7 +147,7 @@ class RunEndings:
     async def _apologise(self, run: MessageRun, kind: FailureKind) -> SendResult | None:
         """Tell the chat in one sentence that there is no answer, and its owners why; None where
         the chat has been told within the last minute."""
-        message, path = run.message, reverse("admin:agent_run_change", args=[run.active.run_pk])
+        message, path = run.message, run_page(run.active.run_pk)
         note = owner_note(kind, message.chat, message.chat_title, run.active.run_pk, path)
         owners = run.pending.account.owners if self.tells_owners else frozenset[str]()
         if not await self.record.submit(

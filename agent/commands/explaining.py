@@ -4,14 +4,13 @@ chat."""
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from agent.commands.call import CommandCall, join_words, tell_end
 from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.budgets import cost_words
-from agent.domain.failures import find_own_link
+from agent.domain.failures import find_own_link, run_page
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.llm.errors.error_words import explain_model_error
 from agent.record.runs.why import ApprovalFacts, HeardFacts, RunFacts, SentFacts, WhyFacts, load_why
@@ -72,7 +71,7 @@ def tell_facts(facts: WhyFacts, *, is_owner: bool) -> Iterator[str]:
 
 def run_address(run_pk: int) -> str:
     """The page of a run: with the address of the installation where that is known."""
-    path = reverse("admin:agent_run_change", args=[run_pk])
+    path = run_page(run_pk)
     return find_own_link(path) or path
 
 

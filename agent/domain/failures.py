@@ -3,12 +3,18 @@
 from enum import StrEnum
 
 from django.conf import settings
+from django.urls import get_script_prefix
 from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from agent.domain.errors import LLMError, RunTimeout
 from agent.domain.states import MessageState
 from agent.domain.types import ChatAddress, Delivery
+
+
+def run_page(run_pk: int) -> str:
+    """The path of a run's page, which :func:`django.urls.reverse` would load all pages to know."""
+    return f"{get_script_prefix()}admin/agent/run/{run_pk}/change/"
 
 
 def find_own_link(path: str) -> str:

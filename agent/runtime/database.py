@@ -6,15 +6,20 @@ these checks would lose every message silently.
 """
 
 import contextlib
+import gc
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.exceptions import InconsistentMigrationHistory
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
+from django.utils.module_loading import module_has_submodule
 from django.utils.translation import gettext as _
 
 from agent.memory import note_visibility
@@ -57,6 +62,7 @@ def migrate_embedded_database() -> None:
                 raise DatabaseRefused(
                     _("The database is older than the program."), _("Run: python manage.py migrate")
                 )
+            gc.enable()  # a server does without while it loads; migrations leave hundreds of MiB
             connection.disable_constraint_checking()  # not possible inside a transaction
             try:
                 # All migrations or none: Django alone records some after their commit, and what
@@ -80,11 +86,9 @@ def check_migrations() -> bool:
     not repair it."""
     if connection.vendor == "sqlite":
         _refuse_lost()
-    if set(MigrationRecorder(connection).applied_migrations()) == _migrations_on_disk():
+    if set(MigrationRecorder(connection).applied_migrations()) == _find_migrations():
         _refuse_incomplete()
         return True
-    from django.db.migrations.executor import MigrationExecutor  # reads every migration
-
     executor = MigrationExecutor(connection)
     known = executor.loader.disk_migrations
     replaced = {old for migration in known.values() for old in migration.replaces}
@@ -98,10 +102,14 @@ def check_migrations() -> bool:
     return True
 
 
-def _migrations_on_disk() -> set[tuple[str, str]]:
-    """The migrations of this program by app and name, as their files are called."""
-    folders = ((app.label, Path(app.path, "migrations")) for app in apps.get_app_configs())
-    return {(app, file.stem) for app, folder in folders for file in folder.glob("[!_]*.py")}
+def _find_migrations() -> set[tuple[str, str]]:
+    """The names of all migrations. None is imported: at nearly every start all are applied."""
+    found = set()
+    for app in apps.get_app_configs():
+        if module_has_submodule(app.module, "migrations"):
+            folders = import_module(f"{app.name}.migrations").__path__
+            found |= {(app.label, one.name) for one in iter_modules(folders)}
+    return found
 
 
 def marker_path() -> Path:

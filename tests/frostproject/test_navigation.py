@@ -3,7 +3,9 @@
 import pytest
 from django.contrib import admin
 from django.test import Client
+from django.urls import reverse
 
+from agent.domain.failures import run_page
 from frostproject.cockpit.site import NAVIGATION
 from tests.admin.record import logged_in, page
 
@@ -53,3 +55,7 @@ def test_the_language_switch_leads_to_no_other_site(further: str):
     answer = logged_in().post("/admin/language/", {"language": "en", "next": further})
     assert "evil" not in answer.headers["Location"]
     assert not answer.headers["Location"].startswith("javascript")
+
+
+def test_messages_name_the_page_of_a_run_without_loading_the_pages():
+    assert run_page(7) == reverse("admin:agent_run_change", args=[7])

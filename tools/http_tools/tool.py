@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from charset_normalizer.utils import any_specified_encoding
-
 from tools.contract import (
     InvalidArguments,
     ToolAnnotation,
@@ -41,7 +39,8 @@ from tools.processes.threads import run_in_thread
 from tools.registry.catalogue import failed_result
 from tools.schemas.arguments import is_deeper, parse_strict_json
 from tools.secrets.masked import SecretMask, SecretValues
-from tools.text.encodings import guessed_encoding, without_mark
+from tools.text import encodings
+from tools.text.encodings import claimed_encoding, guessed_encoding, without_mark
 
 # The words of a page, without its tags. Pure, and linear in the length of the page, however it is
 # written.
@@ -144,7 +143,8 @@ class AnswerTemplate:
 
     def is_quick(self, fetched: FetchResponse) -> bool:
         """Whether :meth:`result` may be asked for on the event loop."""
-        return len(fetched.body) <= QUICK_BYTES and (self.picker is None or self.picker.is_single)
+        is_small = len(fetched.body) <= QUICK_BYTES
+        return is_small and encodings.is_quick() and (self.picker is None or self.picker.is_single)
 
     def result(self, fetched: FetchResponse, mask: SecretMask) -> ToolExecutionResult:
         """What the model gets of ``fetched``, with no secret in it. Never raises."""
@@ -316,8 +316,8 @@ def _encodings(body: bytes, content_type: str) -> Iterator[str]:
     """What ``body`` may be in, the likeliest first."""
     page = body if "html" in content_type else b""
     for claimed in (
-        any_specified_encoding(content_type.encode()),
-        any_specified_encoding(page, _IN_PAGE),
+        claimed_encoding(content_type.encode()),
+        claimed_encoding(page[:_IN_PAGE]),
     ):
         if claimed:
             yield _MEANT.get(claimed, claimed)

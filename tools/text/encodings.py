@@ -1,10 +1,11 @@
 """The encoding of a text that does not name one. Pure, and without Django: documents are read in a
 process of their own.
+
+charset_normalizer is loaded with the first text, which takes a while: not on the event loop.
 """
 
 import codecs
-
-import charset_normalizer
+import sys
 
 SAMPLE_BYTES = 65_536
 """Bytes that are read to detect an encoding."""
@@ -19,6 +20,18 @@ MARKS = (  # UTF-32's marks begin with those of UTF-16
 )
 
 
+def is_quick() -> bool:
+    """Whether the library is loaded."""
+    return "charset_normalizer" in sys.modules
+
+
+def claimed_encoding(head: bytes) -> str | None:
+    """The encoding that a content type, or the beginning of a page, says it has."""
+    from charset_normalizer.utils import any_specified_encoding
+
+    return any_specified_encoding(head)
+
+
 def without_mark(data: bytes) -> tuple[bytes, str]:
     """``data`` without its byte order mark, and the encoding that it stands for; "" without one."""
     for mark, encoding in MARKS:
@@ -29,6 +42,8 @@ def without_mark(data: bytes) -> tuple[bytes, str]:
 
 def guessed_encoding(data: bytes) -> str:
     """The encoding in which the beginning of ``data`` makes most sense; "" when none does."""
+    import charset_normalizer
+
     sample = data[:SAMPLE_BYTES]
     whole_lines = sample[: sample.rfind(b"\n") + 1] if len(sample) < len(data) else sample
     found = charset_normalizer.from_bytes(whole_lines or sample, cp_isolation=ENCODINGS)

@@ -10,9 +10,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import httpx2
-from aiohttp import ClientError
-
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.answers.bounds import AnswerTooLong
@@ -82,7 +79,7 @@ async def _get_at(transport: EndpointTransport, base: str) -> str:
             headers=headers | dict(transport.endpoint.headers),
         )
         response = await http.send(request)
-    except (httpx2.HTTPError, httpx2.InvalidURL, ClientError, OSError, ValueError) as error:
+    except transport.lost as error:
         raise lost_try(error) from error
     except AnswerTooLong as error:
         raise FailedTry(f"the list of models is too long: {error}") from error

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
-from aiohttp import ClientError
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
@@ -256,6 +255,7 @@ MAX_RETRIES = 3
 #: Connections to one endpoint, so that thousands of runs can wait for it at once.
 CONNECTIONS = httpx2.Limits(max_connections=5_000, max_keepalive_connections=500)
 AGENT = "FrostAgent"
+LOST = (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError)
 KEY_KINDS = (RefusalKind.WRONG_KEY, RefusalKind.NO_MONEY)
 _VERSION = re.compile(r"/v\d+\w*(/|\Z)")
 
@@ -279,6 +279,8 @@ class EndpointTransport:
         self.hide = EndpointMask(endpoint).hide
         """Words without keys."""
         self.pacer = RequestPacer(endpoint.max_concurrent, endpoint.calls_per_minute)
+        self.lost: tuple[type[Exception], ...] = LOST
+        """What says that a request got no answer; of aiohttp once it is loaded."""
         self._http: httpx2.AsyncClient | None = None
         self._urls: dict[str, httpx2.URL] = {}
 
@@ -307,7 +309,8 @@ class EndpointTransport:
     async def http(self) -> httpx2.AsyncClient:
         """The connections, which are none before the first request."""
         if self._http is None:
-            client_class = await asyncio.to_thread(_load_client_class)
+            client_class, error = await asyncio.to_thread(_load_client_class)
+            self.lost += (error,)
             self._http = self._http or client_class(
                 limits=CONNECTIONS,
                 timeout=self.endpoint.timeout_seconds,
@@ -333,12 +336,13 @@ class EndpointTransport:
         return self._urls[address]
 
 
-def _load_client_class() -> type[httpx2.AsyncClient]:
-    """httpx2 over aiohttp. The library comes with 500 modules of types: half a second, which
-    neither a start nor the event loop waits for."""
+def _load_client_class() -> tuple[type[httpx2.AsyncClient], type[Exception]]:
+    """httpx2 over aiohttp, and what aiohttp raises. The library comes with 500 modules of types:
+    half a second, which neither a start nor the event loop waits for."""
+    from aiohttp import ClientError
     from openai import DefaultAioHttpClient
 
-    return DefaultAioHttpClient
+    return DefaultAioHttpClient, ClientError
 
 
 class _Asking:
@@ -396,7 +400,7 @@ class _Asking:
             self._is_waiting = False
             try:
                 return await self._send()
-            except (httpx2.HTTPError, httpx2.InvalidURL, ClientError, OSError, ValueError) as error:
+            except self._transport.lost as error:
                 raise lost_try(error) from error
 
     async def _send(self) -> object:

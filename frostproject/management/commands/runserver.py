@@ -42,9 +42,6 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
         if options.get("tags") or self.reloads:
             super().check(*arguments, **options)
 
-    def check_migrations(self) -> None:
-        """Done by now, with more care (:mod:`agent.runtime.database`)."""
-
     def inner_run(self, *arguments: object, **options: object) -> None:
         try:
             bootstrap.prepare_installation()
@@ -52,3 +49,6 @@ class Command(runserver.Command):  # type: ignore[misc]  # daphne has no types
             raise CommandError(error) from error
         bootstrap.print_greeting((self.addr, int(self.port)))
         super().inner_run(*arguments, **options)
+
+    def check_migrations(self) -> None:
+        """:func:`bootstrap.prepare_installation` has looked, and reads less for it."""

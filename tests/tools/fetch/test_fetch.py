@@ -21,7 +21,8 @@ from tests.file_server import (
 )
 from tests.tools.certificates import ServerTls
 from tools.fetch.allow_list import AllowList
-from tools.fetch.fetcher import Fetcher, open_pinned_socket, pin_addresses
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.pinned_session import open_pinned_socket, pin_addresses
 from tools.fetch.request import (
     ConnectionFailed,
     DestinationRefused,

@@ -11,7 +11,8 @@ import pytest
 from tests import file_server as server
 from tests.file_server import FileServer
 from tools.fetch.allow_list import AllowList
-from tools.fetch.fetcher import PIECE, BodyDecoder, Fetcher
+from tools.fetch.fetcher import Fetcher
+from tools.fetch.pinned_session import PIECE, BodyDecoder
 from tools.fetch.request import (
     ConnectionFailed,
     FetchError,

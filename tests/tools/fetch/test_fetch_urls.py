@@ -10,13 +10,14 @@ from hypothesis import given, strategies as st
 from yarl import URL
 
 from tools.fetch.allow_list import AllowList
-from tools.fetch.fetcher import WireRequest, follow_redirect
 from tools.fetch.request import (
     FetchError,
     FetchRequest,
     RequestRefused,
+    WireRequest,
     check_headers,
     check_url,
+    follow_redirect,
     join_url,
     parse_url,
 )
