@@ -24,6 +24,8 @@ from tools.mcp.specs import (
     ServerUnavailableError,
 )
 
+pytestmark = pytest.mark.live
+
 
 async def test_a_server_that_never_answers_is_given_up_and_tried_again():
     async with linked(hostile("hang-connect", connect_seconds=0.3), is_up=False) as link:

@@ -10,6 +10,8 @@ from tests.tools.mcp.serving import SLOPPY, good, hostile
 from tools.mcp.provider import ProbeResult, probe_mcp_server
 from tools.mcp.settings import McpServerSettings
 
+pytestmark = pytest.mark.live
+
 
 def tried(settings: McpServerSettings) -> ProbeResult:
     return async_to_sync(probe_mcp_server)(settings)

@@ -12,9 +12,12 @@ import pytest
 from tests.environment import PROJECT
 from tests.tools.mcp.serving import hostile, linked, until
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
-)
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+    ),
+]
 
 HOLDS_A_LINK = """
 import asyncio, sys

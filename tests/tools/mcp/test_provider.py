@@ -13,7 +13,7 @@ from tests.tools.mcp.serving import good, hostile, in_database, office, row, unt
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import McpServer, McpServerStatus, ToolConfig
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.live, pytest.mark.django_db(transaction=True)]
 
 save = in_database(row)
 

@@ -12,6 +12,8 @@ from tools.mcp.link import McpConnection
 from tools.mcp.settings import McpServerSettings
 from tools.mcp.specs import ConnectionLostError, ServerRefusedError, SessionOpener
 
+pytestmark = pytest.mark.live
+
 HTTP, SSE = "streamable_http", "sse"
 
 

@@ -24,7 +24,7 @@ from tools.plugins.folder import LINES_KEPT, add_newest, confirm_processes
 from tools.plugins.host import PluginHost
 from tools.plugins.provider import PluginToolProvider
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.live, pytest.mark.django_db(transaction=True)]
 
 HEAD = """
 import asyncio, os

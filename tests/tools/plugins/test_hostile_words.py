@@ -9,7 +9,7 @@ from tests.tools.plugins.hosting import PLUGINS, hosted, plugin, rewrite
 from tools.models import PluginLogLine, PluginStatus
 from tools.plugins.host import BURST
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.live, pytest.mark.django_db(transaction=True)]
 
 HEAD = """
 import os, sys

@@ -10,9 +10,12 @@ from tools.plugins.process import MIB, ProcessLimits, ProcessUsage, measure_usag
 from tools.processes import child
 from tools.processes.child import find_descendants, kill_descendants
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
-)
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+    ),
+]
 
 LIMITS = ProcessLimits(memory_bytes=100 * MIB, cpu_seconds=5, open_files=64, processes=3)
 FAMILY = """

@@ -12,9 +12,12 @@ import pytest
 
 from tools.processes.process_reaper import keeper_command
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
-)
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+    ),
+]
 
 FORKS = """
 import os, signal, sys, time
