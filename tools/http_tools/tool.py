@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tools.contract import (
     InvalidArguments,
@@ -20,7 +21,6 @@ from tools.contract import (
 )
 from tools.fetch.fetcher import Fetcher
 from tools.fetch.request import RETRYABLE_STATUSES, FetchRequest, FetchResponse
-from tools.http_tools.jsonpath import JsonPathQuery, TooManyNodesError, compile_jsonpath
 from tools.http_tools.templates import (
     BodyTemplate,
     Encode,
@@ -41,6 +41,9 @@ from tools.schemas.arguments import is_deeper, parse_strict_json
 from tools.secrets.masked import SecretMask, SecretValues
 from tools.text import encodings
 from tools.text.encodings import claimed_encoding, guessed_encoding, without_mark
+
+if TYPE_CHECKING:
+    from tools.http_tools.jsonpath import JsonPathQuery
 
 # The words of a page, without its tags. Pure, and linear in the length of the page, however it is
 # written.
@@ -139,7 +142,7 @@ class AnswerTemplate:
     """How a tool's answers become results. Made by :func:`answer_template`."""
 
     tool_name: str
-    picker: JsonPathQuery | None = None
+    picker: "JsonPathQuery | None" = None
 
     def is_quick(self, fetched: FetchResponse) -> bool:
         """Whether :meth:`result` may be asked for on the event loop."""
@@ -161,8 +164,10 @@ class AnswerTemplate:
         return self._whole(fetched, mask)
 
     def _picked(
-        self, picker: JsonPathQuery, fetched: FetchResponse, mask: SecretMask
+        self, picker: "JsonPathQuery", fetched: FetchResponse, mask: SecretMask
     ) -> ToolExecutionResult:
+        from tools.http_tools.jsonpath import TooManyNodesError
+
         value = parse_masked_json(decode_text(fetched.body, fetched.content_type), mask)
         if value is NOT_JSON:
             return self._failed("接口返回的不是 JSON，取不出所需内容", fetched, mask)
@@ -170,6 +175,8 @@ class AnswerTemplate:
             found = picker.apply(value)
             texts = _texts(found, math.inf if picker.is_single else PICKED_LIMIT)
         except TooManyNodesError:
+            texts = None
+        if texts is None:
             return failed_result(self.tool_name, "接口返回的数据过多或嵌套过深，取不出所需内容。")
         if not found:
             return self._success(NO_MATCH)
@@ -217,8 +224,11 @@ class AnswerTemplate:
 def answer_template(settings: HttpToolSettings) -> AnswerTemplate:
     """How ``settings`` turn answers into results. Raises ValueError for a JSONPath that cannot be
     used."""
-    wanted = compile_jsonpath(settings.answer_path) if settings.answer_kind == "jsonpath" else None
-    return AnswerTemplate(settings.name, wanted)
+    if settings.answer_kind != "jsonpath":
+        return AnswerTemplate(settings.name)
+    from tools.http_tools.jsonpath import compile_jsonpath
+
+    return AnswerTemplate(settings.name, compile_jsonpath(settings.answer_path))
 
 
 def mask_answer_text(fetched: FetchResponse, mask: SecretMask, limit: int) -> str:
@@ -274,13 +284,14 @@ def _words(text: str, fetched: FetchResponse, mask: SecretMask) -> str:
     return mask.text(extract_text(text) if "html" in _mime(fetched) else text.strip())
 
 
-def _texts(values: list[object], limit: float) -> list[str]:
+def _texts(values: list[object], limit: float) -> list[str] | None:
+    """``values`` as JSON; None where that is more than ``limit`` characters."""
     texts = []
     for value in values:
         texts.append(json.dumps(value, ensure_ascii=False))
         limit -= len(texts[-1])
         if limit < 0:
-            raise TooManyNodesError("the picked values are too long")
+            return None
     return texts
 
 

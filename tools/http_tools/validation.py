@@ -28,7 +28,6 @@ from jsonschema.exceptions import SchemaError
 from tools.contract import TOOL_NAME, InvalidArguments
 from tools.fetch.allow_list import AllowList
 from tools.fetch.request import METHODS, check_headers, check_url
-from tools.http_tools.jsonpath import compile_jsonpath
 from tools.http_tools.templates import (
     PARAMETER_NAME,
     check_template,
@@ -257,6 +256,8 @@ def check_http_tool(settings: HttpToolSettings, context: ValidationContext) -> M
         words = gettext("This is not one of %(methods)s.")
         problems["method"].append(words % {"methods": ", ".join(METHODS)})
     if settings.answer_kind == "jsonpath":
+        from tools.http_tools.jsonpath import compile_jsonpath
+
         try:
             compile_jsonpath(settings.answer_path)
         except ValueError as error:
