@@ -24,7 +24,6 @@ from django.core.management.color import no_style
 from django.db import connections
 from django.test import TransactionTestCase
 
-import frostproject.urls  # noqa: F401 - registers the pages, which tests look up in the admin
 from agent.markdown import drawing_packages
 from tests import left_overs, peers
 from tests.file_server import FileServer
@@ -50,7 +49,10 @@ hypothesis.settings.load_profile("suite")
 network = NetworkGuard()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    import frostproject.urls  # noqa: F401 - registers the pages, which tests look up in the admin
+
     config.addinivalue_line(
         "markers", "may_block(reason): let this async test block the event loop"
     )

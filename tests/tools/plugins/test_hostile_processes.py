@@ -13,12 +13,10 @@ from tools.processes.child import find_descendants
 
 pytestmark = [
     pytest.mark.live,
-    [
-        pytest.mark.django_db(transaction=True),
-        pytest.mark.skipif(
-            not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
-        ),
-    ],
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="descendants are found through /proc"
+    ),
 ]
 
 HEAD = """
