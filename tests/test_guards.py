@@ -84,10 +84,13 @@ async def test_a_waiting_callback_is_reported_with_its_place():
 @pytest.mark.may_block("the stall is the subject")
 @pytest.mark.parametrize("work", [compute, compute_in_one_call])
 async def test_a_computing_callback_is_reported_with_its_place(work):
-    with watched() as watch:
-        await asyncio.sleep(0)
-        work(0.3)
-        await asyncio.sleep(0)
+    for _ in range(5):  # what others took of a busy machine is not counted
+        with watched() as watch:
+            await asyncio.sleep(0)
+            work(0.3)
+            await asyncio.sleep(0)
+        if watch.stalls:
+            break
     assert len(watch.stalls) == 1
     assert f"in {work.__name__}" in watch.stalls[0]
 
