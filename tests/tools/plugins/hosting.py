@@ -25,7 +25,7 @@ from tools.plugins.supervisor import RestartPolicy
 from tools.registry.registry import ToolRegistry
 
 T = TypeVar("T")
-PATIENCE = 30.0
+PATIENCE = 90.0
 PLUGINS: Any = Plugin.objects
 LIMITS = ProcessLimits(memory_bytes=512 * MIB, cpu_seconds=30, open_files=256, processes=16)
 #: Quick to start again and slow to ask whether a plugin is well, which is too busy a machine's
