@@ -165,8 +165,7 @@ class BudgetLedger:
         posting = Posting(self._today(), spend, self._posted)
         self._latest.append(posting)
         self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
-        if self._record.live.current.budgets is not self._budgets:
-            self._obey()
+        self._obey()
         subjects, first = dict(_subjects(posting)), first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
@@ -232,8 +231,7 @@ class BudgetLedger:
         self, endpoint_pk: int | None, endpoint_name: str, who: SpendScope
     ) -> Iterator[tuple[BudgetTerms, SumRange]]:
         """The budgets that a call counts against, each with the sum that it bounds."""
-        if self._record.live.current.budgets is not self._budgets:
-            self._obey()
+        self._obey()
         if not self._budgets:
             return
         first = first_of_day(self._today())
@@ -320,6 +318,8 @@ class BudgetLedger:
         """Follow the settings. What is known of sums may be of kinds that were not
         kept."""
         loaded = self._record.live.current.budgets
+        if loaded is self._budgets:
+            return
         if loaded != self._budgets:
             for total in self._sums.values():
                 total.read_at = None

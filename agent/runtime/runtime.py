@@ -11,7 +11,6 @@ import logging
 import uuid
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -90,7 +89,7 @@ class Runtime:
         """Whom this process asks for what."""
         self._chat_tools = wiring.build_chat_tools(self.record, source, self.book)
         self.registry = wiring.build_tool_registry(
-            partial(getattr, live, "current"), self.record, self._chat_tools, self.book
+            lambda: live.current, self.record, self._chat_tools, self.book
         )
         self._live = wiring.build_live_providers(self.record, self.book)
         self._follow_rows(live, outbox)

@@ -273,7 +273,7 @@ class GroupCommit:
                 self._drained.set()
                 tries = await self._bear(refusal, tries) if refusal else 0
                 if self._outage is not None and not refusal:
-                    self._recover()
+                    self._recover(self._outage)
         finally:
             self._writer = None
 
@@ -313,11 +313,10 @@ class GroupCommit:
             )
         self._outage = DatabaseOutage(since, plain_reason(refusal), len(self._waiting))
 
-    def _recover(self) -> None:
-        if self._outage is not None:
-            seconds = (timezone.now() - self._outage.since).total_seconds()
-            logger.warning("The database can be written again, after %.0f s", seconds)
-            self._outage = None
+    def _recover(self, outage: DatabaseOutage) -> None:
+        seconds = (timezone.now() - outage.since).total_seconds()
+        logger.warning("The database can be written again, after %.0f s", seconds)
+        self._outage = None
 
     def _give_up(self, refusal: Exception) -> None:
         """The process ends: what could not be written is lost with it."""
