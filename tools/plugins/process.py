@@ -23,6 +23,7 @@ from django.utils.translation import gettext
 from tools.plugins.peer import open_pipe_streams
 from tools.processes.child import Child, find_descendants
 from tools.processes.process_reaper import keeper_command
+from tools.tasks import end_tasks
 
 MIB = 2**20
 
@@ -141,10 +142,22 @@ class RunnerProcess:
 
     @classmethod
     async def spawn(cls, folder: Path, hear: OutputListener) -> Self:
-        """Start a runner for the plugin in ``folder``. Raises OSError when that cannot be done.
+        """Start a runner for the plugin in ``folder``. Raises OSError when that cannot be done;
+        after cancellation nothing is left of it.
 
         It has nothing of this server's environment, which holds keys.
         """
+        starting = asyncio.create_task(cls._start(folder, hear))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Half a start would leave a process, or a pipe, that nobody ends.
+            with contextlib.suppress(OSError):
+                await (await starting).kill()
+            raise
+
+    @classmethod
+    async def _start(cls, folder: Path, hear: OutputListener) -> Self:
         # Pipes of our own for what it prints: asyncio's would keep wait() waiting for as long as
         # anybody holds them.
         (reads, out), (back, writes), (said, stdout), (cried, stderr) = (
@@ -198,9 +211,7 @@ class RunnerProcess:
     async def _watch_exit(self) -> ProcessExit:
         status = await self._process.wait()
         await self._child.end_orphans()
-        await asyncio.wait(self._listeners, timeout=LAST_WORDS_SECONDS)
-        for listener in self._listeners:
-            listener.cancel()
+        await end_tasks(self._listeners, LAST_WORDS_SECONDS)
         last = "\n".join(self._last)
         return ProcessExit(self._reason or describe_exit(status, last), last)
 

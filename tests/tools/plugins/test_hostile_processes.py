@@ -2,13 +2,15 @@
 goes on answering."""
 
 import asyncio
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.tools.plugins.hosting import LIMITS, becomes, gone, hosted, plugin
 from tools.plugins import link, supervisor
-from tools.plugins.process import MIB, ProcessLimits
+from tools.plugins.process import MIB, ProcessLimits, RunnerProcess
 from tools.processes.child import find_descendants
 
 pytestmark = [
@@ -238,3 +240,18 @@ class Stays(Plugin):
         await hosting.enable("bad")
         runner = int((await hosting.call("stay")).content)
     assert await gone(runner)
+
+
+async def test_a_start_that_is_cancelled_at_any_step_leaves_no_process_and_no_pipe(tmp_path):
+    folder = plugin(tmp_path, "good")
+    pipes, processes = os.listdir("/proc/self/fd"), find_descendants(os.getpid())
+    for steps in range(12):
+        starting = asyncio.create_task(RunnerProcess.spawn(folder, lambda _name, _line: None))
+        for _ in range(steps):
+            await asyncio.sleep(0.001)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await starting).kill()
+        await asyncio.sleep(0)
+    assert find_descendants(os.getpid()) == processes
+    assert len(os.listdir("/proc/self/fd")) == len(pipes)
