@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 #: One line of one kind in so many seconds.
 QUIET_SECONDS = 60.0
@@ -123,22 +123,23 @@ def _counted(record: logging.LogRecord, count: int) -> logging.LogRecord:
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class CapturedError:
-    """What went wrong inside a :func:`capture_error` block, if anything did."""
-
-    error: Exception | None = None
-
-
-@contextlib.contextmanager
-def capture_error() -> Iterator[CapturedError]:
+class capture_error:  # noqa: N801 - it is used as contextlib's managers are
     """Catch every error of the block, for the code after it to check. Cancellation passes
-    through."""
-    attempt = CapturedError()
-    try:
-        yield attempt
-    except Exception as error:  # noqa: BLE001 - the boundary
-        attempt.error = error
+    through. A class, for it stands around every message."""
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.error = error
+        return True
 
 
 async def contain(work: Awaitable[T]) -> T:

@@ -35,7 +35,7 @@ from agent.record.waiting.recovery import (
 )
 from agent.record.waiting.stops import stop_answer, stop_chat
 from tools import metrics
-from tools.error_boundary import CapturedError, LogLimit, capture_error
+from tools.error_boundary import LogLimit, capture_error
 from tools.processes import crash_points
 from tools.tasks import end_tasks
 from tools.time_limits import TIME_LIMITS
@@ -388,7 +388,7 @@ class Inbox:
     async def _answer(self, work: AnswerUnderWay) -> None:
         """Answer what ``work`` holds, with what follows and belongs to it; what has no recorded end
         is released and claimed again."""
-        attempt = CapturedError()
+        attempt = capture_error()
         try:
             if work.group[0].window:
                 await self._gather(work)

@@ -176,8 +176,8 @@ async def call_model(
     crash_points.hit_crash_point("model_called")
     progress.input_tokens += response.input_tokens
     progress.output_tokens += response.output_tokens
-    answered = _answered(step, response, task.context.user_id, elapsed_ms(started))
-    return response, replace(answered, sent=_recorded_sent(response.sent, progress.messages))
+    sent = _recorded_sent(response.sent, progress.messages)
+    return response, _answered(step, response, sent, task.context.user_id, elapsed_ms(started))
 
 
 def _was_under_way(task: RunRequest, number: int) -> bool:
@@ -212,7 +212,13 @@ def _recorded_sent(sent: SentRequest | None, messages: list[ChatMessage]) -> Sen
     return replace(sent, messages=messages_for(sent.endpoint, messages))
 
 
-def _answered(step: NewStep, response: LLMResponse, requested_by: str, latency_ms: int) -> NewStep:
+def _answered(
+    step: NewStep,
+    response: LLMResponse,
+    sent: SentRequest | None,
+    requested_by: str,
+    latency_ms: int,
+) -> NewStep:
     return replace(
         step,
         response=response.recorded_message,
@@ -226,6 +232,7 @@ def _answered(step: NewStep, response: LLMResponse, requested_by: str, latency_m
         cost_nano=response.cost_nano,
         attempts=response.attempts,
         rest=_recorded_rest(response),
+        sent=sent,
     )
 
 

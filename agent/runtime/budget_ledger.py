@@ -166,7 +166,7 @@ class BudgetLedger:
         self._latest.append(posting)
         self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
         self._obey()
-        subjects, first = dict(_subjects(posting)), first_of_day(posting.day)
+        subjects, first = _subjects(posting), first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
                 continue
@@ -235,7 +235,7 @@ class BudgetLedger:
         if not self._budgets:
             return
         first = first_of_day(self._today())
-        subjects = dict(spend_subjects(endpoint_pk, endpoint_name, who))
+        subjects = spend_subjects(endpoint_pk, endpoint_name, who)
         for terms in self._budgets:
             subject = subjects.get(terms.kind)
             if subject is not None and terms.subject in ("", subject):
@@ -414,11 +414,11 @@ def _remember(known: OrderedDict[K, V], key: K, value: V) -> None:
         known.popitem(last=False)
 
 
-def _subjects(posting: Posting) -> Iterator[tuple[SpendKind, str]]:
+def _subjects(posting: Posting) -> dict[SpendKind, str]:
     cost, who = posting.spend
     return spend_subjects(cost.endpoint_pk, cost.endpoint_name, who)
 
 
 def _is_in(wanted: SumRange, posting: Posting) -> bool:
     """Whether a sum from a day on holds a posting."""
-    return posting.day >= wanted.first_day and (wanted.kind, wanted.subject) in _subjects(posting)
+    return posting.day >= wanted.first_day and _subjects(posting).get(wanted.kind) == wanted.subject

@@ -220,6 +220,7 @@ class OpenAIClient:
         endpoint can be asked, so that it is not worth while to wait for this one."""
         if request.was_asked:
             self._count(Usage(input=estimate_tokens(request, "")))
+        await self._transport.http()
         patience = self._patience(is_last)
         call = _Call(request, self._former.refuses)
         try:
@@ -337,6 +338,7 @@ class OpenAIClient:
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
+        await self._transport.http()
         answer = await self._transport.ask(
             path, content, self._patience(), sent=content.get("json")
         )

@@ -281,6 +281,8 @@ class EndpointTransport:
         self.pacer = RequestPacer(endpoint.max_concurrent, endpoint.calls_per_minute)
         self.lost: tuple[type[Exception], ...] = LOST
         """What says that a request got no answer; of aiohttp once it is loaded."""
+        self.headers: dict[str, str] = {}
+        """Those of every request, in small letters, once there are connections."""
         self._http: httpx2.AsyncClient | None = None
         self._urls: dict[str, httpx2.URL] = {}
 
@@ -307,18 +309,13 @@ class EndpointTransport:
             raise
 
     async def http(self) -> httpx2.AsyncClient:
-        """The connections, which are none before the first request."""
+        """The connections, which are none before the first request. That loads a library, so it is
+        awaited before the time of a call begins."""
         if self._http is None:
-            client_class, error = await asyncio.to_thread(_load_client_class)
+            made, error = await asyncio.to_thread(_make_client, self.endpoint.timeout_seconds)
             self.lost += (error,)
-            self._http = self._http or client_class(
-                limits=CONNECTIONS,
-                timeout=self.endpoint.timeout_seconds,
-                # It would turn the question into a GET, or take keys elsewhere; see _moved_base.
-                follow_redirects=False,
-                event_hooks={"response": [limit_response]},
-                headers={"User-Agent": AGENT},
-            )
+            self._http = self._http or made
+            self.headers = dict(self._http.headers)
         return self._http
 
     async def close(self) -> None:
@@ -336,13 +333,22 @@ class EndpointTransport:
         return self._urls[address]
 
 
-def _load_client_class() -> tuple[type[httpx2.AsyncClient], type[Exception]]:
-    """httpx2 over aiohttp, and what aiohttp raises. The library comes with 500 modules of types:
-    half a second, which neither a start nor the event loop waits for."""
+def _make_client(timeout_seconds: float) -> tuple[httpx2.AsyncClient, type[Exception]]:
+    """httpx2 over aiohttp, and what aiohttp raises. The library comes with 500 modules of types,
+    and a client reads the system's certificates: half a second, which neither a start nor the event
+    loop waits for."""
     from aiohttp import ClientError
     from openai import DefaultAioHttpClient
 
-    return DefaultAioHttpClient, ClientError
+    client = DefaultAioHttpClient(
+        limits=CONNECTIONS,
+        timeout=timeout_seconds,
+        # It would turn the question into a GET, or take keys elsewhere; see _moved_base.
+        follow_redirects=False,
+        event_hooks={"response": [limit_response]},
+        headers={"User-Agent": AGENT},
+    )
+    return client, ClientError
 
 
 class _Asking:
@@ -405,15 +411,11 @@ class _Asking:
 
     async def _send(self) -> object:
         http = await self._transport.http()
-        headers = {"Content-Type": "application/json"} if "content" in self._content else {}
-        headers |= self._content.get("headers", {})
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        headers |= self._endpoint.headers
-        request = http.build_request(
+        # Not built by the client, which merges four sets of headers, cookies and parameters for it.
+        request = httpx2.Request(
             "POST",
             self._transport.url(self._base, self._path),
-            **{**self._content, "headers": headers},
+            **{**self._content, "headers": self._headers()},
         )
         response = await http.send(request, stream=True)
         try:
@@ -426,6 +428,15 @@ class _Asking:
             return await read_json(response)
         finally:
             await response.aclose()
+
+    def _headers(self) -> dict[str, str]:
+        headers = self._transport.headers.copy()
+        if "content" in self._content:
+            headers["content-type"] = "application/json"
+            headers |= self._content.get("headers", {})
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        return headers | {name.lower(): value for name, value in self._endpoint.headers.items()}
 
     def _has_other_way(self, failure: FailedTry) -> bool:
         """Whether the question can be asked at once with another key, or at another address."""

@@ -1,6 +1,6 @@
 """What models cost on record: sums by day, and by whom and what it was for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -44,20 +44,18 @@ class SumRange(NamedTuple):
 
 def spend_subjects(
     endpoint_pk: int | None, endpoint_name: str, scope: SpendScope
-) -> Iterator[tuple[SpendKind, str]]:
+) -> dict[SpendKind, str]:
     """Everybody and everything that a call counts for."""
-    yield SpendKind.TOTAL, ""
-    endpoint = endpoint_name if endpoint_pk is None else str(endpoint_pk)
-    for kind, subject in (
-        (SpendKind.ENDPOINT, endpoint),
-        (SpendKind.PERSONA, scope.persona),
-        (SpendKind.ACCOUNT, scope.account),
-        (SpendKind.CHAT, scope.chat),
-        (SpendKind.PERSON, scope.person),
-        (SpendKind.TOOL, scope.tool),
-    ):
-        if subject:
-            yield kind, subject[:SUBJECT_LIMIT]
+    subjects = {
+        SpendKind.ENDPOINT: endpoint_name if endpoint_pk is None else str(endpoint_pk),
+        SpendKind.PERSONA: scope.persona,
+        SpendKind.ACCOUNT: scope.account,
+        SpendKind.CHAT: scope.chat,
+        SpendKind.PERSON: scope.person,
+        SpendKind.TOOL: scope.tool,
+    }
+    given = {kind: subject[:SUBJECT_LIMIT] for kind, subject in subjects.items() if subject}
+    return {SpendKind.TOTAL: "", **given}
 
 
 def add_spending(items: Sequence[DatedSpend]) -> list[None]:
@@ -65,7 +63,8 @@ def add_spending(items: Sequence[DatedSpend]) -> list[None]:
     sums: dict[tuple[str, str, str, str], list[int]] = {}
     for day, (cost, scope) in items:
         added = _added(cost)
-        for kind, subject in spend_subjects(cost.endpoint_pk, cost.endpoint_name, scope):
+        subjects = spend_subjects(cost.endpoint_pk, cost.endpoint_name, scope)
+        for kind, subject in subjects.items():
             key = (day, str(kind), subject, cost.currency)
             known = sums.get(key)
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
