@@ -2,6 +2,7 @@
 only)."""
 
 import contextlib
+import functools
 import os
 import platform
 from dataclasses import dataclass
@@ -26,10 +27,16 @@ def _cpu_name() -> str:
     return platform.machine()
 
 
+@functools.cache
+def usable() -> tuple[int, ...]:
+    """The cores there are for server and rig. Asked once: afterwards the rig keeps to its own."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
 def cores() -> tuple[set[int], set[int]]:
     """The server's core and the rig's; both all there are where there is only one."""
-    usable = sorted(os.sched_getaffinity(0))
-    return ({usable[0]}, {usable[1]}) if len(usable) > 1 else (set(usable), set(usable))
+    server, *others = usable()
+    return {server}, {others[0] if others else server}
 
 
 @dataclass(frozen=True, slots=True)
