@@ -70,7 +70,8 @@ format: $(VENV)/.installed-dev
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-bench: $(VENV)/.installed
+# The PostgreSQL and Redis of some scenarios are those of the tests.
+bench: $(VENV)/.installed-dev
 	$(PY) -m benchmarks $(ARGS)
 
 # Its PostgreSQL and Redis are those of the tests.

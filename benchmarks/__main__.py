@@ -8,10 +8,11 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, profiling
+from benchmarks import fleet, machine, profiling
 from benchmarks.process import ServerError
 from benchmarks.scenarios import SCENARIOS, Options, play
 from benchmarks.speedups import run
@@ -38,12 +39,27 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
         help="start the server with daphne instead of manage.py runserver",
     )
     parser.add_argument(
+        "--processes",
+        type=int,
+        choices=range(2, fleet.MOST_COUNT + 1),
+        metavar="N",
+        help=f"play the scenario processes with so many servers, 2 to {fleet.MOST_COUNT}; where "
+        "no scenario is named, that one alone",
+    )
+    parser.add_argument(
         "--profile",
         metavar="SCENARIO",
         choices=SCENARIOS,
         help="run one with every thread profiled",
     )
     return parser.parse_args(words)
+
+
+def names(chosen: argparse.Namespace) -> Iterable[str]:
+    """The scenarios to play, in order."""
+    if chosen.profile:
+        return [chosen.profile]
+    return chosen.scenario or (["processes"] if chosen.processes else SCENARIOS)
 
 
 def measure(name: str, options: Options) -> tuple[dict[str, Any], bool]:
@@ -77,9 +93,10 @@ def main() -> int:
     profile = (
         Path(tempfile.mkdtemp(prefix="frost-profile-")) / chosen.profile if chosen.profile else None
     )
-    options = Options(0.1 if chosen.quick else 1, chosen.daphne, profile)
+    count = chosen.processes or fleet.MOST_COUNT
+    options = Options(0.1 if chosen.quick else 1, chosen.daphne, profile, count)
     all_right = True
-    for name in [chosen.profile] if chosen.profile else chosen.scenario or SCENARIOS:
+    for name in names(chosen):
         line, is_right = measure(name, options)
         all_right &= is_right
         print(json.dumps(line, ensure_ascii=False), flush=True)

