@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -153,7 +154,7 @@ class Server:
 
     def __init__(self, installation: Installation, port: int) -> None:
         self.port = port
-        self._log = installation.log
+        self._log, self._folder = installation.log, installation.folder
         self._started = time.monotonic()
         with self._log.open("ab") as log:
             self.child = subprocess.Popen(
@@ -192,6 +193,16 @@ class Server:
 
     def usage(self) -> Usage:
         return usage(self.child.pid)
+
+    def database_bytes(self) -> int:
+        """What is in use of the embedded database, whatever is not yet moved from its log."""
+        [path] = self._folder.glob("*.sqlite3")
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            pages, free, size = (
+                database.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+        return int((pages - free) * size)
 
     def stop(self) -> None:
         """Ask it to end, and end it if it does not."""

@@ -88,16 +88,21 @@ async def measured(server: Server, load: Load, plan: Plan) -> tuple[Tally, float
 
 
 async def saturate(rig: Rig) -> Outcome:
-    """64 in flight, a model that answers at once: CPU per message. Then many in flight in few
-    chats: their order."""
+    """64 in flight, a model that answers at once: CPU and bytes on record per message. Then many
+    in flight in few chats: their order."""
     async with rig.serving() as (server, load):
+        before = server.database_bytes()
         tally, cpu = await measured(server, load, Plan(chats(1000), rig.options.scaled(4000)))
         used = asdict(server.usage())
+        grown = (server.database_bytes() - before) / max(1, tally.answered)
         rig.model.set_latency(0, 20)
         ordered = await load.run(Plan(chats(16, first=5000), rig.options.scaled(1000)))
     details = {"load": tally.report(), "in_order": ordered.report(), "server": used}
     return of_tallies(
-        {"cpu_ms_per_message": 4}, {"cpu_ms_per_message": cpu}, [tally, ordered], **details
+        {"cpu_ms_per_message": 4, "database_bytes_per_message": 6 * 1024},
+        {"cpu_ms_per_message": cpu, "database_bytes_per_message": grown},
+        [tally, ordered],
+        **details,
     )
 
 
