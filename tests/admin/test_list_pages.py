@@ -4,6 +4,7 @@ import re
 
 from django.test import Client
 
+from agent.models import Manners
 from tests.admin.record import chat, logged_in, page, said
 from tools.models import ToolConfig
 
@@ -39,6 +40,14 @@ def test_a_list_without_a_condition_has_its_filters_closed(browser: Client):
     text = page(browser, "/admin/agent/message/")
     assert conditions(text) == []
     assert '<details id="filter-drawer">' in text
+
+
+def test_rows_are_counted_beside_the_search_only_while_there_is_a_condition(browser: Client):
+    Manners.objects.bulk_create(Manners(name=name) for name in ("quiet", "lively"))
+    address = "/admin/agent/manners/"
+    assert "Show all" not in page(browser, address)
+    assert "1 result (" in " ".join(page(browser, f"{address}?q=quiet").split())
+    assert "0 results (" in " ".join(page(browser, f"{address}?enabled__exact=0").split())
 
 
 def test_every_cell_has_the_head_of_its_column_for_narrow_screens(browser: Client):
