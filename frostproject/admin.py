@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm, SetUnusablePasswordMixin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.functional import lazy
+from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import (
     gettext,
@@ -36,8 +39,10 @@ if TYPE_CHECKING:
     _Field = forms.ModelMultipleChoiceField[Any]
     _Inline = admin.StackedInline[ChatGrant, User]
     _UserAdmin = UserAdmin[User]
+    _PasswordForm = AdminPasswordChangeForm[User]
 else:
     _Field, _Inline, _UserAdmin = forms.ModelMultipleChoiceField, admin.StackedInline, UserAdmin
+    _PasswordForm = AdminPasswordChangeForm
 
 
 def known_chats() -> "QuerySet[ChatSession]":
@@ -193,12 +198,23 @@ _BOXES = {
 }
 
 
+class PasswordForm(_PasswordForm):
+    """Django puts this help together when it is loaded, in the language of the installation."""
+
+    usable_password_help_text = lazy(format_html, str)(
+        '{}<ul id="id_unusable_warning" class="messagelist"><li class="warning">{}</li></ul>',
+        SetUnusablePasswordMixin.usable_password_help_text,
+        _("If disabled, the current password of this account will be lost."),
+    )
+
+
 @admin.register(User)
 class AccountAdmin(LoggedAdmin, _UserAdmin):
     list_display = ("username", "email", "is_staff", "is_superuser", "second_factor")
     actions = ("reset_second_factor",)
     inlines = (ChatGrantInline,)
     change_form_template = "admin/auth/user/change_form.html"
+    change_password_form = PasswordForm
     #: What only superusers give.
     rights: ClassVar = ("is_superuser", "groups", "user_permissions")
 

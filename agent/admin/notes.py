@@ -92,7 +92,7 @@ class NoteForm(ModelForm):
     """The model refuses a note that no viewer could see, and one too many."""
 
     tags = TagsField(
-        label=_("tags"), required=False, help_text=_("Short words with commas between them.")
+        label=_("Tags"), required=False, help_text=_("Short words with commas between them.")
     )
 
     class Meta:

@@ -410,9 +410,9 @@ def _text(use: BudgetUse, *, is_replaced: bool) -> str:
         )
     if is_replaced:
         return (
-            _("The budget “%(name)s” of %(whom)s: another endpoint answers. %(shortage)s.")
+            _("The budget “%(name)s” of %(whom)s: another endpoint answers, %(shortage)s.")
             if use.subject
-            else _("The budget “%(name)s”: another endpoint answers. %(shortage)s.")
+            else _("The budget “%(name)s”: another endpoint answers, %(shortage)s.")
         )
     return (
         _("The budget “%(name)s” of %(whom)s is stopped: %(shortage)s.")

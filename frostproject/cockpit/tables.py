@@ -80,7 +80,7 @@ TABLES: dict[str, TableWords] = {
     "tools.McpServer": TableWords(
         _(
             "Programs and addresses that give the bot tools: files, search, calendars. Their tools "
-            "are listed under tool settings."
+            "are listed under “Tool configs”."
         ),
         _("Add one, or import the JSON that its page offers."),
     ),

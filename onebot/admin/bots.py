@@ -160,7 +160,7 @@ class BotForm(SettingsForm):
     """``made_token`` is what was made up here, for the page after saving to show once."""
 
     token_change = forms.ChoiceField(
-        label=_("change the access token"),
+        label=_("Change the access token"),
         choices=TokenChange.choices,
         required=False,
         help_text=_(
@@ -170,7 +170,7 @@ class BotForm(SettingsForm):
         ),
     )
     token_typed = forms.CharField(
-        label=_("own access token"),
+        label=_("Own access token"),
         required=False,
         strip=True,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
@@ -186,6 +186,13 @@ class BotForm(SettingsForm):
     class Meta:
         model = Bot
         exclude = ()  # the page names its fields
+        help_texts: ClassVar = {
+            "hear_voice": _(
+                "Whose voice messages the model is given in words. A model endpoint that "
+                "transcribes writes them down, or the model of TRANSCRIBE_MODEL_NAME in .env; "
+                "without either none are heard."
+            )
+        }
         widgets: ClassVar = {"owners": forms.Textarea(attrs={"rows": 2, "cols": 40})}
 
     def clean(self) -> dict[str, Any]:
@@ -348,7 +355,7 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
         others = sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen)
         fields = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
         return format_html(
-            '{} <a href="{}">{}</a> <a href="{}?{}">{} ({})</a>',
+            '{} · <a href="{}">{}</a> · <a href="{}?{}">{} ({})</a>',
             row.name if row else _("Default persona"),
             choose_url(fields),
             _("choose another"),
@@ -368,7 +375,7 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
         row = find_account_manners(bot.self_id)
         query = urlencode({"account": bot.self_id, "name": bot.self_id})
         return format_html(
-            '<a href="{}">{}</a> <a href="{}?{}">{} ({})</a> <a href="{}?{}">{} ({})</a>',
+            '<a href="{}">{}</a> · <a href="{}?{}">{} ({})</a> · <a href="{}?{}">{} ({})</a>',
             *(reverse("admin:agent_manners_change", args=[row.pk]), _("change"))
             if row
             else (f"{reverse('admin:agent_manners_add')}?{query}", _("add")),

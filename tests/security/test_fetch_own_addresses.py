@@ -78,7 +78,7 @@ def test_a_public_address_of_an_interface_is_refused_until_it_is_listed():
         check=False,
     )
     *refused, listed = done.stdout.splitlines() or [done.stderr]
-    assert [line for line in refused if "which is not public" not in line] == []
+    assert [line for line in refused if "is not public" not in line] == []
     assert (len(refused), listed) == (4, "b'INSIDE'")
 
 

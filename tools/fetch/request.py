@@ -376,14 +376,23 @@ def _unknown(host: str, error: OSError | UnicodeError) -> NameUnknown:
     return refused
 
 
+#: What is said of a host whose address is not public. A page tells it in the reader's language.
+NAME_REFUSED = gettext_noop(
+    "%(host)s is %(addresses)s, which is not public; FETCH_ALLOW can list it"
+)
+FAKE_NAME_REFUSED = gettext_noop(
+    "%(host)s is %(addresses)s, which is not public (a proxy in fake-ip mode answers so for every "
+    "name); FETCH_ALLOW can list it"
+)
+ADDRESS_REFUSED = gettext_noop("%(host)s is not public; FETCH_ALLOW can list it")
+
+
 def _refusal(host: str, found: Sequence[Address]) -> str:
-    hint = (
-        " (a proxy in fake-ip mode answers so for every name)"
-        if any(unwrap_address(address) in FAKE_IP_NETWORK for address in found)
-        else ""
-    )
-    addresses = ", ".join(map(str, found))
-    return f"{host} is {addresses}, which is not public{hint}; FETCH_ALLOW can list it"
+    is_fake = any(unwrap_address(address) in FAKE_IP_NETWORK for address in found)
+    said = FAKE_NAME_REFUSED if is_fake else NAME_REFUSED
+    if parse_address(host) is not None:
+        said = ADDRESS_REFUSED
+    return said % {"host": host, "addresses": ", ".join(map(str, found))}
 
 
 # What is sent where, and what of it may follow a redirect.

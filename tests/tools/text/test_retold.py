@@ -3,6 +3,7 @@
 import pytest
 from django.utils import translation
 
+from tools.fetch.request import DestinationRefused, DestinationResolver
 from tools.text.error_words import is_ours, retell
 
 ENGLISH = "It did not take the new configuration: It ended by itself, with exit code 3."
@@ -35,3 +36,21 @@ def test_words_of_others_stay_as_they_are(text):
     with translation.override("zh-hans"):
         assert retell(text) == text
     assert is_ours(text) == (text == "")
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "told"),
+    [
+        ("nas.lan", "192.168.7.9", "nas.lan 的地址是 192.168.7.9，不是公网地址；"),
+        ("x.test", "198.18.0.4", "x.test 的地址是 198.18.0.4，不是公网地址（fake-ip 模式"),
+        ("10.0.0.9", "10.0.0.9", "10.0.0.9 不是公网地址；"),
+    ],
+)
+async def test_the_refusal_of_an_address_is_told_again(host, address, told):
+    async def resolve(_host):
+        return [address]
+
+    with pytest.raises(DestinationRefused) as refused:
+        await DestinationResolver(resolve=resolve).permitted(host)
+    with translation.override("zh-hans"):
+        assert retell(str(refused.value)).startswith(told)
