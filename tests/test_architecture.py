@@ -20,6 +20,7 @@ ROOMS = {
         (
             "refusals",
             "error_boundary",
+            "tasks",
             "time_limits",
             "breaker",
             "token_bucket",

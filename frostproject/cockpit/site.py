@@ -120,26 +120,70 @@ class NavigationPage:
     permission: str = ""
 
 
+Page = NavigationPage | str
+"""A :class:`NavigationPage`, or a model as ``app.Model``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tabs:
+    """Pages about one thing: one entry of the navigation, and tabs on each of them."""
+
+    label: str | Promise
+    pages: tuple[Page, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Places of one kind of work: a :class:`NavigationPage`, or a model as ``app.Model``."""
+    """Entries for one kind of work."""
 
     key: str
     label: str | Promise
-    pages: tuple[NavigationPage | str, ...]
+    entries: tuple[Page | Tabs, ...]
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        return tuple(
+            page
+            for entry in self.entries
+            for page in (entry.pages if isinstance(entry, Tabs) else (entry,))
+        )
 
 
-#: What people do, most often first. A place whose address does not exist is left out, and so is
+_FILES = ("agent.Sticker", "agent.MediaFile", "agent.KeptFile")
+_TOOLS_FROM = ("tools.HttpTool", "tools.McpServer", "tools.Plugin", "tools.Secret")
+_USERS = (
+    "auth.User",
+    "auth.Group",
+    NavigationPage("admin:sign_in_sessions", _("Sign-in sessions")),
+    NavigationPage("admin:second_factor", _("Second factor")),
+)
+_RAW_RECORDS = (
+    NavigationPage("admin:log", _("Log"), "agent.view_log"),
+    "agent.OperatorAct",
+    "tools.ToolConfigChange",
+    "agent.Step",
+    "agent.Description",
+    "agent.Digest",
+    "onebot.ClientEvent",
+    "tools.PluginValue",
+)
+
+#: What people do, most often first. A page whose address does not exist is left out, and so is
 #: one that the user may not see. A model that stands nowhere is put at the end.
 NAVIGATION: tuple[Group, ...] = (
     Group(
         "today",
         _("Today"),
         (
-            NavigationPage("admin:index", _("Overview")),
+            Tabs(
+                _("Overview"),
+                (
+                    NavigationPage("admin:index", _("Overview")),
+                    "agent.Approval",
+                    "agent.NoteProposal",
+                ),
+            ),
             NavigationPage("admin:start", _("First steps"), "onebot.change_bot"),
-            "agent.Approval",
-            "agent.NoteProposal",
             NavigationPage("admin:playground", _("Playground"), "agent.use_playground"),
         ),
     ),
@@ -147,65 +191,30 @@ NAVIGATION: tuple[Group, ...] = (
         "chats",
         _("Chats"),
         (
-            "agent.ChatSession",
-            "agent.Message",
-            "agent.Run",
+            Tabs(_("Chats"), ("agent.ChatSession", "agent.Message")),
+            Tabs(_("Runs"), ("agent.Run", "agent.ToolCall")),
             NavigationPage("admin:people", _("People"), "agent.view_message"),
+            Tabs(_("Memory and files"), ("agent.Note", *_FILES)),
+        ),
+    ),
+    Group(
+        "answers",
+        _("How it answers"),
+        (
             "onebot.Bot",
-        ),
-    ),
-    Group(
-        "tools",
-        _("Tools"),
-        (
-            "tools.ToolConfig",
-            "agent.ToolCall",
-            "tools.HttpTool",
-            "tools.McpServer",
-            "tools.Plugin",
-            "tools.Secret",
-        ),
-    ),
-    Group(
-        "models",
-        _("Models and personas"),
-        (
+            "agent.Manners",
+            Tabs(_("Personas"), ("agent.Persona", "agent.PersonaChoice")),
+            Tabs(_("Tools"), ("tools.ToolConfig", *_TOOLS_FROM)),
             "agent.ModelEndpoint",
-            "agent.Persona",
-            "agent.PersonaChoice",
-            "agent.Budget",
-            "agent.SpendSum",
+            Tabs(_("Spending"), ("agent.SpendSum", "agent.Budget")),
         ),
-    ),
-    Group(
-        "memory",
-        _("Memory and files"),
-        ("agent.Note", "agent.Sticker", "agent.MediaFile", "agent.KeptFile"),
     ),
     Group(
         "settings",
         _("Settings"),
         (
-            "agent.Manners",
-            "agent.Installation",
-            "auth.User",
-            "auth.Group",
-            NavigationPage("admin:sign_in_sessions", _("Sign-in sessions")),
-            NavigationPage("admin:second_factor", _("Second factor")),
-        ),
-    ),
-    Group(
-        "raw",
-        _("Raw records"),
-        (
-            "tools.ToolConfigChange",
-            "agent.OperatorAct",
-            "agent.Step",
-            "agent.Description",
-            "agent.Digest",
-            "onebot.ClientEvent",
-            "tools.PluginValue",
-            NavigationPage("admin:log", _("Log"), "agent.view_log"),
+            Tabs(_("System and users"), ("agent.Installation", *_USERS)),
+            Tabs(_("Raw records"), _RAW_RECORDS),
         ),
     ),
 )
@@ -241,7 +250,16 @@ def list_groups(
 def _entries(user: User, group: Group, models: dict[str, Any]) -> Iterator[Entry]:
     """The entries of a group that the user may see; the models among them are taken out of
     ``models``."""
-    for page in group.pages:
+    for entry in group.entries:
+        if not isinstance(entry, Tabs):
+            yield from _links(user, (entry,), models)
+        elif links := list(_links(user, entry.pages, models)):
+            name = entry.label if len(links) > 1 else links[0]["name"]
+            yield {**links[0], "name": name, "tabs": links}
+
+
+def _links(user: User, pages: Iterable[Page], models: dict[str, Any]) -> Iterator[Entry]:
+    for page in pages:
         if isinstance(page, str):
             if model := models.pop(page, None):
                 yield {**model, "name": name_table(model["model"]._meta)}
@@ -265,13 +283,15 @@ def _mark_current(path: str, entries: list[Entry]) -> None:
     where it is the page."""
     index = reverse("admin:index")
     near = [
-        entry
+        (address, entry, link)
         for entry in entries
-        if (address := entry.get("admin_url"))
+        for link in entry.get("tabs", [entry])
+        if (address := link.get("admin_url"))
         and (path == address or (address != index and path.startswith(address)))
     ]
-    for entry in sorted(near, key=lambda one: len(one["admin_url"]))[-1:]:
-        entry["is_current"] = True
+    for _address, *current in sorted(near, key=lambda one: len(one[0]))[-1:]:
+        for one in current:
+            one["is_current"] = True
 
 
 #: By its path, as pages are: it knows tables.
@@ -315,17 +335,11 @@ class CockpitSite(FrostAdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
-        groups = context["available_apps"]
-        return context | {
-            "here": next(  # what the group is called in which the request is; "" in none
-                (
-                    str(group["name"])
-                    for group in groups
-                    if any(entry.get("is_current") for entry in group["models"])
-                ),
-                "",
-            )
-        }
+        for group in context["available_apps"]:
+            for entry in group["models"]:
+                if entry.get("is_current"):
+                    context |= {"here": str(group["name"]), "tabs": entry.get("tabs", [])}
+        return context
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The navigation; with ``app_label`` the tables of that app, as in Django."""

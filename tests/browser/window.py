@@ -46,6 +46,17 @@ BASICS = """() => {
 }"""
 
 #: Some elements over the edge, if one has to scroll sideways to see them.
+PLACES = """async (links) => {
+    const places = new Set(links.map((link) => link.getAttribute("href")));
+    for (const place of [...places]) {
+        const text = await (await fetch(place)).text();
+        const found = new DOMParser().parseFromString(text, "text/html");
+        for (const tab of found.querySelectorAll("nav.tabs a")) {
+            places.add(tab.getAttribute("href"));
+        }
+    }
+    return [...places];
+}"""
 TOO_WIDE = """() => {
     const page = document.documentElement;
     if (page.scrollWidth <= page.clientWidth) return [];
@@ -109,11 +120,9 @@ class Window:
         self.page.wait_for_url(lambda url: "/login/" not in url)
 
     def places(self) -> list[str]:
-        """The addresses in the navigation of the page."""
+        """The addresses in the navigation of the page, and in the tabs of those."""
         links = self.page.locator("#nav-sidebar a[href^='/admin/']")
-        found: list[str] = links.evaluate_all(
-            "links => [...new Set(links.map(link => link.getAttribute('href')))]"
-        )
+        found: list[str] = links.evaluate_all(PLACES)
         return found
 
     def too_wide(self) -> list[str]:

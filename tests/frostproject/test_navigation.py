@@ -1,13 +1,18 @@
 """The navigation: who finds which place in it, and where one is."""
 
+import re
+
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
 from agent.domain.failures import run_page
 from frostproject.cockpit.site import NAVIGATION
-from tests.admin.record import logged_in, page
+from tests.admin.record import ENGLISH, logged_in, page
+
+MOST_ENTRIES = 15
 
 
 def test_every_table_of_the_admin_has_one_place():
@@ -17,14 +22,34 @@ def test_every_table_of_the_admin_has_one_place():
 
 
 @pytest.mark.django_db
-def test_groups_are_what_people_do_and_one_entry_is_current():
-    text = page(logged_in(), "/admin/agent/message/")
-    labels = [
-        text.index(f"<caption>{name}</caption>") for name in ("Today", "Chats", "Raw records")
-    ]
+def test_groups_are_what_people_do_with_one_entry_for_each_thing():
+    text = page(logged_in(), "/admin/agent/chatsession/")
+    labels = [text.index(f"<caption>{name}</caption>") for name in ("Today", "Chats", "Settings")]
     assert labels == sorted(labels)
-    assert text.count('aria-current="page"') == 1
-    assert '<a href="/admin/agent/message/" aria-current="page">' in text
+    assert text.count('<th scope="row"') <= MOST_ENTRIES
+
+
+@pytest.mark.django_db
+def test_pages_about_one_thing_are_tabs_of_one_entry_and_tell_where_one_is():
+    text = page(logged_in(), "/admin/tools/mcpserver/")
+    assert '<a href="/admin/tools/toolconfig/" aria-current="page">Tools</a>' in text
+    [tabs] = re.findall('<nav class="tabs".*?</nav>', text)
+    assert '<a href="/admin/tools/mcpserver/" aria-current="page">MCP servers</a>' in tabs
+    assert '<a href="/admin/tools/secret/">' in tabs
+    assert text.count('aria-current="page"') == 2
+
+
+@pytest.mark.django_db
+def test_an_entry_leads_to_the_first_of_its_pages_that_the_user_may_see():
+    somebody = User.objects.create_user("somebody", is_staff=True)
+    names = ("view_mcpserver", "view_every_chat")
+    somebody.user_permissions.add(*Permission.objects.filter(codename__in=names))
+    browser = Client(headers=ENGLISH)
+    browser.force_login(somebody)
+    text = page(browser, "/admin/tools/mcpserver/")
+    assert '<a href="/admin/tools/mcpserver/" aria-current="page">MCP servers</a>' in text
+    assert "/admin/tools/toolconfig/" not in text
+    assert '<nav class="tabs"' not in text
 
 
 @pytest.mark.django_db
