@@ -460,7 +460,8 @@ def _subject_link(row: SpendSum) -> str:
     if not row.subject:
         return "-"
     page = reverse("admin:agent_spendsum_changelist")
-    name = getattr(row, "subject_name", row.subject)
+    # A list has looked up the names of all its rows at once.
+    name = getattr(row, "subject_name", "") or name_subjects(row.kind, {row.subject})[row.subject]
     return format_html(
         '<a href="{}?{}">{}</a> {}',
         *(page, urlencode({"q": row.subject}), clamp_text(name)),

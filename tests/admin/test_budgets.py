@@ -104,6 +104,16 @@ def test_sums_are_listed_with_their_cost_and_found_by_subject(admin):
     assert admin.get(f"/admin/agent/spendsum/{row.pk}/change/").status_code == 200
 
 
+def test_the_page_of_a_sum_names_what_it_is_of(admin):
+    endpoint = ModelEndpoint.objects.create(
+        name="deepseek", base_url="http://127.0.0.1:1", model="m"
+    )
+    row = SpendSum.objects.create(day=current_day(), kind="endpoint", subject=str(endpoint.pk))
+    text = admin.get(f"/admin/agent/spendsum/{row.pk}/change/").content.decode()
+    assert "deepseek" in text.partition("field-whom")[2]
+    assert f'<div class="quiet">{endpoint.pk}</div>' in text
+
+
 def test_the_first_page_shows_what_today_costs(admin):
     assert "¥9.50" in admin.get("/admin/", headers=ENGLISH).content.decode()
 
