@@ -155,6 +155,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "frostproject.web.browser_policy.browser_policy",
     "django.middleware.security.SecurityMiddleware",
+    "frostproject.web.compression.CompressText",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
