@@ -3,6 +3,7 @@ accounts."""
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections.abc import AsyncIterator
@@ -93,13 +94,17 @@ class World:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def rested(self, seconds: float) -> bool:
-        """Whether, within ``seconds``, nothing on record is left to do, and stays so."""
-        end, calm = time.monotonic() + seconds, 0
+        """Whether nothing on record is left to do, and stays so. False once less was done in
+        ``seconds`` than is left: a busy machine has a long queue."""
+        end, calm, least = time.monotonic() + seconds, 0, math.inf
         while calm < 2:
             if time.monotonic() > end:
                 return False
             await asyncio.sleep(LOOK_SECONDS)
-            calm = 0 if (await self.read()).unended() else calm + 1
+            left = len((await self.read()).unended())
+            if left < least / 2:
+                end, least = time.monotonic() + seconds, left
+            calm = 0 if left else calm + 1
         return True
 
     async def read(self) -> Record:

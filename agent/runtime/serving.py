@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from agent.record.ground.outage import DatabaseOutage
@@ -30,10 +32,13 @@ class ServingRegistry:
     trials: Trials | None = None
     steering: Steering | None = None
     """None where no chats are answered."""
+    _waiting: "set[Future[Any]]" = field(default_factory=set)
+    _over: threading.Event = field(default_factory=threading.Event)
 
     def run(self, work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
-        """What ``work`` comes to on that loop. To be called from another thread, which waits."""
-        return asyncio.run_coroutine_threadsafe(work(self.registry), self.loop).result()
+        """What ``work`` comes to on that loop. To be called from another thread, which waits.
+        Raises LookupError where the server ends meanwhile."""
+        return self._wait(work(self.registry), None)
 
     def ask_again(self, wish: TrialWish) -> int | TrialRefusal:
         """As :meth:`agent.runtime.trials.Trials.ask`, from another thread, which waits until it has
@@ -41,16 +46,33 @@ class ServingRegistry:
         later all the same."""
         if self.trials is None:
             raise LookupError("nothing can be asked again in this process")
-        begun = asyncio.run_coroutine_threadsafe(self.trials.ask(wish), self.loop)
-        return begun.result(BEGIN_SECONDS)
+        return self._wait(self.trials.ask(wish), BEGIN_SECONDS)
 
     def steer(self, work: Callable[[Steering], Coroutine[Any, Any, None]]) -> None:
         """Have ``work`` done on that loop, and wait for it, but not for long: what it is about is
         on record. To be called from another thread."""
         if self.steering is not None:
-            done = asyncio.run_coroutine_threadsafe(work(self.steering), self.loop)
-            with contextlib.suppress(TimeoutError):
-                done.result(STEER_SECONDS)
+            with contextlib.suppress(TimeoutError, LookupError):
+                self._wait(work(self.steering), STEER_SECONDS)
+
+    def end(self) -> None:
+        """Nothing is done any more: the threads that wait go on, for the loop may stop before it
+        has done what they wait for, and the server waits for them."""
+        self._over.set()
+        for future in list(self._waiting):
+            future.cancel()
+
+    def _wait(self, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        self._waiting.add(future)
+        try:
+            if self._over.is_set():
+                future.cancel()
+            return future.result(seconds)
+        except CancelledError:
+            raise LookupError("the server ends") from None
+        finally:
+            self._waiting.discard(future)
 
 
 _serving: list[ServingRegistry] = []
@@ -63,7 +85,9 @@ def begin_serving(serving: ServingRegistry) -> None:
 
 def end_serving(registry: ToolRegistry) -> None:
     """``registry`` no longer serves; nothing happens when it never did."""
-    _serving[:] = [one for one in _serving if one.registry is not registry]
+    for serving in [one for one in _serving if one.registry is registry]:
+        _serving.remove(serving)
+        serving.end()
 
 
 def get_serving() -> ServingRegistry | None:

@@ -115,7 +115,7 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
         return
     try:
         begun = serves.ask_again(wish)
-    except TimeoutError:
+    except (TimeoutError, LookupError):
         messages.error(request, gettext("The database takes nothing at the moment: try again."))
         return
     if isinstance(begun, TrialRefusal):
