@@ -7,7 +7,9 @@ fixture is the place that cleans the environment.
 import atexit
 import os
 import shutil
+import sys
 import tempfile
+from pathlib import Path
 
 from tests.environment import clean_environment
 
@@ -16,6 +18,13 @@ atexit.register(shutil.rmtree, _data_dir, ignore_errors=True)
 _clean = clean_environment(FROST_DATA_DIR=_data_dir, DJANGO_SETTINGS_MODULE="tests.settings")
 os.environ.clear()
 os.environ.update(_clean)
+if sys.dont_write_bytecode:
+    # Whoever wants none beside the code has it kept with the packages: the tests start Python a
+    # thousand times, and half of each start would be compiling.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = sys.pycache_prefix or str(Path(sys.prefix, "compiled"))
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 from frostproject.settings import *  # noqa: E402, F403
 
