@@ -62,6 +62,25 @@ def test_it_ends_as_the_command_does(tmp_path, program):
     assert (status, said.splitlines()[-1:]) == (expected, words.splitlines()[-1:])
 
 
+_IMPORT = """
+import dataclasses, django, re
+compiled, compile_one, methods = [], re._compiler.compile, dataclasses.exec.__globals__["_methods"]
+re._compiler.compile = lambda *given: compiled.append(given) or compile_one(*given)
+known = len(methods)
+django.setup()
+import frostproject.management.commands.runserver
+print(len(compiled), len(methods) - known)
+"""
+
+
+def test_what_a_server_compiles_at_its_start_was_compiled_before(tmp_path):
+    env = {
+        "FROST_DATA_DIR": str(tmp_path / "data"),
+        "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+    }
+    assert outcome(zygote.start, tmp_path, "-c", _IMPORT, **env) == (0, "0 0\n")
+
+
 def test_forked_processes_end_with_whoever_started_them():
     program = (
         "import sys; from subprocess import DEVNULL; from tests import zygote; from "
