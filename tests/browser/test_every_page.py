@@ -12,33 +12,38 @@ from tests.scripted_model import call
 
 pytestmark = pytest.mark.slow
 
+#: In which language pages are opened, and how they look at first and then, without being loaded
+#: again: the scheme and the width.
 LOOKS = [
-    ("zh-CN", "light", 1280),
-    ("en", "dark", 1280),
-    ("zh-CN", "dark", 360),
-    ("en", "light", 360),
+    ("zh-CN", ("light", 1280), ("dark", 360)),
+    ("en", ("light", 360), ("dark", 1280)),
 ]
 LONG = "a very long name that somebody has chosen " * 3 + "W" * 60
-every_look = pytest.mark.parametrize(("language", "scheme", "width"), LOOKS)
+every_look = pytest.mark.parametrize(("language", "first", "then"), LOOKS)
+Look = tuple[str, int]
 
 
-def check(window: Window, *links: str) -> None:
+def check(window: Window, first: Look, then: Look, *links: str) -> None:
     for link in links:
+        window.look(*first)
         answer = window.page.goto(link)
         assert answer
         assert answer.status == 200, link
+        assert window.too_wide() == [], link
+        assert window.basics() == [], link
+        window.look(*then)
         assert window.too_wide() == [], link
         assert window.basics() == [], link
 
 
 @every_look
 def test_every_place_of_the_navigation_opens_without_a_fault(
-    open_window: OpenWindow, language: str, scheme: str, width: int
+    open_window: OpenWindow, language: str, first: Look, then: Look
 ):
-    window = open_window(language=language, scheme=scheme, width=width)
+    window = open_window(language=language, scheme=first[0], width=first[1])
     links = window.places()
     assert len(links) > 15
-    check(window, *links)
+    check(window, first, then, *links)
 
 
 @pytest.fixture
@@ -71,10 +76,10 @@ PAGES = [
 
 @every_look
 def test_pages_of_single_rows_open_without_a_fault(
-    open_window: OpenWindow, rows: list[str], language: str, scheme: str, width: int
+    open_window: OpenWindow, rows: list[str], language: str, first: Look, then: Look
 ):
-    window = open_window(language=language, scheme=scheme, width=width)
-    check(window, *rows)
+    window = open_window(language=language, scheme=first[0], width=first[1])
+    check(window, first, then, *rows)
 
 
 def test_switch_changes_the_language_for_good(open_window: OpenWindow):

@@ -119,6 +119,11 @@ class Window:
         self.page.press("#id_password", "Enter")
         self.page.wait_for_url(lambda url: "/login/" not in url)
 
+    def look(self, scheme: str, width: int) -> None:
+        """Show the page, and what is opened from now on, in another colour scheme and width."""
+        self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        self.page.set_viewport_size({"width": width, "height": 800})
+
     def places(self) -> list[str]:
         """The addresses in the navigation of the page, and in the tabs of those."""
         links = self.page.locator("#nav-sidebar a[href^='/admin/']")
