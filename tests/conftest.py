@@ -309,6 +309,23 @@ def postgres_url(postgres_server: "PostgresServer") -> Iterator[str]:
     postgres_server.drop_database(url)
 
 
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: "PostgresServer", django_db_blocker: Any) -> str:
+    """The address of a database that ``migrate`` has been over, for ``new_database()`` to copy."""
+    from tests.agent.databases import migrated  # wants Django's models, which not all have loaded
+
+    with django_db_blocker.unblock():
+        return migrated(postgres_server)
+
+
+@pytest.fixture
+def migrated_url(postgres_server: "PostgresServer", migrated_template: str) -> Iterator[str]:
+    """The address of a migrated PostgreSQL database of this test's own."""
+    url = postgres_server.new_database(migrated_template)
+    yield url
+    postgres_server.drop_database(url)
+
+
 def _services() -> Any:
     """``tests.services``, or a skip on a platform that its wheels are not made for."""
     return pytest.importorskip(

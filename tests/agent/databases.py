@@ -22,7 +22,7 @@ def postgres(
     """A migrated database that the tests of a module share; see :func:`inside`."""
     server = request.getfixturevalue("postgres_server")
     with django_db_blocker.unblock():
-        url = server.new_database(_migrated(server))
+        url = server.new_database(migrated(server))
         database = _database_at(url)
         yield database
         database.close()
@@ -30,8 +30,9 @@ def postgres(
 
 
 @functools.cache
-def _migrated(server: Any) -> str:
-    """The address of a migrated database of ``server`` that others are copied from."""
+def migrated(server: Any) -> str:
+    """The address of a migrated database of ``server`` that others are copied from. Made where the
+    database is allowed."""
     url: str = server.new_database()
     database = _database_at(url)
     with in_place(database):

@@ -1,7 +1,7 @@
 """Servers that the end-to-end tests share, beside ``live`` with its default settings."""
 
 import contextlib
-import shutil
+import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -77,11 +77,12 @@ def contrary(model_server: ScriptedModel) -> Iterator[LiveServer]:
 def environment(
     model_server: ScriptedModel,
     postgres_server,
+    migrated_template: str,
     redis_url,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
-    """What the servers of a module share: an empty database, a channel layer, a model."""
-    url = postgres_server.new_database()
+    """What the servers of a module share: a migrated database, a channel layer, a model."""
+    url = postgres_server.new_database(migrated_template)
     yield {
         "UPSTREAM_ENDPOINT": model_server.url,
         "ONEBOT_ACCESS_TOKEN": TOKEN,
@@ -96,9 +97,11 @@ def environment(
 def installed(environment) -> Iterator[tuple[BriskServer, BriskServer]]:
     """Two installations that share everything but the machine; the key was copied, as the guides
     say."""
-    servers = BriskServer(environment).migrate(), BriskServer(environment)
-    servers[1].data_dir.mkdir(mode=0o700)
-    shutil.copy2(servers[0].data_dir / "secret_key", servers[1].data_dir)
+    servers, key = (BriskServer(environment), BriskServer(environment)), secrets.token_urlsafe(50)
+    for server in servers:
+        server.data_dir.mkdir(mode=0o700)
+        (server.data_dir / "secret_key").write_text(key)
+        (server.data_dir / "secret_key").chmod(0o600)
     yield servers
     for server in servers:
         server.remove()

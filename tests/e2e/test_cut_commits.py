@@ -55,15 +55,14 @@ async def cutter(postgres_server) -> AsyncIterator[CommitCutter]:
 
 @pytest.fixture
 async def server(
-    cutter: CommitCutter, postgres_url: str, model_server: ScriptedModel
+    cutter: CommitCutter, migrated_url: str, model_server: ScriptedModel
 ) -> AsyncIterator[BriskServer]:
     """A server whose every word to the database passes the cutter, but not what the test looks
     up."""
-    server = BriskServer(scripted_env(model_server) | {"DATABASE_URL": postgres_url})
-    await asyncio.to_thread(server.migrate)
-    server.env["DATABASE_URL"] = cutter.through(postgres_url)
+    server = BriskServer(scripted_env(model_server) | {"DATABASE_URL": migrated_url})
+    server.env["DATABASE_URL"] = cutter.through(migrated_url)
     await asyncio.to_thread(server.start)
-    server.env["DATABASE_URL"] = postgres_url
+    server.env["DATABASE_URL"] = migrated_url
     yield server
     await asyncio.to_thread(server.remove)
 

@@ -189,7 +189,7 @@ def apart(environment) -> Iterator[tuple[BriskServer, BriskServer, RedisServer]]
     with RedisServer() as redis:
         servers = [BriskServer(environment | {"REDIS_URL": redis.url}) for _ in range(2)]
         try:
-            yield servers[0].migrate().start(), servers[1].start(), redis
+            yield servers[0].start(), servers[1].start(), redis
         finally:
             for server in servers:
                 server.remove()

@@ -22,15 +22,15 @@ pytest.importorskip(
 
 @pytest.fixture
 def both(
-    model_server: ScriptedModel, postgres_url: str, redis_url: str
+    model_server: ScriptedModel, migrated_url: str, redis_url: str
 ) -> Iterator[tuple[BriskServer, BriskServer]]:
     """Two running processes of one installation."""
     env = (
         scripted_env(model_server)
         | DEFAULTS
-        | {"DATABASE_URL": postgres_url, "REDIS_URL": redis_url}
+        | {"DATABASE_URL": migrated_url, "REDIS_URL": redis_url}
     )
-    with BriskServer(env).migrate() as one, BriskServer(env) as other:
+    with BriskServer(env) as one, BriskServer(env) as other:
         yield one, other
 
 
