@@ -1,13 +1,13 @@
 """Our tools and results in the words of the Model Context Protocol."""
 
-import subprocess
 import sys
 
 import pytest
 from mcp_types import CallToolResult, TextContent
 
 from agent.api.mcp_server import to_mcp_result, to_mcp_tool
-from tests.environment import PROJECT, clean_environment
+from tests import zygote
+from tests.environment import clean_environment
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult, ToolSpec
 
 LIST = {"type": "array", "items": {"type": "integer"}}
@@ -117,12 +117,5 @@ def test_the_library_is_loaded_where_the_address_is_switched_on_and_nowhere_else
             MCP_SERVER_TOKEN=token,
             DJANGO_SETTINGS_MODULE="frostproject.settings",
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=PROJECT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = zygote.run([sys.executable, "-c", code], environment, check=True)
         assert done.stdout.split() == [loaded]
