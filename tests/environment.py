@@ -1,6 +1,7 @@
 """The environment that tests and the servers they start see: nothing of the developer's own."""
 
 import ast
+import functools
 import os
 import threading
 from pathlib import Path
@@ -14,9 +15,10 @@ PATIENCE = 30.0
 PARSING = threading.Lock()
 
 
-def variables_of_settings() -> list[str]:
+@functools.cache
+def variables_of_settings() -> tuple[str, ...]:
     """The name of every variable that the settings read, in the order they are read."""
-    return variables_read(SETTINGS.read_text(encoding="utf-8"))
+    return tuple(variables_read(SETTINGS.read_text(encoding="utf-8")))
 
 
 def variables_read(source: str) -> list[str]:
