@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -67,12 +68,17 @@ class Alert:
     others: tuple[str, str] = ("", "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Viewer:
     """Who looks, and which chats are within reach."""
 
     user: Any
     access: ChatAccess
+
+    @cached_property
+    def budgets(self) -> tuple[BudgetTerms, ...]:
+        """Those that are enabled, loaded once."""
+        return load_budgets()
 
     def may(self, permission: str) -> bool:
         return bool(self.user.has_perm(permission))
@@ -349,17 +355,16 @@ def _budgets(viewer: Viewer) -> Iterator[Alert]:
         places = viewer.own_places() if viewer.may("agent.view_chatsession") else []
     elif not viewer.may("agent.view_budget"):
         return
-    for terms in _shown_budgets(places):
+    for terms in _shown_budgets(viewer.budgets, places):
         uses = load_budget_uses(terms, places)
         near = [use for use in uses if use.shortage or use.percent >= NEARLY]
         for use in near[:SUBJECTS]:
             yield _alert(use, is_own=places is not None)
 
 
-def _shown_budgets(places: list[str] | None) -> list[BudgetTerms]:
+def _shown_budgets(found: tuple[BudgetTerms, ...], places: list[str] | None) -> list[BudgetTerms]:
     """That of the environment first, then those that stopped somebody; where ``places`` are given,
     those of chats among them."""
-    found = load_budgets()
     if places is not None:
         found = tuple(
             terms

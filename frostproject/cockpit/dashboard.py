@@ -21,7 +21,7 @@ from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.chats.subject_names import find_subjects, parse_place
 from agent.record.settings.chat_manners import find_everywhere
 from agent.record.sums.activity import TIME_COLUMNS
-from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets, load_uses_of
+from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_uses_of
 from frostproject.cockpit.alerts import (
     BAD,
     Viewer,
@@ -183,7 +183,7 @@ def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
         for subject in subjects
         if subject in spent
     }
-    _add_budgets(kind, found)
+    _add_budgets(viewer, kind, found)
     return list(found.values())
 
 
@@ -223,12 +223,12 @@ def load_total_budgets(viewer: Viewer) -> list[BudgetUse]:
     """The budgets on everything, for those who may see it."""
     if not viewer.may_see_all("agent.view_budget"):
         return []
-    return load_uses_of({SpendKind.TOTAL: ""})
+    return load_uses_of({SpendKind.TOTAL: ""}, viewer.budgets)
 
 
-def _add_budgets(kind: SpendKind, spenders: Mapping[str, Spender]) -> None:
+def _add_budgets(viewer: Viewer, kind: SpendKind, spenders: Mapping[str, Spender]) -> None:
     """To each the budgets that bound it. Two queries for each budget of the kind."""
-    for terms in load_budgets():
+    for terms in viewer.budgets:
         mine = [subject for subject in spenders if terms.subject in ("", subject)]
         if terms.kind != kind or not mine:
             continue
@@ -252,9 +252,9 @@ def state_fragment(request: HttpRequest, site: AdminSite) -> HttpResponse:
     return answer
 
 
-def load_state(request: HttpRequest) -> dict[str, Any]:
-    """What changes from one moment to the next."""
-    viewer = find_viewer(request.user)
+def load_state(request: HttpRequest, viewer: Viewer | None = None) -> dict[str, Any]:
+    """What changes from one moment to the next, as ``viewer`` sees it: who asks."""
+    viewer = viewer or find_viewer(request.user)
     scheme = "wss" if request.is_secure() or plain_http.is_for_https_only() else "ws"
     return {
         "alerts": sorted(find_alerts(viewer), key=lambda one: one.level != BAD),  # the worst first
@@ -279,7 +279,7 @@ def load_overview(request: HttpRequest) -> dict[str, Any]:
     """All of the page, of what the user may see."""
     viewer = find_viewer(request.user)
     return {
-        **load_state(request),
+        **load_state(request, viewer),
         "is_all_silenced": any(row.is_silencing for row in find_everywhere()),
         **_numbers(viewer),
         **_failures(viewer),

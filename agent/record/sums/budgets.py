@@ -226,11 +226,13 @@ def load_budget_uses(
     return sorted(uses, key=lambda use: (use.shortage is None, -use.spent))
 
 
-def load_uses_of(subjects: Mapping[SpendKind, str]) -> list[BudgetUse]:
+def load_uses_of(
+    subjects: Mapping[SpendKind, str], budgets: Collection[BudgetTerms] | None = None
+) -> list[BudgetUse]:
     """The budgets that bound what is spent on ``subjects``, one of each kind, with what each has
-    used."""
+    used. ``budgets``: those that are enabled, where they were loaded already."""
     uses = []
-    for terms in load_budgets():
+    for terms in load_budgets() if budgets is None else budgets:
         subject = subjects.get(terms.kind)
         if subject is not None and terms.subject in ("", subject):
             uses += load_budget_uses(terms, [subject]) or [BudgetUse(terms, subject, 0)]
