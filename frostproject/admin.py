@@ -27,6 +27,7 @@ from agent.access import find_access
 from agent.models import ChatGrant, ChatSession
 from frostproject.signin import admin_site, factors, record
 from onebot.models import Bot
+from tools.admin.fields import choosing
 from tools.admin.record_pages import LoggedAdmin, ModelForm
 
 # The chats that an account of the admin owns, on the page of that account.
@@ -62,7 +63,11 @@ class GrantForm(ModelForm):
         help_texts = {  # noqa: RUF012 - as below
             "chat": _("group:ID or private:ID. Empty: every chat of the account.")
         }
-        widgets = {"chat": forms.TextInput(attrs={"size": 32, "list": "known-chats"})}  # noqa: RUF012 - Django's own form
+        widgets = {  # noqa: RUF012 - Django's own form
+            "chat": forms.TextInput(
+                attrs=choosing("chat", "chat", fills="account", size=32, list="known-chats")
+            )
+        }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -13,6 +13,7 @@ from agent.domain.budgets import TOKENS, BudgetAction, SpendKind
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint
 from agent.record.chats.subject_names import name_subjects
 from agent.record.sums.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
+from tools.admin.fields import choosing
 from tools.admin.record_pages import Column, render_badge
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 
@@ -29,6 +30,11 @@ class BudgetForm(SettingsForm):
             *("name", "enabled", "kind", "subject", "period", "limit", "unit"),
             *("at_limit", "cheaper"),
         )
+        widgets = {  # noqa: RUF012 - as below
+            "subject": forms.TextInput(
+                attrs=choosing(by="kind", takes="subject", **{"class": "vTextField"})
+            )
+        }
         labels = {"kind": _("Whose spending")}  # noqa: RUF012 - Django's own way to say it
         help_texts = {  # noqa: RUF012 - as above
             "subject": _(

@@ -22,6 +22,7 @@ from agent.pages.manners import EVERY_ACCOUNT, list_said, scope_words, silenced_
 from agent.record.settings import chat_manners, manners
 from agent.record.settings.manners import ADDED_UP, rank_row, said_values
 from tools.admin import record_pages
+from tools.admin.fields import choosing
 from tools.admin.record_pages import by_post, choice_filter, require
 from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone, field_label
 
@@ -39,6 +40,8 @@ _ROWS = {
     **dict.fromkeys(("chats", "wake_names", "wake_prefixes", "quiet_hours"), 3),
     **dict.fromkeys(LISTS, 3),
 }
+#: What the lines of a field name.
+_CHOSEN = {"chats": choosing("chat", "chat"), **dict.fromkeys(LISTS, choosing("person"))}
 
 
 class MannersForm(SettingsForm):
@@ -48,9 +51,12 @@ class MannersForm(SettingsForm):
         model = Manners
         exclude = ()
         widgets = {  # noqa: RUF012 - Django's own way to say it
-            "account": forms.TextInput(attrs={"list": "accounts", "autocomplete": "off"}),
+            "account": forms.TextInput(attrs=choosing("account", list="accounts")),
             "wake_pattern": forms.TextInput(attrs={"class": "vTextField template"}),
-            **{name: forms.Textarea(attrs={"rows": rows}) for name, rows in _ROWS.items()},
+            **{
+                name: forms.Textarea(attrs={"rows": rows} | _CHOSEN.get(name, {}))
+                for name, rows in _ROWS.items()
+            },
         }
         help_texts = {  # noqa: RUF012 - as above
             "name": _("So that people find it again, such as “quiet at night”."),

@@ -23,7 +23,7 @@ from agent.memory import note_visibility, notes_store
 from agent.memory.review import decide_proposal
 from agent.models import Note, NoteProposal
 from agent.pages.own_chats import OwnAccountsAdmin
-from tools.admin.fields import SuggestedInput, escape_formula
+from tools.admin.fields import SuggestedInput, choosing, escape_formula
 from tools.admin.record_pages import (
     EXCERPT,
     HIT_LIMIT,
@@ -104,7 +104,8 @@ class NoteForm(ModelForm):
         widgets = {  # noqa: RUF012 - Django's own form
             "text": forms.Textarea(
                 attrs={"rows": 5, "class": "vLargeTextField", "maxlength": TEXT_LIMIT}
-            )
+            ),
+            "owner_id": forms.TextInput(attrs=choosing(by="owner_kind", **{"class": "vTextField"})),
         }
 
     #: What the writer may reach; set for each of them.
@@ -199,7 +200,11 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """A chat and an account are chosen among known ones, or written."""
         if db_field.name in ("chat", "account"):
-            options["widget"] = SuggestedInput(suggest_chats(request.user, db_field.name))
+            chosen = choosing("account")
+            if db_field.name == "chat":
+                chosen = choosing("chat", "chat", fills="account")
+            suggested = suggest_chats(request.user, db_field.name)
+            options["widget"] = SuggestedInput(suggested, chosen)
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(

@@ -53,6 +53,7 @@ from agent.run.services import RunServices, add_tool_reminder
 from agent.runtime import serving, wiring
 from agent.runtime.wiring import declared_tools
 from agent.subagents.provider import PROVIDER_NAME
+from tools.admin.fields import choosing
 from tools.admin.record_pages import Column, Rows, author_of, parse_row_number, render_badge
 from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone
 from tools.contract import TOOL_NAME
@@ -213,7 +214,7 @@ class PersonaForm(SettingsForm):
         widgets = {  # noqa: RUF012 - Django's own way to say it
             "prompt": forms.Textarea(attrs={"rows": 12, "class": "vLargeTextField template"}),
             "description": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
-            "tools": forms.Textarea(attrs={"rows": 5, "class": "template"}),
+            "tools": forms.Textarea(attrs=choosing("tool", rows=5, **{"class": "template"})),
         }
         help_texts = {  # noqa: RUF012 - as above
             "description": _("What it is good at, for the model that may hand it work."),
@@ -292,12 +293,21 @@ def is_tool_name_taken(name: str) -> bool:
     return rows.exists() or any(spec.name == name for spec in declared_tools())
 
 
+def _chosen(kind: str, **options: Any) -> forms.TextInput:
+    return forms.TextInput(attrs=choosing(kind, **options, **{"class": "vTextField"}))
+
+
 class PersonaChoiceForm(SettingsForm):
     """Where a persona answers."""
 
     class Meta:
         model = PersonaChoice
         exclude = ()
+        widgets = {  # noqa: RUF012 - Django's own way to say it
+            "account": _chosen("account"),
+            "peer_id": _chosen("chat", fills="account chat_kind"),
+            "user_id": _chosen("person"),
+        }
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean() or {}
@@ -321,7 +331,7 @@ class PreviewForm(forms.Form):
     session = forms.CharField(
         label=_("Which chat"),
         max_length=64,
-        widget=forms.TextInput(attrs={"list": "chats", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs=choosing("chat", list="chats")),
         help_text=_("The number of a group or person, or # and the number of the chat's row."),
     )
     text = forms.CharField(

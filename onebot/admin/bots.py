@@ -25,6 +25,7 @@ from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
 from onebot.connections import handshake
 from onebot.models import Bot, ClientEvent
+from tools.admin.fields import choosing
 from tools.admin.record_pages import (
     Column,
     RecordAdmin,
@@ -193,7 +194,7 @@ class BotForm(SettingsForm):
                 "without either none are heard."
             )
         }
-        widgets: ClassVar = {"owners": forms.Textarea(attrs={"rows": 2, "cols": 40})}
+        widgets: ClassVar = {"owners": forms.Textarea(attrs=choosing("person", rows=2, cols=40))}
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data

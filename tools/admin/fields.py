@@ -80,6 +80,19 @@ class SuggestedInput(forms.TextInput):
         return format_html('{}<datalist id="{}">{}</datalist>', shown, known, options)
 
 
+def choosing(
+    kind: str = "", takes: str = "number", *, by: str = "", fills: str = "", **attrs: Any
+) -> dict[str, Any]:
+    """Attributes of a text field, or of one with one id a line, whose ids are found by name where
+    scripts run. ``kind`` is what is looked for, such as ``chat`` or ``person``, or ``by`` names the
+    field of the same form that says it; ``takes`` is the form in which an id is written: its
+    ``number``, ``chat`` (``group:123``), or the ``subject`` of sums. ``fills`` names fields that
+    are filled in along with it where they are empty. The search lists only what its reader may
+    see."""
+    own = {"data-choose": kind, "data-choose-by": by, "data-takes": takes, "data-fills": fills}
+    return {name: value for name, value in own.items() if value} | {"autocomplete": "off"} | attrs
+
+
 class LinesField(forms.CharField):
     """Texts, one a line; cleaned to a list without the empty ones."""
 
