@@ -26,6 +26,7 @@ View = Callable[..., HttpResponseBase]
 START = "frostproject.cockpit.start"
 PLAYGROUND = "onebot.playground.pages"
 PEOPLE = "frostproject.cockpit.people"
+SEARCH = "frostproject.cockpit.search"
 SEE_PEOPLE = ("agent.view_message",)
 ERASE_PEOPLE = ("agent.erase_person", "agent.view_every_chat")
 PLAY = ("agent.use_playground",)
@@ -76,6 +77,8 @@ PAGES: tuple[CockpitPage, ...] = (
         "frostproject.cockpit.dashboard.state_fragment",
         methods=READ,
     ),
+    CockpitPage("search/", "search", f"{SEARCH}.search_page", methods=READ),
+    CockpitPage("search/results/", "search_results", f"{SEARCH}.results", methods=READ),
     CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page", ("agent.view_log",), READ),
     CockpitPage(
         "playground/", "playground", "frostproject.cockpit.playground.page", PLAY, ("GET",)

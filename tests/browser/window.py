@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from playwright.sync_api import (
     Browser,
@@ -98,6 +99,7 @@ class Window:
         language: str = "zh-CN",
         scheme: str = "light",
         width: int = 1280,
+        **options: Any,
     ) -> None:
         self.server = server
         self.faults: list[str] = []
@@ -106,6 +108,7 @@ class Window:
             color_scheme="dark" if scheme == "dark" else "light",
             viewport={"width": width, "height": 800},
             base_url=server.url,
+            **options,
         )
         self._context.set_default_timeout(PATIENCE_MS)
         self.page: Page = self._context.new_page()
