@@ -259,6 +259,7 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         ]
 
     async def _end_applications(self) -> None:
+        self.callers.take_no_more()
         applications = [application for _, application in self._applications()]
         await _finished(applications, LAST_SECONDS)
         waiting = chain.from_iterable(one.application_queue._queue for one in self._websockets())

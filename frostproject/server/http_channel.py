@@ -70,6 +70,7 @@ class HttpConnection(Protocol):
     since: float
     address: str
     transport: Any
+    persistent: bool
 
     def received(self) -> int: ...
     def give_up(self) -> None: ...
@@ -96,6 +97,7 @@ class HttpConnections:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self.is_ending = False
         self._connections: dict[Any, HttpConnection] = {}
         self._held: Counter[str] = Counter()
 
@@ -121,6 +123,16 @@ class HttpConnections:
         """Forget a connection that has ended or become a WebSocket; not an error for one that is
         not known."""
         self._connections.pop(transport, None)
+
+    def take_no_more(self) -> None:
+        """Have no connection ask for anything more: what is being answered is closed behind its
+        answer, and the others at once."""
+        self.is_ending = True
+        for connection in list(self._connections.values()):
+            if connection.phase is ConnectionPhase.ANSWER:
+                connection.persistent = False
+            elif connection.phase is ConnectionPhase.IDLE or connection.phase in UNFINISHED:
+                connection.transport.abortConnection()
 
     def hold(self, address: str, size: int, *, is_small: bool) -> bool:
         """Whether ``size`` more bytes of a body may be held; they are held then, until they are
@@ -376,6 +388,9 @@ class BoundedChannel(HTTPChannel):  # type: ignore[misc]  # as above
     def allContentReceived(self) -> None:  # noqa: N802
         if self.phase is not ConnectionPhase.LEAVING:
             super().allContentReceived()
+
+    def checkPersistence(self, request: object, version: bytes) -> bool:  # noqa: N802
+        return not self.callers.is_ending and bool(super().checkPersistence(request, version))
 
     def requestDone(self, request: object) -> None:  # noqa: N802
         has_more = any(self._dataBuffer)

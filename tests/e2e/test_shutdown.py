@@ -9,10 +9,12 @@ import os
 import re
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 
 from agent.record.ground.commit import OUTAGE_WATER
 from tests.cast import fresh_id
@@ -272,3 +274,26 @@ async def test_a_wait_is_left_to_be_taken_up_again_and_what_came_meanwhile_is_an
         "succeeded",
         True,
     )
+
+
+async def test_who_asks_for_page_after_page_does_not_keep_it_from_ending(hurried):
+    await begin(hurried)
+    is_over = threading.Event()
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", hurried.port, timeout=PATIENCE)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while not is_over.is_set():
+                connection.request("GET", "/admin/login/")
+                connection.getresponse().read()
+        connection.close()
+
+    asking = [asyncio.create_task(asyncio.to_thread(ask)) for _ in range(8)]
+    try:
+        await asyncio.to_thread(requests.get, f"{hurried.url}/admin/login/", timeout=PATIENCE)
+        os.kill(hurried.pid, signal.SIGTERM)
+        assert await end_of(hurried) == 0
+    finally:
+        is_over.set()
+        await asyncio.gather(*asking)
+    assert "did not end within" not in hurried.log
