@@ -119,8 +119,8 @@ def find_people(wanted: Wanted) -> Iterator[Hit]:
         yield one.hit(f" · {one.account}" if wanted.for_each_account else "")
 
 
-class Speaker(NamedTuple):
-    """Somebody who said something."""
+class FoundPerson(NamedTuple):
+    """Somebody who said something, as the search shows them."""
 
     number: str
     name: str
@@ -141,17 +141,17 @@ class Speaker(NamedTuple):
         )
 
 
-def _gather(wanted: Wanted, rows: "QuerySet[Message]", most: int) -> list[Speaker]:
+def _gather(wanted: Wanted, rows: "QuerySet[Message]", most: int) -> list[FoundPerson]:
     """Those who said the newest ``most`` of ``rows``, each with the newest name that is not
     empty."""
-    found: dict[tuple[str, ...], Speaker] = {}
+    found: dict[tuple[str, ...], FoundPerson] = {}
     chats = ChatSession.objects.filter(pk=OuterRef("session_id"))  # a join would walk through all
     rows = rows.order_by("-pk").annotate(
         place_account=Subquery(chats.values("account")[:1]),
         place_platform=Subquery(chats.values("platform")[:1]),
     )
     columns = ("sender_id", "sender_name", "place_platform", "place_account")
-    for one in map(Speaker._make, rows.values_list(*columns)[:most]):
+    for one in map(FoundPerson._make, rows.values_list(*columns)[:most]):
         key = (one.number, one.account) if wanted.for_each_account else (one.number,)
         if key not in found or (one.name and not found[key].name):
             found[key] = one
