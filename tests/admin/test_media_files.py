@@ -221,8 +221,8 @@ def test_without_a_permission_nothing_is_shown(db: None):
     assert FOLDER not in page(client, "/admin/")
 
 
-def test_the_front_page_leads_to_the_folder(browser: Client):
-    assert FOLDER in page(browser, "/admin/")
+def test_the_folder_is_a_tab_beside_the_notes(browser: Client):
+    assert FOLDER in page(browser, "/admin/agent/note/")
 
 
 # --- Pictures -----------------------------------------------------------------------
