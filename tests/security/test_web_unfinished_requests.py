@@ -154,6 +154,7 @@ class Caller:
         self.phase, self.address, self.since = phase, address, since
         self.received = lambda: received
         self.is_cut = self.is_given_up = False
+        self.persistent = True
         self.transport = self
 
     def give_up(self) -> None:
@@ -256,3 +257,12 @@ def test_an_ipv6_network_counts_as_one_address(host, counted):
         )
         == counted
     )
+
+
+def test_at_the_end_of_the_server_nobody_asks_for_more_and_what_is_answered_stays(monkeypatch):
+    callers = {phase: Caller(phase) for phase in ConnectionPhase}
+    watched(monkeypatch, 0.0, *callers.values()).take_no_more()
+    assert {phase.name for phase, caller in callers.items() if caller.is_cut} == {
+        *("HEAD", "BODY", "HANDSHAKE", "IDLE")
+    }
+    assert [phase.name for phase, caller in callers.items() if not caller.persistent] == ["ANSWER"]
