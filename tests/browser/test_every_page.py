@@ -86,6 +86,7 @@ def test_switch_changes_the_language_for_good(open_window: OpenWindow):
     page = open_window(language="zh-CN").page
     page.goto("/admin/agent/chatsession/?q=700")
     for code, words in (("en", "Chat"), ("zh-hans", "会话")):
+        page.click("#user-menu summary")
         page.click(f"#language-switch button[value='{code}']")
         expect(page.locator("html")).to_have_attribute("lang", code)
         expect(page.locator("h1").first).to_contain_text(words)

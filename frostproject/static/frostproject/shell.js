@@ -1,5 +1,5 @@
-// What every page of the admin has: the menu and closed filters on phones, what became of an act,
-// and the token that htmx sends along.
+// What every page of the admin has: the menus, closed filters on phones, what became of an act, and
+// the token that htmx sends along.
 "use strict";
 {
     const button = document.getElementById("menu-button");
@@ -21,6 +21,21 @@
             if (event.key === "Escape" && main.classList.contains("menu-open")) {
                 show(false);
                 button.focus();
+            }
+        });
+    }
+
+    const user = document.getElementById("user-menu");
+    if (user) {
+        document.addEventListener("click", (event) => {
+            if (!user.contains(event.target)) {
+                user.open = false;
+            }
+        });
+        user.addEventListener("keydown", (event) => {
+            if (event.key === "Escape" && user.open) {
+                user.open = false;
+                user.firstElementChild.focus();
             }
         });
     }
