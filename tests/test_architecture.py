@@ -96,7 +96,7 @@ READS_ENVIRONMENT = {
     "tools.processes.process_reaper",
 }  # the last hands on what it was given
 LATE_IMPORTS = {
-    "agent.llm.client.transport": "the openai library is 500 modules, for the first request",
+    "agent.llm.client.connections": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
     "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",

@@ -1,7 +1,8 @@
 """How much of an endpoint's answer is read: counted while it is read and unpacked, whatever its
 headers promise."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import httpx2
 
@@ -16,6 +17,9 @@ ERROR_LIMIT = 64 * 2**10
 """Bytes of what is no answer (an error page, a redirect); the rest is not read, for only its
 beginning is quoted."""
 
+CHUNK = 16 * 2**10
+"""Bytes that are read at a time: unpacked, they may be a thousand times more."""
+
 
 class AnswerTooLong(LLMError):  # noqa: N818 - it says what is wrong
     """An answer of more than ``limit`` bytes. It is not retried: that would cost the same again."""
@@ -24,70 +28,67 @@ class AnswerTooLong(LLMError):  # noqa: N818 - it says what is wrong
         super().__init__(f"the answer is longer than {limit >> 20} MiB")
 
 
-async def limit_response(response: httpx2.Response) -> None:
-    """Limit what will be read of ``response``, whose body is still on the wire.
+def limit_answer(answer: Any) -> httpx2.Response:
+    """``answer``, an ``aiohttp.ClientResponse`` whose body is still on the wire, unpacked, and with
+    a limit to what will be read of it.
 
-    A response hook of a client. Raises :class:`AnswerTooLong`, here or while the body is read;
-    the connection is closed then. A body that is no answer ends at its limit instead.
+    Raises :class:`AnswerTooLong`, here or while the body is read. A body that is no answer ends at
+    its limit instead.
     """
-    limit, length = _limit(response), response.headers.get("content-length", "")
-    promised = int(length) if length.isdecimal() and len(length) < 20 else 0
-    if response.is_success and promised > limit:
+    is_success = 200 <= answer.status < 300
+    limit = STREAM_LIMIT if comes_in_events(answer.headers) else ANSWER_LIMIT
+    if not is_success:
+        limit = ERROR_LIMIT
+    elif (answer.content_length or 0) > limit:
         raise AnswerTooLong(limit)
-    response.stream = _LimitedAnswer(response.stream, limit)
-    if "content-encoding" in response.headers:
-        packed = httpx2.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=response.stream,
-            request=response.request,
-        )
-        del response.headers["content-encoding"]
-        response.stream = _LimitedAnswer(_Unpacked(packed), limit)
+    chunks = _limited(answer.content.iter_chunked(CHUNK), limit)
+    response = httpx2.Response(answer.status, headers=answer.raw_headers, content=chunks)
+    if "content-encoding" not in response.headers:
+        return response
+    # In pieces of at most 1 MiB, however small the chunk that they come from.
+    unpacked = _limited(response.aiter_bytes(), limit)
+    headers = response.headers.copy()
+    del headers["content-encoding"]
+    return httpx2.Response(answer.status, headers=headers, content=unpacked)
 
 
-def _limit(response: httpx2.Response) -> int:
-    if not response.is_success:
-        return ERROR_LIMIT
-    return STREAM_LIMIT if comes_in_events(response) else ANSWER_LIMIT
+async def _limited(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
+    """The first ``limit`` bytes of ``chunks``; more of them in an answer are an error."""
+    left = limit
+    async for chunk in chunks:
+        if len(chunk) > left and limit != ERROR_LIMIT:
+            raise AnswerTooLong(limit)
+        yield chunk[:left]
+        left -= len(chunk)
+        if left < 0:
+            return
 
 
-def comes_in_events(response: httpx2.Response) -> bool:
-    """Whether ``response`` says that it comes in events; some do although nobody asked for them."""
-    return response.headers.get("content-type", "").lower().startswith("text/event-stream")
+def comes_in_events(headers: Mapping[str, str]) -> bool:
+    """Whether an answer says that it comes in events; some do although nobody asked for them."""
+    return headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
-class _LimitedAnswer(httpx2.AsyncByteStream):
-    """The first ``limit`` bytes of ``stream``; more of them in an answer are an error."""
-
-    def __init__(self, stream: object, limit: int) -> None:
-        assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - the client is asynchronous
-        self._stream = stream
-        self._limit = limit
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._limit
-        async for chunk in self._stream:
-            if len(chunk) > left and self._limit != ERROR_LIMIT:
-                raise AnswerTooLong(self._limit)
-            yield chunk[:left]
-            left -= len(chunk)
-            if left < 0:
-                return
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+def is_plain(answer: Any, *, is_streamed: bool) -> bool:
+    """Whether ``answer``, an ``aiohttp.ClientResponse``, is a success of which the whole body is
+    JSON as it comes, where it was to be streamed or not."""
+    headers = answer.headers
+    if not 200 <= answer.status < 300 or "content-encoding" in headers:
+        return False
+    if is_streamed:
+        return "json" in headers.get("content-type", "")
+    return not comes_in_events(headers)
 
 
-class _Unpacked(httpx2.AsyncByteStream):
-    """What is in the body of ``packed``, in pieces of at most 1 MiB however small the chunk that
-    they come from."""
-
-    def __init__(self, packed: httpx2.Response) -> None:
-        self._packed = packed
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._packed.aiter_bytes()
-
-    async def aclose(self) -> None:
-        await self._packed.aclose()
+async def read_plain(answer: Any) -> bytes:
+    """The body of ``answer`` (:func:`is_plain`). Raises :class:`AnswerTooLong`, and what aiohttp
+    does where it ends in the middle."""
+    content, left, pieces = answer.content, ANSWER_LIMIT, []
+    if (answer.content_length or 0) > left:
+        raise AnswerTooLong
+    while not content.at_eof():
+        pieces.append(await content.readany())
+        left -= len(pieces[-1])
+        if left < 0:
+            raise AnswerTooLong
+    return b"".join(pieces)

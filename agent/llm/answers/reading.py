@@ -488,13 +488,12 @@ VALUES_LIMIT = 1_000_000
 _UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|[\x00\xed]")
 
 
-async def read_json(response: httpx2.Response) -> object:
-    """The body of ``response``, whose status is a success.
+async def read_json(content: bytes) -> object:
+    """What is in ``content``, the body of an answer whose status is a success.
 
     Raises :class:`LLMError`, and :class:`agent.llm.errors.failures.FailedTry` for what is no JSON,
     or an error after all.
     """
-    content = await response.aread()
     try:
         if len(content) > LARGE_ANSWER:
             return await asyncio.to_thread(_parse, content)
@@ -509,7 +508,7 @@ async def read_streamed(response: httpx2.Response, piece_seconds: float) -> obje
     stream. Raises LLMTimeout too, when no piece comes for ``piece_seconds``, and FailedTry where it
     ends in the middle: without a finish reason and without ``[DONE]``."""
     if "json" in response.headers.get("content-type", ""):
-        return await read_json(response)
+        return await read_json(await response.aread())
     assembler, size, end = ChunkAssembler(), 0, StreamEnd()
     pieces = read_events(response.aiter_bytes(), piece_seconds=piece_seconds, end=end)
     async with aclosing(pieces) as events:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import httpx2
+
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError
 from agent.llm.answers.completion import parse_completion
@@ -220,7 +222,7 @@ class OpenAIClient:
         endpoint can be asked, so that it is not worth while to wait for this one."""
         if request.was_asked:
             self._count(Usage(input=estimate_tokens(request, "")))
-        await self._transport.http()
+        await self._transport.connections()
         patience = self._patience(is_last)
         call = _Call(request, self._former.refuses)
         try:
@@ -287,7 +289,7 @@ class OpenAIClient:
         content: dict[str, object] = {}
         if self._album is not None and has_kept_pictures(formed.messages):
             body = await encode_with_pictures(formed.messages, self._album, formed.encode)
-            content = {"content": body, "headers": {"Content-Length": str(body.size)}}
+            content = {"content": body, "headers": {"content-length": str(body.size)}}
         else:
             content = {"content": formed.body}
         return await self._transport.ask(
@@ -334,13 +336,18 @@ class OpenAIClient:
 
     async def post(self, path: str, **content: Any) -> object:
         """The JSON that the endpoint answers at ``path`` to ``content``, the arguments of
-        ``httpx2.AsyncClient.build_request`` that hold it: ``json``, or ``data`` and ``files``.
+        ``httpx2.Request`` that hold it: ``json``, or ``data`` and ``files``.
 
         Retries included, within the time of one model call. Raises :class:`LLMError`.
         """
-        await self._transport.http()
+        await self._transport.connections()
+        form = httpx2.Request("POST", "http://form", **content)
+        headers = {name: form.headers[name] for name in ("content-length", "content-type")}
         answer = await self._transport.ask(
-            path, content, self._patience(), sent=content.get("json")
+            path,
+            {"content": form.stream, "headers": headers},
+            self._patience(),
+            sent=content.get("json"),
         )
         self._count(read_usage(answer) or Usage())
         return answer

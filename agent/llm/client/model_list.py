@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.answers.bounds import AnswerTooLong
+from agent.llm.answers.bounds import AnswerTooLong, limit_answer
 from agent.llm.client.transport import EndpointTransport, check_headers
 from agent.llm.errors.failures import FailedTry, is_page, lost_try, refused_try, unusable_try
 from agent.llm.errors.refusals import RefusalKind
@@ -38,6 +38,7 @@ async def fetch_models(endpoint: Endpoint, seconds: float = LIST_SECONDS) -> lis
     (:class:`agent.llm.errors.refusals.RefusalKind`), and whose words hide keys.
     """
     transport = EndpointTransport(endpoint)
+    seconds = min(seconds, endpoint.timeout_seconds)
     try:
         check_headers(endpoint.headers)
         async with asyncio.timeout(seconds):
@@ -68,17 +69,14 @@ async def _get(transport: EndpointTransport) -> str:
 
 
 async def _get_at(transport: EndpointTransport, base: str) -> str:
+    connections = await transport.connections()
     _index, key = next(transport.keys.in_turn())
-    headers = {"Accept": "application/json"}
-    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    usual = connections.headers | {"accept": "application/json"}
+    headers = transport.headers(usual, key)
     try:
-        http = await transport.http()
-        request = http.build_request(
-            "GET",
-            transport.url(base, "/models"),
-            headers=headers | dict(transport.endpoint.headers),
-        )
-        response = await http.send(request)
+        async with connections.ask("GET", transport.url(base, "/models"), headers) as answer:
+            response = limit_answer(answer)
+            await response.aread()
     except transport.lost as error:
         raise lost_try(error) from error
     except AnswerTooLong as error:

@@ -21,8 +21,9 @@ import httpx2
 
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
-from agent.llm.answers.bounds import comes_in_events, limit_response
+from agent.llm.answers.bounds import comes_in_events, is_plain, limit_answer, read_plain
 from agent.llm.answers.reading import read_json, read_streamed
+from agent.llm.client.connections import EndpointConnections
 from agent.llm.errors.failures import FailedTry, lost_try, refused_try
 from agent.llm.errors.refusals import RefusalKind, may_be_repeated
 from tools.secrets.masked import SecretMask
@@ -214,8 +215,6 @@ def compute_retry_pause(failure: FailedTry, tries: int) -> RetryPause | None:
             return None
         if wish := parse_retry_after(failure.headers):
             return RetryPause(wish, is_wished=True)
-    elif failure.is_late:
-        return None
     return RetryPause(
         min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE) * (1 - 0.25 * random.random())  # noqa: S311 - jitter
     )
@@ -252,10 +251,8 @@ def _may_pass(failure: FailedTry) -> bool:
 
 #: Tries after the first one.
 MAX_RETRIES = 3
-#: Connections to one endpoint, so that thousands of runs can wait for it at once.
-CONNECTIONS = httpx2.Limits(max_connections=5_000, max_keepalive_connections=500)
-AGENT = "FrostAgent"
 LOST = (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError)
+JSON = {"content-type": "application/json"}
 KEY_KINDS = (RefusalKind.WRONG_KEY, RefusalKind.NO_MONEY)
 _VERSION = re.compile(r"/v\d+\w*(/|\Z)")
 
@@ -281,9 +278,7 @@ class EndpointTransport:
         self.pacer = RequestPacer(endpoint.max_concurrent, endpoint.calls_per_minute)
         self.lost: tuple[type[Exception], ...] = LOST
         """What says that a request got no answer; of aiohttp once it is loaded."""
-        self.headers: dict[str, str] = {}
-        """Those of every request, in small letters, once there are connections."""
-        self._http: httpx2.AsyncClient | None = None
+        self._connections: EndpointConnections | None = None
         self._urls: dict[str, httpx2.URL] = {}
 
     async def ask(
@@ -295,9 +290,10 @@ class EndpointTransport:
         is_streamed: bool = False,
         sent: object = None,
     ) -> object:
-        """The JSON that the endpoint answers at ``path``; ``content`` are the arguments of
-        ``httpx2.AsyncClient.build_request`` that hold it, ``sent`` the words in it, as any JSON: a
-        refusal that may be their repetition is believed for this question alone.
+        """The JSON that the endpoint answers at ``path``; ``content`` is what is asked, as bytes or
+        an iterator of them, and ``headers`` that belong to it, in small letters; ``sent`` are the
+        words in it, as any JSON: a refusal that may be their repetition is believed for this
+        question alone.
 
         A streamed answer is put together. Raises :class:`LLMError`, whose words hide keys.
         """
@@ -308,19 +304,26 @@ class EndpointTransport:
             error.args = (self.hide(str(error)),)
             raise
 
-    async def http(self) -> httpx2.AsyncClient:
+    async def connections(self) -> EndpointConnections:
         """The connections, which are none before the first request. That loads a library, so it is
         awaited before the time of a call begins."""
-        if self._http is None:
-            made, error = await asyncio.to_thread(_make_client, self.endpoint.timeout_seconds)
-            self.lost += (error,)
-            self._http = self._http or made
-            self.headers = dict(self._http.headers)
-        return self._http
+        if self._connections is None:
+            made = await EndpointConnections.open()
+            self.lost += (made.error,)
+            self._connections = self._connections or made
+        return self._connections
+
+    def headers(self, usual: Mapping[str, str], key: str) -> dict[str, str]:
+        """The ``usual`` ones of a question, in small letters, and those of one that is asked with
+        ``key``."""
+        headers = dict(usual)
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        return headers | {name.lower(): value for name, value in self.endpoint.headers.items()}
 
     async def close(self) -> None:
-        if self._http is not None:
-            await self._http.aclose()
+        if self._connections is not None:
+            await self._connections.close()
 
     def url(self, base: str, path: str) -> httpx2.URL:
         address = f"{base}{path}"
@@ -331,24 +334,6 @@ class EndpointTransport:
                 raise LLMError(f"the address of the endpoint is none: {error}") from error
             self._urls[address] = url
         return self._urls[address]
-
-
-def _make_client(timeout_seconds: float) -> tuple[httpx2.AsyncClient, type[Exception]]:
-    """httpx2 over aiohttp, and what aiohttp raises. The library comes with 500 modules of types,
-    and a client reads the system's certificates: half a second, which neither a start nor the event
-    loop waits for."""
-    from aiohttp import ClientError
-    from openai import DefaultAioHttpClient
-
-    client = DefaultAioHttpClient(
-        limits=CONNECTIONS,
-        timeout=timeout_seconds,
-        # It would turn the question into a GET, or take keys elsewhere; see _moved_base.
-        follow_redirects=False,
-        event_hooks={"response": [limit_response]},
-        headers={"User-Agent": AGENT},
-    )
-    return client, ClientError
 
 
 class _Asking:
@@ -410,33 +395,22 @@ class _Asking:
                 raise lost_try(error) from error
 
     async def _send(self) -> object:
-        http = await self._transport.http()
-        # Not built by the client, which merges four sets of headers, cookies and parameters for it.
-        request = httpx2.Request(
-            "POST",
-            self._transport.url(self._base, self._path),
-            **{**self._content, "headers": self._headers()},
-        )
-        response = await http.send(request, stream=True)
-        try:
+        connections = await self._transport.connections()
+        url = self._transport.url(self._base, self._path)
+        usual = connections.headers | JSON | self._content.get("headers", {})
+        headers = self._transport.headers(usual, self._key)
+        async with connections.ask("POST", url, headers, self._content["content"]) as answer:
+            if is_plain(answer, is_streamed=self._is_streamed):
+                self._may_cost = True
+                return await read_json(await read_plain(answer))
+            response = limit_answer(answer)
             if not response.is_success:
                 await response.aread()
                 raise refused_try(response, response.text)
             self._may_cost = True
-            if self._is_streamed or comes_in_events(response):
+            if self._is_streamed or comes_in_events(response.headers):
                 return await read_streamed(response, self._endpoint.piece_seconds)
-            return await read_json(response)
-        finally:
-            await response.aclose()
-
-    def _headers(self) -> dict[str, str]:
-        headers = self._transport.headers.copy()
-        if "content" in self._content:
-            headers["content-type"] = "application/json"
-            headers |= self._content.get("headers", {})
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
-        return headers | {name.lower(): value for name, value in self._endpoint.headers.items()}
+            return await read_json(await response.aread())
 
     def _has_other_way(self, failure: FailedTry) -> bool:
         """Whether the question can be asked at once with another key, or at another address."""
@@ -500,8 +474,6 @@ class _Asking:
     def _given_up(self, failure: FailedTry, pause: RetryPause | None) -> LLMError:
         """Why it is not asked again: that is of no use, or ``pause`` is longer than the time
         left."""
-        if failure.is_late:
-            return self._late(None)
         words = failure.words
         if failure.kind in KEY_KINDS and len(self._endpoint.keys) > 1:
             words = f"all its {len(self._endpoint.keys)} keys were refused; the last one: {words}"

@@ -17,8 +17,8 @@ over."""
 
 class FailedTry(Exception):  # noqa: N818 - it is one try of several
     """``kind`` is what it means (:class:`agent.llm.errors.refusals.RefusalKind`), ``status`` that
-    of the answer, 0 where none came. ``is_late``: the endpoint took too long. ``is_repeated``: it
-    may have repeated what it was sent, so that ``kind`` is somebody's words."""
+    of the answer, 0 where none came. ``is_repeated``: it may have repeated what it was sent, so
+    that ``kind`` is somebody's words."""
 
     is_repeated = False
 
@@ -29,14 +29,12 @@ class FailedTry(Exception):  # noqa: N818 - it is one try of several
         *,
         status: int = 0,
         headers: Mapping[str, str] | None = None,
-        is_late: bool = False,
     ) -> None:
         super().__init__(words)
         self.words = words
         self.kind = kind
         self.status = status
         self.headers = headers or {}
-        self.is_late = is_late
 
 
 def refused_try(response: httpx2.Response, text: str) -> FailedTry:
@@ -79,10 +77,6 @@ def lost_try(error: Exception) -> FailedTry:
     causes = list(causes_of(error))
     said = excerpt(str(error) or type(causes[-1]).__name__)
     words = f"the endpoint cannot be reached: {said}"
-    # A refused connection comes as a time-out too: the transport calls every failure to connect so.
-    is_late = isinstance(error, httpx2.TimeoutException) and not isinstance(
-        error, httpx2.ConnectTimeout
-    )
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         words = (
             "the endpoint cannot be reached: its certificate is not trusted (self-signed, expired, "
@@ -98,7 +92,7 @@ def lost_try(error: Exception) -> FailedTry:
             "the endpoint cannot be reached: a proxy took over its name (fake-ip mode) and refused "
             f"the connection; check the proxy's rules: {said}"
         )
-    return FailedTry(words, RefusalKind.DOWN, is_late=is_late)
+    return FailedTry(words, RefusalKind.DOWN)
 
 
 def name_protocol(answer: object) -> str:

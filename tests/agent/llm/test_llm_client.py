@@ -2,6 +2,7 @@
 failure."""
 
 import asyncio
+import contextlib
 import json
 import math
 import time
@@ -277,6 +278,41 @@ async def test_calls_side_by_side_each_get_their_own_answer(model, connect):
     ]
     answers = await asyncio.gather(*(client.complete(question) for question in questions))
     assert [answer.text for answer in answers] == [f"QUESTION {number}" for number in range(50)]
+
+
+async def test_a_connection_is_used_again(connect):
+    body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "hi"}}]}).encode()
+    opened = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    client = connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert [(await client.complete(HELLO)).text for _ in range(3)] == ["hi"] * 3
+    assert len(opened) == 1
+    await client.close()
+    server.close()
+
+
+async def test_the_proxy_that_the_environment_names_is_asked(model, connect, monkeypatch):
+    monkeypatch.setenv("http_proxy", model.url.removesuffix("/v1"))
+    monkeypatch.setenv("no_proxy", "near.example")
+    model.script(["far"])
+    assert (await connect("http://far.example/v1").complete(HELLO)).text == "far"
+    assert model.requests[0].headers["host"] == "far.example"
+
+
+async def test_name_and_password_in_an_address_are_sent_as_such(model, connect):
+    model.script(["hi"])
+    await connect(model.url.replace("//", "//me:word@"), api_key="").complete(HELLO)
+    assert model.requests[0].headers["authorization"] == "Basic bWU6d29yZA=="
 
 
 # --- Answers that are none ----------------------------------------------------------

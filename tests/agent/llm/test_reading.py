@@ -1,6 +1,5 @@
 """What is read of an endpoint's answer can be stored, however it is written."""
 
-import httpx2
 import pytest
 
 from agent.llm.answers.reading import read_json
@@ -18,4 +17,4 @@ from agent.llm.answers.reading import read_json
     ],
 )
 async def test_an_answer_holds_nothing_that_no_database_can(content, text):
-    assert await read_json(httpx2.Response(200, content=content)) == {"a": text}
+    assert await read_json(content) == {"a": text}
