@@ -53,7 +53,7 @@ def find_subjects(kind: str, subjects: Iterable[str]) -> dict[str, NamedSubject]
         case SpendKind.CHAT:
             found |= _chats(wanted)
         case SpendKind.PERSON:
-            found |= {subject: NamedSubject(_person(subject)) for subject in wanted}
+            found |= _people(wanted)
     counts = Counter(one.name for one in found.values())
     shared = {name for name, count in counts.items() if count > 1}
     return {
@@ -88,8 +88,13 @@ def _chats(subjects: list[str]) -> dict[str, NamedSubject]:
     }
 
 
-def _person(subject: str) -> str:
-    """The last name that the person went by, and the id."""
-    person = subject.rpartition("/")[2]
-    name = find_names([person], Q()).get(person, "")
-    return f"{name} ({person})" if name else person or subject
+def _people(subjects: list[str]) -> dict[str, NamedSubject]:
+    """The last name that each person went by, and the id."""
+    people = {subject: subject.rpartition("/")[2] for subject in subjects}
+    names = find_names(people.values(), Q())
+    return {
+        subject: NamedSubject(
+            f"{names[person]} ({person})" if person in names else person or subject
+        )
+        for subject, person in people.items()
+    }
