@@ -153,18 +153,16 @@ class BudgetTerms(NamedTuple):
         return f"{amount:,} {TOKENS}" if self.unit == TOKENS else cost_words(amount, self.unit)
 
 
-def cost_words(nano: int, currency: str) -> str:
-    """An amount of money as people read it, in one word: with its sign and two digits, up to four
-    below 1; what is less than these can show is said to be so."""
+def cost_words(nano: int, currency: str, *, is_price: bool = False) -> str:
+    """An amount of money as people read it, in one word: with its sign and two digits; what is less
+    than these can show is said to be so. The price of a million tokens has all of its digits."""
     amount, least = nano / NANO, ""
-    if 0 < amount < 0.0001:
-        amount, least = 0.0001, "<"
-    written = f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
-    if amount < 1 and written.endswith("0"):
-        written = written.rstrip("0").ljust(len("0.00"), "0")
+    if 0 < amount < 0.01 and not is_price:
+        amount, least = 0.01, "<"
+    whole, _dot, digits = f"{amount:,.{6 if is_price else 2}f}".partition(".")
     sign = SIGNS.get(currency, "")
     behind = f"\u00a0{currency}" if currency and not sign else ""
-    return f"{least}{sign}{written}{behind}"
+    return f"{least}{sign}{whole}.{digits.rstrip('0').ljust(2, '0')}{behind}"
 
 
 def parse_shortage(raw: str) -> tuple[str, Shortage | None] | None:

@@ -167,7 +167,8 @@ def describe_price(row: ModelEndpoint) -> str:
         return "-"
     prices = (row.price_input, row.price_output)
     return " / ".join(
-        "?" if price is None else cost_words(int(price * NANO), row.currency) for price in prices
+        "?" if price is None else cost_words(int(price * NANO), row.currency, is_price=True)
+        for price in prices
     )
 
 
