@@ -1,13 +1,15 @@
 """Budgets as the record has them, and that owners were told of them."""
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Sum
+from django.db.models import F, Q, Sum
 from django.utils import timezone
 from django.utils.translation import pgettext
 
@@ -226,17 +228,60 @@ def load_budget_uses(
     return sorted(uses, key=lambda use: (use.shortage is None, -use.spent))
 
 
+def load_uses(wanted: Sequence[tuple[BudgetTerms, str]]) -> list[BudgetUse]:
+    """What a subject has used of a budget in its present period, for each of ``wanted``. Two
+    queries for all."""
+    if not wanted:
+        return []
+    today = first_of_day(current_day())
+    first_days = {period: period_start(period, today) for period in BudgetPeriod}
+    found = BudgetStop.objects.filter(budget__in={terms.pk for terms, _subject in wanted})
+    columns = ("budget", "subject", "period_start", "needed")
+    stops = {tuple(key): needed for *key, needed in found.values_list(*columns)}
+    spent = _sum_periods({(terms.kind, subject) for terms, subject in wanted}, first_days)
+    return [
+        BudgetUse(
+            terms,
+            subject,
+            spent[terms.kind, subject, terms.period, terms.unit],
+            stops.get((terms.pk, subject, first_days[terms.period]), 0),
+        )
+        for terms, subject in wanted
+    ]
+
+
+def _sum_periods(
+    whose: Collection[tuple[SpendKind, str]], first_days: Mapping[BudgetPeriod, str]
+) -> "Counter[tuple[str, str, str, str]]":
+    """What was spent on each of ``whose``, a kind and a subject, in each period, by unit."""
+    by_kind: dict[str, set[str]] = {}
+    for kind, subject in whose:
+        by_kind.setdefault(kind, set()).add(subject)
+    is_wanted = reduce(or_, (Q(kind=kind, subject__in=some) for kind, some in by_kind.items()))
+    rows = SpendSum.objects.filter(is_wanted, day__gte=min(first_days.values())).order_by()
+    sums: dict[str, Any] = {}
+    for period, first_day in first_days.items():
+        is_within = Q(day__gte=first_day)
+        tokens = F("input_tokens") + F("output_tokens")
+        sums[f"{period}_tokens"] = Sum(tokens, filter=is_within, default=0)
+        sums[f"{period}_money"] = Sum("cost_nano", filter=is_within, default=0)
+    spent: Counter[tuple[str, str, str, str]] = Counter()
+    for row in rows.values("kind", "subject", "currency").annotate(**sums):
+        for period in first_days:
+            key = (row["kind"], row["subject"], period)
+            spent[*key, TOKENS] += int(row[f"{period}_tokens"])
+            spent[*key, row["currency"]] += int(row[f"{period}_money"])
+    return spent
+
+
 def load_uses_of(
     subjects: Mapping[SpendKind, str], budgets: Collection[BudgetTerms] | None = None
 ) -> list[BudgetUse]:
     """The budgets that bound what is spent on ``subjects``, one of each kind, with what each has
     used. ``budgets``: those that are enabled, where they were loaded already."""
-    uses = []
-    for terms in load_budgets() if budgets is None else budgets:
-        subject = subjects.get(terms.kind)
-        if subject is not None and terms.subject in ("", subject):
-            uses += load_budget_uses(terms, [subject]) or [BudgetUse(terms, subject, 0)]
-    return uses
+    found = load_budgets() if budgets is None else budgets
+    bounding = [(terms, subjects[terms.kind]) for terms in found if terms.kind in subjects]
+    return load_uses([one for one in bounding if one[0].subject in ("", one[1])])
 
 
 def knows_subject(kind: str, subject: str) -> bool:
