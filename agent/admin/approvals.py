@@ -10,7 +10,6 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
@@ -31,6 +30,7 @@ from tools.admin.record_pages import (
     author_of,
     clamp_text,
     format_moment,
+    go_back,
     parse_row_number,
     record_link,
     render_state,
@@ -170,7 +170,7 @@ class ApprovalAdmin(OwnChatsAdmin, RecordAdmin):
             messages.success(request, words)
         else:
             messages.warning(request, _too_late(Approval.objects.get(pk=obj.pk)))
-        return redirect("admin:agent_approval_change", obj.pk)
+        return go_back(request, "admin:agent_approval_change", obj.pk)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
@@ -183,7 +183,7 @@ class ApprovalAdmin(OwnChatsAdmin, RecordAdmin):
         )
         if approval is not None and not _is_open(approval):
             messages.warning(request, _too_late(approval))
-            return redirect("admin:agent_approval_change", approval.pk)
+            return go_back(request, "admin:agent_approval_change", approval.pk)
         return super().changeform_view(request, object_id, *arguments, **options)
 
 

@@ -7,9 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.utils.html import format_html, format_html_join
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.access import find_access
@@ -247,9 +245,7 @@ class MannersAdmin(SettingsAdmin):
                 self.log_change(request, row, gettext("Ended the silence of everything."))
             words = gettext("The bot speaks again; chats that rows of their own silence stay so.")
             self.message_user(request, words, messages.SUCCESS)
-        back = request.POST.get("next", "")
-        is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
-        return redirect(back if is_ours else "admin:agent_manners_changelist")
+        return record_pages.go_back(request, "admin:agent_manners_changelist")
 
     # --- The list ---------------------------------------------------------------------
 

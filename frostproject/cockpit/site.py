@@ -27,6 +27,8 @@ START = "frostproject.cockpit.start"
 PLAYGROUND = "onebot.playground.pages"
 PEOPLE = "frostproject.cockpit.people"
 SEARCH = "frostproject.cockpit.search"
+SPENDING = "frostproject.cockpit.spending"
+SEE_CHATS = ("agent.view_chatsession",)
 SEE_PEOPLE = ("agent.view_message",)
 ERASE_PEOPLE = ("agent.erase_person", "agent.view_every_chat")
 PLAY = ("agent.use_playground",)
@@ -95,6 +97,8 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage(
         "playground/run/", "playground_run", f"{PLAYGROUND}.playground_run", PLAY, ("GET",)
     ),
+    CockpitPage("spending/", "spending", f"{SPENDING}.spending_page", SEE_CHATS, READ),
+    CockpitPage("spending/budget/", "spending_budget", f"{SPENDING}.keep_budget", SEE_CHATS, POST),
     CockpitPage("people/", "people", f"{PEOPLE}.people_page", SEE_PEOPLE, READ),
     CockpitPage(
         "people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page", ERASE_PEOPLE
@@ -207,7 +211,14 @@ NAVIGATION: tuple[Group, ...] = (
         (
             "agent.ModelEndpoint",
             Tabs(_("Personas"), ("agent.Persona", "agent.PersonaChoice")),
-            Tabs(_("Spending"), ("agent.SpendSum", "agent.Budget")),
+            Tabs(
+                _("Spending"),
+                (
+                    NavigationPage("admin:spending", _("Spending"), "agent.view_chatsession"),
+                    "agent.Budget",
+                    "agent.SpendSum",
+                ),
+            ),
         ),
     ),
     Group(

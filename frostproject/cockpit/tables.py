@@ -110,6 +110,7 @@ TABLES: dict[str, TableWords] = {
     "agent.SpendSum": TableWords(
         _("Tokens and cost of each day: in all, and by model, chat, person and tool."),
         _("The first call of a model begins it."),
+        name=_("Sums of each day"),
     ),
     "agent.Note": TableWords(
         _("What the bot remembers, and who may be told of it."),

@@ -352,13 +352,13 @@ def mask_values(values: object, form: str = "{} = {}") -> str:
     return ", ".join(form.format(name, MASK) for name in names) or "-"
 
 
-def row_version(row: Model, *, for_update: bool = False) -> str:
+def row_version(row: Model, *, for_update: bool = False, is_fresh: bool = False) -> str:
     """What stands for the tracked values of the stored ``row``, or for all of one whose changes are
     on record with another row; "" for one that is not stored.
 
     It tells nothing about the values, which may be secret. What the program itself writes into
     other columns does not count."""
-    values: Any = read_tracked_values(row, for_update=for_update)
+    values: Any = read_tracked_values(row, for_update=for_update, is_fresh=is_fresh)
     if tracked_fields(type(row)) == Tracked():
         values = type(row)._base_manager.filter(pk=row.pk).values().first()
     text = json.dumps(values, sort_keys=True, ensure_ascii=False)

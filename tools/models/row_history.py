@@ -150,15 +150,19 @@ def _put_back(change: ToolConfigChange, row: Model, names: Collection[str]) -> N
         setattr(row, column.attname, column.to_python(value))
 
 
-def read_tracked_values(row: Model, *, for_update: bool = False) -> dict[str, object]:
+def read_tracked_values(
+    row: Model, *, for_update: bool = False, is_fresh: bool = False
+) -> dict[str, object]:
     """What is tracked of the stored row, by name; nothing of a row that is not there.
 
-    ``for_update``: in a transaction, others wait with their changes until it ends.
+    ``for_update``: in a transaction, others wait with their changes until it ends. ``is_fresh``:
+    the row was read just now, and is not read again.
     """
     known = tracked_fields(type(row))
     rows = type(row)._base_manager.filter(pk=row.pk)
     in_transaction = transaction.get_connection(rows.db).in_atomic_block
-    stored = (rows.select_for_update() if for_update and in_transaction else rows).first()
+    found = rows.select_for_update() if for_update and in_transaction else rows
+    stored = row if is_fresh else found.first()
     if stored is None:
         return {}
     values = {name: _read(stored, name) for name in (*known.fields, *known.sealed, *known.masked)}
