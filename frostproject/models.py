@@ -241,3 +241,21 @@ class SignInSession(models.Model):
 
     def __str__(self) -> str:
         return f"session {self.pk} of account {self.user_id}"
+
+
+class SeenAlert(models.Model):
+    """That a user has put away what the overview tells of. It is one's own: what one operator has
+    seen may be another's to do."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)
+    """Of what was told; what is told anew, or otherwise, has another one."""
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("alert put away")
+        verbose_name_plural = _("alerts put away")
+        constraints = (models.UniqueConstraint(fields=("user", "digest"), name="alert_seen_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.digest}"

@@ -27,7 +27,7 @@ DAILY = {
     "runs": "admin:agent_run_changelist",
     "run": "admin:agent_run_change",
     "tools": "admin:tools_toolconfig_changelist",
-    "spending": "admin:agent_spendsum_changelist",
+    "spending": "admin:spending",
     "bots": "admin:onebot_bot_changelist",
     "manners": "admin:agent_manners_changelist",
 }

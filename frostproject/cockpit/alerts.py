@@ -2,345 +2,41 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Any
+from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q, Sum
-from django.urls import reverse
-from django.utils import formats, timezone
+from django.db.models import F, Q, Sum
+from django.utils import timezone
 from django.utils.translation import gettext as _, ngettext
 
-from agent.access.chat_access import ChatAccess, find_access
-from agent.domain import states, types
-from agent.domain.budgets import BudgetAction, BudgetTerms, SpendKind
+from agent.domain.budgets import BudgetAction, BudgetTerms, SpendKind, period_start
 from agent.models import (
-    ActivitySum,
-    Approval,
     BudgetStop,
-    ChatSession,
     EndpointStatus,
-    Manners,
-    Message,
     ModelEndpoint,
     ServerProcess,
 )
-from agent.models.activity import WHOLE_DAY
 from agent.pages.endpoints import is_left_over
 from agent.pages.error_words import explain_error
 from agent.record.chats.subject_names import find_subjects
 from agent.record.ground.clock_skew import find_clock_skew
-from agent.record.runs.deferred_calls import find_untold
-from agent.record.settings import chat_manners, manners
-from agent.record.sums.activity import hour_of
-from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_budgets
-from agent.record.waiting import hand_messages, pauses, take_overs
+from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_uses
 from agent.runtime import serving
-from frostproject.models import FailedSignIns
-from onebot.admin.bots import account_words
-from onebot.models import Bot
+from frostproject.cockpit import chat_alerts
+from frostproject.cockpit.alert import BAD, NOTABLE, Alert, AlertAct, clean, moment
+from frostproject.cockpit.viewer import Viewer, link
+from frostproject.models import FailedSignIns, SeenAlert
 from tools.admin.declared import LOOK_NEEDED
-from tools.mcp.models import McpServerStatus
+from tools.local_time import current_day, first_of_day
+from tools.mcp.models import McpServer, McpServerStatus
+from tools.mcp.settings import may_run_commands
 from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
 from tools.text import error_words, readable
 
-BAD, NOTABLE = "bad", "notable"
 #: Percent of what may be spent from which on it is told of.
 NEARLY = 80
-#: Own chats, those with the newest messages, whose sums are looked at.
-MOST_OWN = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """One thing that needs somebody. ``advice`` says what to do, ``url`` leads to where it is done
-    ("" for nowhere); where it is to be done several times, ``others`` is another way there."""
-
-    kind: str
-    text: str
-    advice: str = ""
-    url: str = ""
-    level: str = NOTABLE
-    #: A text and its address.
-    others: tuple[str, str] = ("", "")
-
-
-@dataclass(frozen=True)
-class Viewer:
-    """Who looks, and which chats are within reach."""
-
-    user: Any
-    access: ChatAccess
-
-    @cached_property
-    def budgets(self) -> tuple[BudgetTerms, ...]:
-        """Those that are enabled, loaded once."""
-        return load_budgets()
-
-    def may(self, permission: str) -> bool:
-        return bool(self.user.has_perm(permission))
-
-    def may_see_all(self, permission: str) -> bool:
-        """Of what belongs to no chat in particular."""
-        return self.access.is_everything and self.may(permission)
-
-    def own_places(self) -> list[str]:
-        """The chats within reach as they are written in sums."""
-        own = self.access.sessions().order_by("-last_message_at")[:MOST_OWN]
-        columns = own.values_list("platform", "account", "kind", "peer_id")
-        return [":".join(parts) for parts in columns]
-
-    @property
-    def sees_accounts(self) -> bool:
-        """Whether accounts are connected: who runs a chat has to know it of his own."""
-        return self.may("onebot.view_bot") or not self.access.is_everything
-
-    def page_of_account(self, account: str, pk: int) -> str:
-        """The page of a bot, "" where it is not for this user."""
-        is_whole = self.access.is_everything or account in self.access.accounts
-        return link("onebot_bot_change", pk) if is_whole and self.may("onebot.view_bot") else ""
-
-
-def find_viewer(user: Any) -> Viewer:
-    return Viewer(user, find_access(user))
-
-
-def link(name: str, *arguments: object, query: str = "") -> str:
-    """The address of a page of the admin."""
-    return reverse(f"admin:{name}", args=arguments) + (f"?{query}" if query else "")
-
-
-#: Accounts that are looked at, and of which each is told of by itself.
-MOST_BOTS = 200
-#: Rows that are counted, at most, and own chats that are looked at.
-COUNTED, MOST_SILENT = 1_000, 200
-#: Outcomes of calls that are told of by themselves.
-UNTOLD = 5
-
-
-def find_bots(viewer: Viewer) -> list[Bot]:
-    """The accounts within reach, and those of single chats within reach; without playgrounds."""
-    if not viewer.sees_accounts:
-        return []
-    rows = Bot.objects.order_by("self_id")
-    if not viewer.access.is_everything:
-        own = viewer.access.accounts | {account for account, _chat in viewer.access.chats}
-        rows = rows.filter(self_id__in=sorted(own))
-    return [bot for bot in rows[:MOST_BOTS] if not types.is_playground(bot.self_id)]
-
-
-def moment(at: datetime | None) -> str:
-    return formats.date_format(timezone.localtime(at), "m-d H:i") if at else ""
-
-
-def _accounts(viewer: Viewer) -> Iterator[Alert]:
-    """Every account that was ever here and is not: it stays until its row is deleted."""
-    for bot in find_bots(viewer):
-        url = viewer.page_of_account(bot.self_id, bot.pk)
-        if not bot.online:
-            since = moment(bot.disconnected_at or bot.last_heartbeat_at)
-            text = (
-                _("Account %(account)s is not connected, since %(since)s.")
-                if since
-                else _("Account %(account)s is not connected.")
-            )
-            yield Alert(
-                "disconnected",
-                text % {"account": account_words(bot), "since": since},
-                _(
-                    "Start its OneBot client and see that the address and the token are right. An "
-                    "account that is retired is deleted on its page."
-                ),
-                url,
-                BAD,
-            )
-        elif bot.account_online is False:
-            yield Alert(
-                "account_offline",
-                _("Account %s is offline: its client is connected, but not signed in to QQ.")
-                % account_words(bot),
-                _("Sign in to QQ in the OneBot client."),
-                url,
-                BAD,
-            )
-
-
-def _sends(viewer: Viewer) -> Iterator[Alert]:
-    """What was sent in the last day, may have arrived or not, and was not sent again."""
-    since = timezone.now() - timedelta(days=1)
-    day, hour = hour_of(since)
-    rows = ActivitySum.objects.filter(viewer.access.condition("session__"), hour__gt=WHOLE_DAY)
-    later = rows.filter(day__gt=day) | rows.filter(day=day, hour__gte=hour)
-    if not later.order_by().aggregate(count=Sum("unknown"))["count"]:
-        return  # else no message is read
-    lost = Message.objects.filter(
-        viewer.access.condition("session__"),
-        state=states.MessageState.UNKNOWN,
-        created_at__gte=since,
-    ).exclude(Exists(Message.objects.filter(resent_from=OuterRef("pk"))))
-    found = list(lost.order_by("-pk").values_list("session_id", "pk")[:COUNTED])
-    if not found:
-        return
-    session, newest = found[0]
-    text = ngettext(
-        "Of %(count)s message sent in the last 24 hours nobody knows whether it arrived.",
-        "Of %(count)s messages sent in the last 24 hours nobody knows whether they arrived.",
-        len(found),
-    )
-    yield Alert(
-        "unknown_sends",
-        text % {"count": len(found)},
-        _("Look into the chat; what did not arrive can be sent again there."),
-        link("agent_chatsession_change", session, query=f"around={newest}") + f"#m{newest}",
-        others=_all(len(found), "agent_message_changelist", "state__exact=unknown"),
-    )
-
-
-def _all(count: int, name: str, query: str) -> tuple[str, str]:
-    """The way to a list, where more than one stand in it."""
-    if count < 2:
-        return "", ""
-    return _("All %(count)s") % {"count": count}, link(name, query=query)
-
-
-def _approvals(viewer: Viewer) -> Iterator[Alert]:
-    waiting = Approval.objects.filter(
-        viewer.access.condition("session__"), state=states.ApprovalState.WAITING
-    )
-    found = list(waiting.order_by().values_list("expires_at", "pk")[:COUNTED])
-    if not found:
-        return
-    text = ngettext(
-        "%(count)s tool call waits for an owner.",
-        "%(count)s tool calls wait for an owner.",
-        len(found),
-    )
-    _expiry, first = min(found)
-    page = link("agent_approval_change", first)
-    url, others = page, ("", "")
-    if len(found) > 1:
-        url = link("agent_approval_changelist", query="state__exact=waiting")
-        others = _("The one that expires first"), page
-    advice = _("Approve or refuse them before they expire.")
-    yield Alert("approvals", text % {"count": len(found)}, advice, url, others=others)
-
-
-def _untold(viewer: Viewer) -> Iterator[Alert]:
-    """Outcomes of approved calls that the chat did not hear of in the last day, one by one: each
-    is for somebody to tell."""
-    untold = find_untold(timezone.now() - timedelta(days=1))
-    mine = untold.filter(viewer.access.condition("session__"))
-    for one in mine.select_related("session", "tool_call").order_by("-pk")[:UNTOLD]:
-        words = {
-            "tool": one.tool_call.tool_name if one.tool_call else "",
-            "chat": _clean(one.session.title or one.session.key),
-        }
-        yield Alert(
-            "untold",
-            _("“%(tool)s” was approved and made, and %(chat)s did not hear of it.") % words,
-            _("Tell the chat by hand; the call has the result."),
-            link("agent_chatsession_change", one.session_id, query=f"around={one.pk}#m{one.pk}"),
-            BAD,
-        )
-
-
-def _silence(viewer: Viewer) -> Iterator[Alert]:
-    if not viewer.may_see_all("agent.view_manners"):
-        yield from _silence_of_own_chats(viewer)
-        return
-    rows = Manners.objects.filter(enabled=True, silenced=True)[:COUNTED]
-    silencing = [row for row in rows if row.is_silencing]
-    if not silencing:
-        return
-    query = "silenced__exact=1&enabled__exact=1"
-    if any(map(chat_manners.is_for_everything, silencing)):
-        url = link("agent_manners_changelist", query=query)
-        text = _("Everything is silenced: the bot says nothing anywhere.")
-        yield Alert("silence", text, _("Switch the row off to let it speak."), url, BAD)
-        return
-    text = ngettext(
-        "%(count)s row of manners silences chats.",
-        "%(count)s rows of manners silence chats.",
-        len(silencing),
-    )
-    ends = [row.silenced_until for row in silencing if row.silenced_until is not None]
-    count, page = len(silencing), link("agent_manners_change", silencing[0].pk)
-    others = _all(count, "agent_manners_changelist", query)
-    yield Alert("silence", text % {"count": count}, _next_end(ends), page, others=others)
-
-
-def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
-    """The same for those who see single chats alone, and no rows of manners."""
-    if viewer.access.is_everything or not viewer.may("agent.view_chatsession"):
-        return
-    table = manners.load_manners_table()
-    mine = (
-        viewer.access.sessions().filter(platform=manners.ONEBOT).order_by("-last_message_at", "-pk")
-    )
-    silent = [
-        session.pk
-        for session in mine[:MOST_SILENT]
-        if not types.is_playground(session.account)
-        and table.find(hand_messages.find_address(session)).silenced_by
-    ]
-    if silent:
-        text = ngettext(
-            "%(count)s of your chats is silenced: the bot says nothing there.",
-            "%(count)s of your chats are silenced: the bot says nothing there.",
-            len(silent),
-        )
-        url = link("agent_chatsession_change", silent[0]) + "#acts"
-        advice = _("Let it speak on the page of the chat.")
-        yield Alert("silence", text % {"count": len(silent)}, advice, url)
-
-
-def _next_end(ends: list[datetime]) -> str:
-    """When the first of ``ends`` is; "" for none."""
-    if not ends:
-        return ""
-    return _("The next one ends by itself at %(time)s.") % {"time": moment(min(ends))}
-
-
-def _chats(viewer: Viewer) -> Iterator[Alert]:
-    """Chats that an operator has taken over, and those in which an account cannot speak, of the
-    chats with the newest messages."""
-    mine, now = viewer.access.sessions(), timezone.now()
-    rows = mine.filter(take_overs.is_taken_over(now)).order_by("-taken_over_at")
-    taken = list(rows.values_list("pk", "taken_over_until")[:COUNTED])
-    if taken:
-        text = ngettext(
-            "%(count)s chat is taken over: an operator answers there, and not the bot.",
-            "%(count)s chats are taken over: an operator answers there, and not the bot.",
-            len(taken),
-        )
-        advice = _("Hand them back on their pages when it is done.")
-        yield Alert(
-            "taken_over",
-            text % {"count": len(taken)},
-            " ".join(filter(None, (advice, _next_end([end for _pk, end in taken if end])))),
-            link("agent_chatsession_change", taken[0][0]) + "#taken-over",
-            others=_all(len(taken), "agent_chatsession_changelist", "silence=taken_over"),
-        )
-    recent = mine.order_by("-last_message_at", "-pk").values("pk")[:COUNTED]
-    muted = ChatSession.objects.filter(pauses.is_paused(now), pk__in=recent).order_by("-paused_at")
-    paused = list(muted.values_list("pk", flat=True))
-    if paused:
-        text = ngettext(
-            "In %(count)s chat an account cannot speak: it is muted or no longer there.",
-            "In %(count)s chats an account cannot speak: it is muted or no longer there.",
-            len(paused),
-        )
-        yield Alert(
-            "paused",
-            text % {"count": len(paused)},
-            "",
-            link("agent_chatsession_change", paused[0]) + "#paused",
-            others=_all(len(paused), "agent_chatsession_changelist", "silence=paused"),
-        )
-
 
 # Alerts of budgets that turn somebody away, or soon will: of all, and to owners of chats of those
 # of their chats.
@@ -355,11 +51,14 @@ def _budgets(viewer: Viewer) -> Iterator[Alert]:
         places = viewer.own_places() if viewer.may("agent.view_chatsession") else []
     elif not viewer.may("agent.view_budget"):
         return
-    for terms in _shown_budgets(viewer.budgets, places):
-        uses = load_budget_uses(terms, places)
-        near = [use for use in uses if use.shortage or use.percent >= NEARLY]
+    shown = _shown_budgets(viewer.budgets, places)
+    single = [one for one in shown if one.subject or one.kind == SpendKind.TOTAL]
+    uses = {use.terms.pk: [use] for use in load_uses([(one, one.subject) for one in single])}
+    for terms in shown:
+        found = uses.get(terms.pk) or load_budget_uses(terms, places)
+        near = [use for use in found if use.shortage or use.percent >= NEARLY]
         for use in near[:SUBJECTS]:
-            yield _alert(use, is_own=places is not None)
+            yield _alert(viewer, use)
 
 
 def _shown_budgets(found: tuple[BudgetTerms, ...], places: list[str] | None) -> list[BudgetTerms]:
@@ -379,8 +78,8 @@ def _shown_budgets(found: tuple[BudgetTerms, ...], places: list[str] | None) -> 
     return list(found[:SHOWN_BUDGETS])
 
 
-def _alert(use: BudgetUse, *, is_own: bool) -> Alert:
-    terms = use.terms
+def _alert(viewer: Viewer, use: BudgetUse) -> Alert:
+    terms, is_own = use.terms, not viewer.access.is_everything
     named = find_subjects(terms.kind, [use.subject])[use.subject] if use.subject else None
     words = {
         "name": readable.escape_invisible_chars(terms.label),
@@ -389,7 +88,9 @@ def _alert(use: BudgetUse, *, is_own: bool) -> Alert:
         "shortage": use.shortage.words if use.shortage else "",
     }
     is_replaced = terms.action is BudgetAction.CHEAPER
-    url = link("agent_budget_change", terms.pk)
+    url = f"{link('spending')}#budget-{terms.pk}"
+    may_change = not is_own and viewer.may("agent.change_budget") and not terms.environment
+    acts = (AlertAct(_("Raise it"), url),) if may_change else ()
     if is_own:
         pk = named.pk if named else None
         url = "" if pk is None else link("agent_chatsession_change", pk)
@@ -403,7 +104,10 @@ def _alert(use: BudgetUse, *, is_own: bool) -> Alert:
         )
         url = link("agent_budget_changelist")  # who or what spends it
     level = BAD if use.shortage and not is_replaced else NOTABLE
-    return Alert("budget", _text(use, is_replaced=is_replaced) % words, advice, url, level)
+    begun = period_start(terms.period, first_of_day(current_day()))
+    facts = (terms.pk, use.subject, begun, terms.limit, use.shortage is not None, is_replaced)
+    text = _text(use, is_replaced=is_replaced) % words
+    return Alert("budget", text, advice, url, level, facts=facts, acts=acts)
 
 
 def _text(use: BudgetUse, *, is_replaced: bool) -> str:
@@ -442,7 +146,7 @@ def _outage(viewer: Viewer) -> Iterator[Alert]:
         text = _("The database cannot be written since %(since)s: %(reason)s")
         words = {"since": moment(outage.since), "reason": _(outage.reason)}
         advice = _("Messages wait until it can be written again. See to disk and database.")
-        yield Alert("outage", text % words, advice, level=BAD)
+        yield Alert("outage", text % words, advice, level=BAD, facts=(outage.since,))
 
 
 def _clock(viewer: Viewer) -> Iterator[Alert]:
@@ -475,12 +179,13 @@ def _models(viewer: Viewer) -> Iterator[Alert]:
         told = explain_error(status.error)
         text = _("The model endpoint “%(name)s” fails, since %(at)s: %(error)s")
         words = {
-            "name": _clean(status.endpoint.name),
+            "name": clean(status.endpoint.name),
             "at": moment(status.error_at),
-            "error": _clean(told.sentence),
+            "error": clean(told.sentence),
         }
         url = link("agent_modelendpoint_change", status.endpoint_id)
-        yield Alert("model", text % words, _clean(told.advice), url, BAD)
+        facts = (status.endpoint_id, status.error, status.answered_at)
+        yield Alert("model", text % words, clean(told.advice), url, BAD, facts=facts)
 
 
 def _mcp(viewer: Viewer) -> Iterator[Alert]:
@@ -496,13 +201,22 @@ def _mcp(viewer: Viewer) -> Iterator[Alert]:
             continue
         seen.add(status.server_id)
         told = explain_error(status.error)
-        words = {"name": _clean(status.server.name), "error": _clean(told.sentence)[:300]}
+        words = {"name": clean(status.server.name), "error": clean(told.sentence)[:300]}
         text = _("The MCP server “%(name)s” is not connected: %(error)s")
         if status.state == state.STOPPED:
             text = _("The MCP server “%(name)s” was given up: %(error)s")
-        advice = _clean(told.advice) or _("See its page; there it can be connected again.")
+        advice = clean(told.advice) or _("See its page; there it can be connected again.")
         url = link("tools_mcpserver_change", status.server_id)
-        yield Alert("mcp", text % words, advice, url, BAD)
+        facts = (status.server_id, status.state, status.error)
+        acts = tuple(_reconnect(viewer, status.server))
+        yield Alert("mcp", text % words, advice, url, BAD, facts=facts, acts=acts)
+
+
+def _reconnect(viewer: Viewer, server: McpServer) -> Iterator[AlertAct]:
+    """For those who may: a server that is a program is theirs alone who may run commands."""
+    is_free = server.transport != McpServer.Transport.STDIO or may_run_commands(viewer.user)
+    if is_free and viewer.may("tools.change_mcpserver"):
+        yield AlertAct(_("Reconnect"), link("tools_mcpserver_reconnect", server.pk), {})
 
 
 def _plugins(viewer: Viewer) -> Iterator[Alert]:
@@ -516,8 +230,8 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
     ).order_by("pk")
     for plugin in faulty[:SHOWN]:
         words = {
-            "name": _clean(plugin.plugin_id or plugin.folder),
-            "fault": _clean(error_words.retell(plugin.fault)),
+            "name": clean(plugin.plugin_id or plugin.folder),
+            "fault": clean(error_words.retell(plugin.fault)),
         }
         text = (
             _("The plugin “%(name)s” cannot run: %(fault)s")
@@ -525,7 +239,8 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
             else _("The plugin “%(name)s” was given up after repeated crashes.")
         )
         advice = _("Its page has its last words, and a button to load it again.")
-        yield Alert("plugin", text % words, advice, link("tools_plugin_change", plugin.pk), BAD)
+        url, facts = link("tools_plugin_change", plugin.pk), (plugin.pk, plugin.fault)
+        yield Alert("plugin", text % words, advice, url, BAD, facts=facts)
 
 
 def _tools(viewer: Viewer) -> Iterator[Alert]:
@@ -537,7 +252,7 @@ def _tools(viewer: Viewer) -> Iterator[Alert]:
         )
         advice = _("Only owners of the bot may use them until somebody has looked.")
         url = link("tools_toolconfig_changelist", query="look=open")
-        yield Alert("new_tools", text % {"count": count}, advice, url)
+        yield Alert("new_tools", text % {"count": count}, advice, url, facts=(count,))
 
 
 def _sign_ins(viewer: Viewer) -> Iterator[Alert]:
@@ -552,6 +267,7 @@ def _sign_ins(viewer: Viewer) -> Iterator[Alert]:
             text % words,
             _("If that was not one of you: are the passwords long, and is the second factor on?"),
             link("second_factor"),
+            facts=(last.hour, last.count) if last else (),
         )
 
 
@@ -565,22 +281,18 @@ def _disk(viewer: Viewer) -> Iterator[Alert]:
         advice, level = _("Make room: pictures, voice and files are not fetched."), NOTABLE
         if free < LEAST_FREE:
             advice, level = _("Make room: without it, messages cannot be recorded."), BAD
-        yield Alert("disk", text, advice, level=level)
-
-
-def _clean(text: str) -> str:
-    return readable.escape_invisible_chars(text[:400])
+        yield Alert("disk", text, advice, level=level, facts=(level,))
 
 
 #: Each with the permission that it takes, "" where it looks for itself, and whether it is for those
 #: alone who may see all; else it tells of what is within reach.
 PARTS = (
-    (_accounts, "", False),
-    (_sends, "agent.view_message", False),
-    (_approvals, "agent.view_approval", False),
-    (_untold, "agent.view_message", False),
-    (_silence, "", False),
-    (_chats, "agent.view_chatsession", False),
+    (chat_alerts.find_accounts, "", False),
+    (chat_alerts.find_sends, "agent.view_message", False),
+    (chat_alerts.find_approvals, "agent.view_approval", False),
+    (chat_alerts.find_untold, "agent.view_message", False),
+    (chat_alerts.find_silence, "", False),
+    (chat_alerts.find_chats, "agent.view_chatsession", False),
     (_outage, "", True),
     (_clock, "agent.view_message", True),
     (_models, "agent.view_modelendpoint", True),
@@ -598,3 +310,34 @@ def find_alerts(viewer: Viewer) -> Iterator[Alert]:
         is_within = viewer.access.is_everything or not of_all
         if is_within and (not needed or viewer.may(needed)):
             yield from part(viewer)
+
+
+class AlertList(NamedTuple):
+    """What needs somebody, the worst first, and what the viewer has put away."""
+
+    shown: list[Alert]
+    put_away: list[Alert]
+
+
+def list_alerts(viewer: Viewer) -> AlertList:
+    """All within reach. What was put away and is over is forgotten: it may come again."""
+    alerts = sorted(find_alerts(viewer), key=lambda one: one.level != BAD)
+    rows = SeenAlert.objects.filter(user=viewer.user.pk)
+    seen = set(rows.values_list("digest", flat=True))
+    is_writable = all(one.kind != "outage" for one in alerts)
+    if is_writable and (over := seen - {one.digest for one in alerts}):
+        rows.filter(digest__in=over).delete()
+    away = [one for one in alerts if one.digest in seen]
+    return AlertList([one for one in alerts if one.digest not in seen], away)
+
+
+def put_away(viewer: Viewer, digest: str) -> None:
+    """Tell the viewer no more of an alert, as long as it says the same. One that is not within
+    reach, or says something else by now, is left alone."""
+    if any(one.digest == digest for one in find_alerts(viewer)):
+        SeenAlert.objects.get_or_create(user=viewer.user, digest=digest)
+
+
+def show_again(viewer: Viewer, digest: str) -> None:
+    """The opposite."""
+    SeenAlert.objects.filter(user=viewer.user.pk, digest=digest).delete()

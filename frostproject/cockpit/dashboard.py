@@ -6,41 +6,26 @@ from datetime import date, timedelta
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agent.domain import budgets, states, types
 from agent.domain.budgets import SpendKind, cost_words
-from agent.domain.types import is_playground
 from agent.models import UNSETTLED, ActivitySum, Message, Run, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
-from agent.record.chats.subject_names import find_subjects, parse_place
 from agent.record.settings.chat_manners import find_everywhere
 from agent.record.sums.activity import TIME_COLUMNS
-from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_uses_of
-from frostproject.cockpit.alerts import (
-    BAD,
-    Viewer,
-    find_alerts,
-    find_bots,
-    find_viewer,
-)
+from agent.record.sums.budgets import BudgetUse, load_uses_of
+from frostproject.cockpit.alerts import list_alerts, put_away, show_again
+from frostproject.cockpit.viewer import Viewer, find_viewer
 from frostproject.models import SignInRecord
 from frostproject.signin import plain_http
 from onebot.admin.bots import client_words, nickname_of
 from tools.local_time import current_day, today
-
-# Pages of those that money and tokens were spent on.
-
-_PAGES = {
-    SpendKind.ENDPOINT: "admin:agent_modelendpoint_change",
-    SpendKind.CHAT: "admin:agent_chatsession_change",
-}
-
 
 #: Days that are shown, today among them.
 DAYS = 30
@@ -51,11 +36,6 @@ COUNTS = (
     *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
 )
 _SUMS = {name: Sum(name, default=0) for name in COUNTS}
-_SPENT = {
-    "calls": Sum("calls"),
-    "tokens": Sum(F("input_tokens") + F("output_tokens")),
-    "cost": Sum("cost_nano"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +61,6 @@ class Period:
         return ", ".join(
             cost_words(cost, currency) for currency, cost in sorted(self.costs.items()) if cost
         )
-
-
-@dataclass(slots=True)
-class Spender:
-    """One endpoint, chat or person with what was spent on it, today and in all days shown."""
-
-    name: str
-    url: str
-    today: Period
-    period: Period
-    budgets: list[BudgetUse] = field(default_factory=list)
 
 
 def percentile(counts: Mapping[str, int], share: float) -> float | None:
@@ -128,9 +97,10 @@ def load_days(viewer: Viewer) -> list[Period]:
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
-        for day, currency, _calls, tokens, cost in _spent(totals, "day"):
+        columns = ("input_tokens", "output_tokens", "cost_nano")
+        for day, currency, asked, said, cost in totals.values_list("day", "currency", *columns):
             known, costs = spent.get(day, (0, {}))
-            spent[day] = known + tokens, costs | {currency: cost}
+            spent[day] = known + asked + said, costs | {currency: cost}
     return [Period(day, counts.get(day, {}), *spent.get(day, (0, {}))) for day in days]
 
 
@@ -158,35 +128,6 @@ def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
     return [dict(row) for row in used.order_by("-calls", "tool")[:LISTED]]
 
 
-def load_spenders(viewer: Viewer, kind: SpendKind) -> list[Spender]:
-    """Those on whom most tokens were spent in the days shown, within reach; playgrounds are left
-    out."""
-    rows = SpendSum.objects.filter(kind=kind, day__gte=days_shown(today())[0])
-    if not viewer.access.is_everything:
-        if kind != SpendKind.CHAT:
-            return []
-        rows = rows.filter(subject__in=viewer.own_places())
-    ranked = rows.order_by().values_list("subject").annotate(tokens=_SPENT["tokens"])
-    some = ranked.order_by("-tokens", "subject")[: LISTED * 2]
-    subjects = [subject for subject, _tokens in some if not _is_tried(kind, subject)][:LISTED]
-    chosen = rows.filter(subject__in=subjects)
-    spent, of_day = _by_subject(chosen), _by_subject(chosen.filter(day=current_day()))
-    told = find_subjects(kind, subjects)
-    nothing = Period("", {})
-    found = {
-        subject: Spender(
-            told[subject].name,
-            reverse(_PAGES[kind], args=(pk,)) if (pk := told[subject].pk) is not None else "",
-            of_day.get(subject, nothing),
-            spent[subject],
-        )
-        for subject in subjects
-        if subject in spent
-    }
-    _add_budgets(viewer, kind, found)
-    return list(found.values())
-
-
 def _activity(viewer: Viewer) -> "QuerySet[ActivitySum]":
     return ActivitySum.objects.filter(viewer.access.condition("session__")).order_by()
 
@@ -197,44 +138,11 @@ def _sum_by(rows: "QuerySet[ActivitySum]", by: str) -> dict[Any, Mapping[str, in
     return {row[by]: row for row in found}
 
 
-def _spent(rows: "QuerySet[SpendSum]", by: str) -> "QuerySet[SpendSum, tuple[Any, ...]]":
-    """The sums of ``rows`` by a column and currency: calls, tokens, cost."""
-    return rows.order_by().values_list(by, "currency").annotate(**_SPENT)
-
-
-def _is_tried(kind: SpendKind, subject: str) -> bool:
-    """Whether it is of a playground."""
-    if kind == SpendKind.CHAT:
-        parts = parse_place(subject)
-        return parts is not None and is_playground(parts.account)
-    return kind == SpendKind.PERSON and is_playground(subject.partition("/")[0].rpartition(":")[2])
-
-
-def _by_subject(rows: "QuerySet[SpendSum]") -> dict[str, Period]:
-    found: dict[str, Period] = {}
-    for subject, currency, calls, tokens, cost in _spent(rows, "subject"):
-        known = found.get(subject, Period("", {}))
-        counts = {"calls": known.counts.get("calls", 0) + calls}
-        found[subject] = Period("", counts, known.tokens + tokens, {**known.costs, currency: cost})
-    return found
-
-
 def load_total_budgets(viewer: Viewer) -> list[BudgetUse]:
     """The budgets on everything, for those who may see it."""
     if not viewer.may_see_all("agent.view_budget"):
         return []
     return load_uses_of({SpendKind.TOTAL: ""}, viewer.budgets)
-
-
-def _add_budgets(viewer: Viewer, kind: SpendKind, spenders: Mapping[str, Spender]) -> None:
-    """To each the budgets that bound it. Two queries for each budget of the kind."""
-    for terms in viewer.budgets:
-        mine = [subject for subject in spenders if terms.subject in ("", subject)]
-        if terms.kind != kind or not mine:
-            continue
-        used = {use.subject: use for use in load_budget_uses(terms, mine)}
-        for subject in mine:
-            spenders[subject].budgets.append(used.get(subject, BudgetUse(terms, subject, 0)))
 
 
 #: Rows of each part.
@@ -245,20 +153,55 @@ JUST_NOW = timedelta(minutes=1)
 NEWEST_FAILURES = 1_000
 
 
+def overview_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
+    """All of the first page, of what the user may see; tables only where they are asked for."""
+    viewer = find_viewer(request.user)
+    state = load_state(request, site, viewer)
+    days = state.pop("days", [])
+    charts = list_charts(load_hours(viewer), days) if days else []
+    is_all_silenced = any(row.is_silencing for row in find_everywhere())
+    more = load_more(viewer, days) if "more" in request.GET else {}
+    return {**state, "charts": charts, "is_all_silenced": is_all_silenced, **more}
+
+
 def state_fragment(request: HttpRequest, site: AdminSite) -> HttpResponse:
-    """Alerts and the state of the moment, which the page asks for again when they change."""
-    answer = TemplateResponse(request, "admin/dashboard/state.html", load_state(request))
+    """What the page asks for again when it changes."""
+    state = load_state(request, site, find_viewer(request.user))
+    answer = TemplateResponse(request, "admin/dashboard/state.html", state)
     answer["Cache-Control"] = "no-store"
     return answer
 
 
-def load_state(request: HttpRequest, viewer: Viewer | None = None) -> dict[str, Any]:
-    """What changes from one moment to the next, as ``viewer`` sees it: who asks."""
-    viewer = viewer or find_viewer(request.user)
+def more_fragment(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """The tables under *More*."""
+    viewer = find_viewer(request.user)
+    days = load_days(viewer) if viewer.may("agent.view_message") else []
+    return TemplateResponse(request, "admin/dashboard/more.html", load_more(viewer, days))
+
+
+def see_alert(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """Put one alert away, or have it shown again; then the state, or the page."""
+    viewer, digest = find_viewer(request.user), request.POST.get("alert", "")
+    if "again" in request.POST:
+        show_again(viewer, digest)
+    else:
+        put_away(viewer, digest)
+    if request.headers.get("HX-Request"):
+        return state_fragment(request, site)
+    return redirect("admin:index")
+
+
+def load_state(request: HttpRequest, site: AdminSite, viewer: Viewer) -> dict[str, Any]:
+    """What changes from one moment to the next, as ``viewer`` sees it, with the ``days`` of which
+    the numbers are."""
     scheme = "wss" if request.is_secure() or plain_http.is_for_https_only() else "ws"
+    found = list_alerts(viewer)
     return {
-        "alerts": sorted(find_alerts(viewer), key=lambda one: one.level != BAD),  # the worst first
+        "alerts": found.shown,
+        "put_away": found.put_away,
         "at": timezone.now(),
+        "title": _("Overview"),
+        "site_title": site.site_title,
         "address": f"{scheme}://{request.get_host()}/ws/frostagent",
         "sees_bots": viewer.sees_accounts,
         "bots": [
@@ -268,22 +211,11 @@ def load_state(request: HttpRequest, viewer: Viewer | None = None) -> dict[str, 
                 "client": client_words(bot),
                 "url": viewer.page_of_account(bot.self_id, bot.pk),
             }
-            for bot in find_bots(viewer)
+            for bot in viewer.bots
         ],
         "just_now": timezone.now() - JUST_NOW,
         **_queue(viewer),
-    }
-
-
-def load_overview(request: HttpRequest) -> dict[str, Any]:
-    """All of the page, of what the user may see."""
-    viewer = find_viewer(request.user)
-    return {
-        **load_state(request, viewer),
-        "is_all_silenced": any(row.is_silencing for row in find_everywhere()),
         **_numbers(viewer),
-        **_failures(viewer),
-        **_sign_ins(viewer),
     }
 
 
@@ -310,31 +242,31 @@ def _count(rows: Any) -> str:
 
 
 def _numbers(viewer: Viewer) -> dict[str, Any]:
-    """Sums within reach. Tokens and money of all, of models and of people are for those who may see
-    every chat."""
+    """Sums within reach. Tokens and money of all are for those who may see every chat."""
     if not viewer.may("agent.view_message"):
         return {}
     days = load_days(viewer)
-    numbers = {
-        "sees_numbers": True,
+    return {
+        "days": days,
         "sees_all": viewer.access.is_everything,
+        "may_see_spending": not viewer.access.is_everything or viewer.may("agent.view_spendsum"),
         "today": days[-1],
         "period": add_up(days),
-        "total_budgets": load_total_budgets(viewer),
-        "charts": list_charts(load_hours(viewer), days),
         "day_count": DAYS,
-        "tools": load_tools(viewer) if viewer.may("agent.view_toolcall") else [],
+        "total_budgets": load_total_budgets(viewer),
     }
-    if viewer.may("agent.view_spendsum") or not viewer.access.is_everything:
-        kinds = [(_("By chat"), budgets.SpendKind.CHAT)]
-        if viewer.access.is_everything:
-            kinds = [
-                (_("By model"), budgets.SpendKind.ENDPOINT),
-                *kinds,
-                (_("By person"), budgets.SpendKind.PERSON),
-            ]
-        numbers["spenders"] = [(title, load_spenders(viewer, kind)) for title, kind in kinds]
-    return numbers
+
+
+def load_more(viewer: Viewer, days: Sequence[Period]) -> dict[str, Any]:
+    """The tables: the numbers of ``days``, if any are within reach, tools, failures, sign-ins."""
+    numbers = {"today": days[-1], "period": add_up(days), "day_count": DAYS} if days else {}
+    return {
+        **numbers,
+        "is_more": True,
+        "tools": load_tools(viewer) if viewer.may("agent.view_toolcall") else [],
+        **_failures(viewer),
+        **_sign_ins(viewer),
+    }
 
 
 def _failures(viewer: Viewer) -> dict[str, Any]:
@@ -407,11 +339,6 @@ def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[Chart]:
     """Those of which there is anything to show; the first one always."""
     charts = [
         _counts(
-            _("Messages of today, by hour"),
-            [(_("received"), "--chart-1", "received"), (_("answered"), "--chart-2", "answered")],
-            hours,
-        ),
-        _counts(
             _("Messages"),
             [
                 (_("received"), "--chart-1", "received"),
@@ -419,6 +346,11 @@ def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[Chart]:
                 (_("answered"), "--chart-2", "answered"),
             ],
             days,
+        ),
+        _counts(
+            _("Messages of today, by hour"),
+            [(_("received"), "--chart-1", "received"), (_("answered"), "--chart-2", "answered")],
+            hours,
         ),
         _counts(
             _("Failures"),

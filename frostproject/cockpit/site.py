@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, path, reverse
 from django.utils.functional import Promise
 from django.utils.module_loading import import_string
@@ -24,6 +25,7 @@ from frostproject.signin.admin_site import FrostAdminSite
 View = Callable[..., HttpResponseBase]
 
 START = "frostproject.cockpit.start"
+OVERVIEW = "frostproject.cockpit.dashboard"
 PLAYGROUND = "onebot.playground.pages"
 PEOPLE = "frostproject.cockpit.people"
 SEARCH = "frostproject.cockpit.search"
@@ -73,12 +75,9 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("start/client/", "start_client", f"{START}.client_part", methods=POST),
     CockpitPage("start/model/", "start_model", f"{START}.model_part", methods=POST),
     CockpitPage("start/checks/", "start_checks", f"{START}.checks_part"),
-    CockpitPage(
-        "overview/state/",
-        "overview_state",
-        "frostproject.cockpit.dashboard.state_fragment",
-        methods=READ,
-    ),
+    CockpitPage("overview/state/", "overview_state", f"{OVERVIEW}.state_fragment", methods=READ),
+    CockpitPage("overview/more/", "overview_more", f"{OVERVIEW}.more_fragment", methods=READ),
+    CockpitPage("overview/seen/", "overview_seen", f"{OVERVIEW}.see_alert", methods=POST),
     CockpitPage("search/", "search", f"{SEARCH}.search_page", methods=READ),
     CockpitPage("search/results/", "search_results", f"{SEARCH}.results", methods=READ),
     CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page", ("agent.view_log",), READ),
@@ -323,6 +322,13 @@ class CockpitSite(FrostAdminSite):
         return own + [
             one for one in super().get_urls() if getattr(one, "name", "") != "view_on_site"
         ]
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        found = import_string(f"{OVERVIEW}.overview_page")(request, self)
+        context = {**self.each_context(request), **found, **(extra_context or {})}
+        return TemplateResponse(request, "admin/index.html", context)
 
     def login(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

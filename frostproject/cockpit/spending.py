@@ -17,16 +17,17 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.text import capfirst
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, pgettext
 
 from agent.domain.budgets import TOKENS, BudgetTerms, SpendKind, cost_words
 from agent.domain.types import is_playground
 from agent.models import Budget, ModelEndpoint, SpendSum
 from agent.record.chats.subject_names import find_subjects, parse_place
+from agent.record.ground.statements import select_all
 from agent.record.settings.chat_choices import free_name
 from agent.record.sums.budgets import BudgetUse, budget_terms, load_uses
 from agent.record.sums.spendings import KEPT_DAYS
-from frostproject.cockpit.alerts import find_viewer
+from frostproject.cockpit.viewer import find_viewer
 from tools.admin.record_pages import go_back, parse_row_number, require
 from tools.admin.settings_page import SEEN, row_version
 from tools.local_time import today
@@ -121,7 +122,7 @@ class Bar:
     url: str
     words: str
     share: int
-    part: int | None
+    part: int
     budgets: list[Held] = field(default_factory=list)
 
 
@@ -198,6 +199,11 @@ class SpendingPage:
         return Totals(asked + said, calls, cached, {one[0]: one[-1] for one in found})
 
     @property
+    def count(self) -> int:
+        """Those of each kind on this page."""
+        return LISTED_ALONE if self.alone else LISTED
+
+    @property
     def before(self) -> int:
         return self.number - 1
 
@@ -213,47 +219,54 @@ class SpendingPage:
     def words(self, amount: int) -> str:
         return f"{amount:,}" if self.by == TOKENS else cost_words(amount, self.by)
 
-    def rank(self, kind: SpendKind) -> tuple[list[Spent], bool]:
-        """Who spent most, without playgrounds; and whether there are more."""
-        count = LISTED_ALONE if self.alone else LISTED
+    def rank(self, kinds: Iterable[SpendKind]) -> dict[str, list[Spent]]:
+        """Who spent most, of each kind, and one more where there are more. One query."""
         tokens: Any = F("input_tokens") + F("output_tokens")
         money = Sum("cost_nano", filter=Q(currency=self.by), default=0)
         amount = Sum(tokens) if self.by == TOKENS else money
         sums = {"amount": amount, "all_tokens": Sum(tokens), "all_calls": Sum("calls")}
-        rows = self.rows(kind).values_list("subject").annotate(**sums)
-        first = (self.number - 1) * count
-        ordered = rows.order_by("-amount", "-all_tokens", "subject")
-        found = [Spent(*row) for row in ordered[first : first + count + 1]]
-        return [one for one in found[:count] if not is_tried(kind, one.subject)], len(found) > count
+        first = (self.number - 1) * self.count
+        all_sums: Iterable[Any] = (
+            self.rows(kind).values_list("kind", "subject").annotate(**sums) for kind in kinds
+        )
+        order = ("-amount", "-all_tokens", "subject")
+        parts = [one.order_by(*order)[first : first + self.count + 1] for one in all_sums]
+        found: dict[str, list[Spent]] = {}
+        for kind, subject, *numbers in select_all(parts):
+            found.setdefault(kind, []).append(Spent(subject, *map(int, numbers)))
+        for ranked in found.values():
+            ranked.sort(key=lambda one: (-one.amount, -one.tokens, one.subject))
+        return found
 
     def rankings(self) -> list[Ranking]:
         titles = {
             SpendKind.PERSON: _("People"),
             SpendKind.CHAT: _("Chats"),
-            SpendKind.ENDPOINT: _("Models"),
+            SpendKind.ENDPOINT: pgettext("spending", "Models"),
             SpendKind.TOOL: _("Tools"),
         }
         shown = [self.alone] if self.alone else self.kinds
-        return [self._ranking(kind, titles[kind]) for kind in shown]
+        found = self.rank(shown)
+        return [self._ranking(kind, titles[kind], found.get(kind, [])) for kind in shown]
 
-    def _ranking(self, kind: SpendKind, title: str) -> Ranking:
-        ranked, has_more = self.rank(kind)
+    def _ranking(self, kind: SpendKind, title: str, found: list[Spent]) -> Ranking:
+        """Without playgrounds, who are not ranked."""
+        ranked = [one for one in found[: self.count] if not is_tried(kind, one.subject)]
         named = find_subjects(kind, [one.subject for one in ranked])
         most = max([1, *(one.amount for one in ranked)])
-        costs = self.totals.costs
-        whole = self.totals.tokens if self.by == TOKENS else costs[self.by]
+        whole = self.totals.tokens if self.by == TOKENS else self.totals.costs[self.by]
         bars = []
         for one in ranked:
-            part = one.amount * 100 // whole if whole and self.is_whole else None
-            page = named[one.subject].pk
+            page: object = named[one.subject].pk
             if kind == SpendKind.PERSON:
                 page = one.subject.rpartition("/")[2] or None
             url = reverse(PAGES[kind], args=(page,)) if page is not None and PAGES[kind] else ""
+            part = one.amount * 100 // whole if whole and self.is_whole else 0
             share = one.amount * 100 // most
             name, words = named[one.subject].name, self.words(one.amount)
             bars.append(Bar(one, name, url, words, share, part))
-        first = (self.number - 1) * LISTED_ALONE + 1
-        return Ranking(kind, title, bars, has_more, first)
+        first = (self.number - 1) * self.count + 1
+        return Ranking(kind, title, bars, len(found) > self.count, first)
 
     # --- Budgets ----------------------------------------------------------------------
 
@@ -362,7 +375,7 @@ def keep_budget(request: HttpRequest, site: AdminSite) -> HttpResponse:
     admin: Any = site.get_model_admin(Budget)
     entered, row = request.POST.copy(), None
     if "row" in entered:
-        row = get_object_or_404(Budget, pk=parse_row_number(entered["row"]))
+        row = get_object_or_404(Budget, pk=parse_row_number(str(entered["row"])))
         require(admin.has_change_permission(request, row))
     else:
         require(admin.has_add_permission(request))

@@ -1,4 +1,4 @@
-"""The first page, and what every page says of the state of the program."""
+"""What every page says of the state of the program."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -8,18 +8,10 @@ from django.http.request import split_domain_port
 from django.utils.translation import gettext
 
 from agent.runtime import serving
-from frostproject.cockpit.dashboard import load_overview
 from frostproject.signin import plain_http
 from tools.local_time import present_clock
 
 register = template.Library()
-
-
-@register.inclusion_tag("admin/status_panel.html", takes_context=True)
-def status_panel(context: Any) -> dict[str, Any]:
-    """What the user may see of the present state, of today and of the last days."""
-    request = context["request"]
-    return {"request": request, "perms": context["perms"], **load_overview(request)}
 
 
 @register.inclusion_tag("admin/outage.html", takes_context=True)

@@ -32,7 +32,7 @@ def test_people_have_their_newest_name_that_is_not_empty(browser: Client):
         SpendSum.objects.create(day=current_day(), kind=kind, subject=subject, input_tokens=9)
     row = page(browser, "/admin/people/").split(ONE)
     assert "阿雪" in "".join(row)
-    for place in ("/admin/", "/admin/agent/chatsession/", "/admin/agent/message/"):
+    for place in ("/admin/spending/", "/admin/agent/chatsession/", "/admin/agent/message/"):
         text = page(browser, place)
         assert "阿雪" in text, place
         assert f">{ONE}<" not in text, place

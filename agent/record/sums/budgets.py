@@ -266,7 +266,8 @@ def _sum_periods(
         sums[f"{period}_tokens"] = Sum(tokens, filter=is_within, default=0)
         sums[f"{period}_money"] = Sum("cost_nano", filter=is_within, default=0)
     spent: Counter[tuple[str, str, str, str]] = Counter()
-    for row in rows.values("kind", "subject", "currency").annotate(**sums):
+    found: Any = rows.values("kind", "subject", "currency").annotate(**sums)
+    for row in found:
         for period in first_days:
             key = (row["kind"], row["subject"], period)
             spent[*key, TOKENS] += int(row[f"{period}_tokens"])

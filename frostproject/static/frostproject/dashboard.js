@@ -1,4 +1,5 @@
-/* Draws the charts of the first page from the tables beside them, in the colours of the page. */
+/* Draws the chart of the first page that is chosen from the table beside it, in the colours of the
+ * page, and keeps the focus near an alert that was put away. */
 (function () {
     "use strict";
 
@@ -72,8 +73,21 @@
         drawn.forEach(paint);
     }
 
+    function drawShown() {
+        for (const figure of document.querySelectorAll("figure.chart")) {
+            if (figure.checkVisibility() && figure.querySelector(".canvas").hidden) draw(figure);
+        }
+    }
+
+    document.addEventListener("htmx:afterSwap", function (event) {
+        const after = { "overview-state": "alerts-title", "more": "more-title" }[event.detail.elt.id];
+        if (after && document.activeElement === document.body && event.detail.requestConfig.elt.matches("form, a")) {
+            document.getElementById(after).focus();
+        }
+    });
     if (typeof Chart === "undefined") return;
-    document.querySelectorAll("figure.chart").forEach(draw);
+    drawShown();
+    document.querySelectorAll(".switch input").forEach((one) => one.addEventListener("change", drawShown));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
     new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 })();

@@ -27,8 +27,10 @@ from agent.models import (
 )
 from agent.record.sums.activity import hour_of
 from agent.record.sums.budgets import mirror_environment
-from frostproject.cockpit.alerts import Alert, find_alerts, find_viewer
-from frostproject.models import FailedSignIns
+from frostproject.cockpit.alert import Alert
+from frostproject.cockpit.alerts import find_alerts
+from frostproject.cockpit.viewer import find_viewer
+from frostproject.models import FailedSignIns, SeenAlert
 from onebot.models import Bot
 from tests.admin.record import answered, call_of, chat, logged_in, page, run_for, said, step_of
 from tools.local_time import current_day
@@ -214,7 +216,7 @@ ACTS = {
     "model": "/test/",
     "mcp": "reconnect-server",
     "plugin": "/reload/",
-    "budget": 'name="_save"',
+    "budget": "/admin/spending/budget/",
     "untold": 'name="text"',
     "sign_ins": "begin_app",
     "silence": 'name="_save"',
@@ -233,7 +235,7 @@ def test_alert_leads_to_a_page_with_the_button_of_its_act(cause: Any, browser: C
     viewer = User.objects.get(username="user-")
     found = alerts(viewer)
     kind = KINDS.get(cause.__name__, cause.__name__)
-    (alert,) = [one for one in found if one.kind in (kind, *_kinds_of(cause))]
+    alert, *_ = [one for one in found if one.kind in (kind, *_kinds_of(cause))]
     address, _hash, place = alert.url.partition("#")
     text = page(browser, address)
     act = 'name="speak"' if cause is silenced else ACTS[alert.kind]
@@ -274,13 +276,119 @@ def test_only_what_was_not_sent_again_is_told_of():
     assert "unknown_sends" not in [one.kind for one in alerts(User.objects.get(username="root"))]
 
 
-def test_several_calls_that_wait_have_a_list_and_the_most_urgent_one():
-    for peer in ("1", "2"):
-        approval(chat(peer))
-    late, urgent = Approval.objects.order_by("pk")
-    Approval.objects.filter(pk=urgent.pk).update(expires_at=late.expires_at - timedelta(minutes=9))
-    (alert,) = [one for one in alerts(superuser()) if one.kind == "approvals"]
-    assert alert.others[1] == f"/admin/agent/approval/{urgent.pk}/change/"
+def test_calls_that_wait_are_rows_the_most_urgent_first_and_the_rest_is_counted():
+    for number in range(8):
+        approval(chat(f"{number}"))
+    urgent = Approval.objects.latest("pk")
+    Approval.objects.filter(pk=urgent.pk).update(expires_at=timezone.now())
+    first, *others = [one for one in alerts(superuser()) if one.kind == "approvals"]
+    assert first.url == f"/admin/agent/approval/{urgent.pk}/change/"
+    assert len(others) == 5
+    assert others[-1].text == "3 more tool calls wait for an owner."
+
+
+def acts_of(kind: str, user: User) -> list[tuple[str, bool]]:
+    """What can be done in the first row of a kind, and whether it is a form."""
+    alert = next(one for one in alerts(user) if one.kind == kind)
+    return [(act.label, act.posted is not None) for act in alert.acts]
+
+
+def test_rows_have_the_acts_that_the_reader_may_do_and_no_others():
+    here = chat("700")
+    approval(here)
+    unknown_send(here)
+    dead_server()
+    spent_budget()
+    logged_in("viewer")
+    root, owner = superuser(), owner_of(here)
+    viewer = User.objects.get(username="user-viewer")
+    decides = [("Approve", True), ("Refuse", True), ("See the chat", False)]
+    assert acts_of("approvals", root) == acts_of("approvals", owner) == decides
+    resends = [("See the chat", False), ("Send again, perhaps twice", True)]
+    assert acts_of("unknown_sends", root) == acts_of("unknown_sends", owner) == resends
+    assert acts_of("mcp", root) == [("Reconnect", True)]
+    assert acts_of("budget", root) == [("Raise it", False)]
+    for kind in ("approvals", "unknown_sends"):
+        assert acts_of(kind, viewer) == [("See the chat", False)]
+    assert acts_of("mcp", viewer) == acts_of("budget", viewer) == []
+
+
+def test_a_call_is_approved_in_its_row_and_the_overview_says_so(browser: Client):
+    approval(chat())
+    (act, _refuse, _see) = next(one for one in alerts(superuser()) if one.kind == "approvals").acts
+    answer = browser.post(act.url, {**(act.posted or {}), "next": "/admin/"}, follow=True)
+    assert answer.redirect_chain == [("/admin/", 302)]
+    assert "Approved." in answer.content.decode()
+    assert Approval.objects.get().state == "approved"
+
+
+def test_a_call_whose_arguments_are_cut_is_not_approved_in_its_row():
+    approval(chat())
+    Approval.objects.update(arguments={"text": "long " * 50})
+    labels = [label for label, _is_form in acts_of("approvals", superuser())]
+    assert labels == ["Decide", "Refuse", "See the chat"]
+
+
+def put_away(browser: Client, alert: Alert, **values: str) -> str:
+    """The state of the overview after an alert was put away."""
+    page(browser, "/admin/")
+    form = {"alert": alert.digest, **values}
+    answer = browser.post("/admin/overview/seen/", form, headers={"hx-request": "true"})
+    return str(answer.content.decode())
+
+
+def told(text: str) -> str:
+    """What of the state is told, without what was put away."""
+    return text.partition('class="alerts"')[2].partition("put-away")[0]
+
+
+def test_what_was_put_away_stays_away_until_it_says_something_else(browser: Client):
+    failing_model()
+    root = User.objects.get(username="user-")
+    (alert,) = alerts(root)
+    assert "<title>(1) Overview" in page(browser, "/admin/")
+    text = put_away(browser, alert)
+    assert 'data-kind="model"' not in told(text)
+    assert "1 put away" in text
+    assert "<title>Overview" in text
+    assert 'data-kind="model"' not in told(page(browser, "/admin/"))
+    later = timezone.now() + timedelta(minutes=3)  # fails again, in the same way
+    EndpointStatus.objects.update(error_at=later)
+    assert 'data-kind="model"' not in told(page(browser, "/admin/"))
+    EndpointStatus.objects.update(error="something else")
+    assert 'data-kind="model"' in told(page(browser, "/admin/"))
+
+
+def test_what_was_put_away_is_told_again_once_it_ended_and_came_back(browser: Client):
+    ModelEndpoint.objects.create(name="m", base_url="https://a.example/v1", model="m")
+    silenced()
+    (alert,) = alerts(User.objects.get(username="user-"))
+    put_away(browser, alert)
+    Manners.objects.update(enabled=False)
+    page(browser, "/admin/")
+    assert not SeenAlert.objects.exists()
+    Manners.objects.update(enabled=True)
+    assert 'data-kind="silence"' in told(page(browser, "/admin/"))
+
+
+def test_what_one_has_put_away_others_are_told_of_and_it_can_be_shown_again(browser: Client):
+    failing_model()
+    (alert,) = alerts(User.objects.get(username="user-"))
+    put_away(browser, alert)
+    assert 'data-kind="model"' in told(page(logged_in("viewer"), "/admin/"))
+    assert 'data-kind="model"' in told(put_away(browser, alert, again="1"))
+
+
+def test_nobody_puts_away_what_is_not_within_reach():
+    failing_model()
+    (alert,) = alerts(superuser())
+    session = chat()
+    owner_of(session)
+    client = Client()
+    client.force_login(User.objects.get(username="user-chat_owner"))
+    for digest in (alert.digest, "", "x" * 5_000):
+        client.post("/admin/overview/seen/", {"alert": digest})
+    assert not SeenAlert.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,306 @@
+"""What needs somebody in chats: of accounts, of messages that were sent, of calls that wait, and of
+chats in which the bot keeps silent."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _, ngettext
+
+from agent.access.players import may_decide
+from agent.domain import states, types
+from agent.models import (
+    ActivitySum,
+    Approval,
+    ChatSession,
+    Manners,
+    Message,
+)
+from agent.models.activity import WHOLE_DAY
+from agent.record.runs import deferred_calls
+from agent.record.settings import chat_manners, manners
+from agent.record.sums.activity import hour_of
+from agent.record.waiting import hand_messages, pauses, take_overs
+from frostproject.cockpit.alert import BAD, Alert, AlertAct, clean, look_at_chat, moment
+from frostproject.cockpit.viewer import Viewer, link
+from onebot.admin.bots import account_words
+from tools.text import readable
+
+#: Rows that are counted, at most, and own chats that are looked at.
+COUNTED, MOST_SILENT = 1_000, 200
+#: Outcomes of calls, calls and messages that are told of by themselves.
+UNTOLD = 5
+#: Characters of a message that are told; with more of its arguments a call is not decided here, for
+#: nobody decides about what is cut.
+SAID, ARGUED = 40, 200
+
+
+def find_accounts(viewer: Viewer) -> Iterator[Alert]:
+    """Every account that was ever here and is not: it stays until its row is deleted."""
+    way = link("start") + "#step-client"
+    may_connect = viewer.access.is_everything and viewer.may("onebot.change_bot")
+    acts = (AlertAct(_("Reconnect"), way),) if may_connect else ()
+    for bot in viewer.bots:
+        url = viewer.page_of_account(bot.self_id, bot.pk)
+        if not bot.online:
+            since = moment(bot.disconnected_at or bot.last_heartbeat_at)
+            text = (
+                _("Account %(account)s is not connected, since %(since)s.")
+                if since
+                else _("Account %(account)s is not connected.")
+            )
+            yield Alert(
+                "disconnected",
+                text % {"account": account_words(bot), "since": since},
+                _(
+                    "Start its OneBot client and see that the address and the token are right. An "
+                    "account that is retired is deleted on its page."
+                ),
+                url,
+                BAD,
+                facts=(bot.self_id, since),
+                acts=acts,
+            )
+        elif bot.account_online is False:
+            yield Alert(
+                "account_offline",
+                _("Account %s is offline: its client is connected, but not signed in to QQ.")
+                % account_words(bot),
+                _("Sign in to QQ in the OneBot client."),
+                url,
+                BAD,
+                facts=(bot.self_id,),
+            )
+
+
+def find_sends(viewer: Viewer) -> Iterator[Alert]:
+    """What was sent in the last day, may have arrived or not, and was not sent again."""
+    since = timezone.now() - timedelta(days=1)
+    day, hour = hour_of(since)
+    rows = ActivitySum.objects.filter(viewer.access.condition("session__"), hour__gt=WHOLE_DAY)
+    later = rows.filter(day__gt=day) | rows.filter(day=day, hour__gte=hour)
+    if not later.order_by().aggregate(count=Sum("unknown"))["count"]:
+        return  # else no message is read
+    lost = Message.objects.filter(
+        viewer.access.condition("session__"),
+        state=states.MessageState.UNKNOWN,
+        created_at__gte=since,
+    ).exclude(Exists(Message.objects.filter(resent_from=OuterRef("pk"))))
+    found = list(lost.order_by("-pk").values_list("pk", flat=True)[:COUNTED])
+    single = lost.filter(pk__in=found[:UNTOLD]).select_related("session").order_by("-pk")
+    may_send = viewer.may("agent.speak_in_chat")
+    for one in single.defer("segments", "raw") if found else ():
+        words = {"text": clean(one.text)[:SAID], "chat": _name_chat(one.session)}
+        chat = link("agent_chatsession_change", one.session_id, query=f"around={one.pk}")
+        acts = [*look_at_chat(viewer, f"{chat}#m{one.pk}")]
+        if may_send:
+            url = link("agent_chatsession_act", one.session_id, "resend", one.pk)
+            acts.append(AlertAct(_("Send again, perhaps twice"), url, {"twice": "yes"}))
+        yield Alert(
+            "unknown_sends",
+            _("“%(text)s” to %(chat)s: nobody knows whether it arrived.") % words,
+            _("Look into the chat; what did not arrive can be sent again there."),
+            f"{chat}#m{one.pk}",
+            facts=(one.pk,),
+            acts=tuple(acts),
+        )
+    if further := len(found) - UNTOLD if len(found) > UNTOLD else 0:
+        text = ngettext(
+            "Of %(count)s more message sent in the last 24 hours nobody knows whether it arrived.",
+            "Of %(count)s more messages sent in the last 24 hours nobody knows whether they "
+            "arrived.",
+            further,
+        )
+        url = link("agent_message_changelist", query="state__exact=unknown")
+        yield Alert("unknown_sends", text % {"count": further}, "", url, facts=(found[UNTOLD],))
+
+
+def _name_chat(session: ChatSession) -> str:
+    return clean(session.title or session.key)
+
+
+def _all(count: int, name: str, query: str) -> tuple[str, str]:
+    """The way to a list, where more than one stand in it."""
+    if count < 2:
+        return "", ""
+    return _("All %(count)s") % {"count": count}, link(name, query=query)
+
+
+def find_approvals(viewer: Viewer) -> Iterator[Alert]:
+    waiting = Approval.objects.filter(
+        viewer.access.condition("session__"), state=states.ApprovalState.WAITING
+    )
+    rows = waiting.select_related("session", "call").order_by("expires_at", "pk")
+    found = list(rows[: UNTOLD + 1])
+    for one in found[:UNTOLD]:
+        arguments = readable.escape_invisible_chars(
+            json.dumps(one.arguments, ensure_ascii=False) if one.arguments else ""
+        )
+        words = {
+            "tool": one.call.tool_name,
+            "arguments": arguments if len(arguments) <= ARGUED else f"{arguments[:ARGUED]}…",
+            "chat": _name_chat(one.session),
+            "until": moment(one.expires_at),
+        }
+        page = link("agent_approval_change", one.pk)
+        yield Alert(
+            "approvals",
+            _("%(chat)s: may “%(tool)s” be called? %(arguments)s") % words,
+            _("It waits for an owner until %(until)s.") % words,
+            page,
+            facts=(one.pk,),
+            acts=tuple(_decisions(viewer, one, is_whole=len(arguments) <= ARGUED)),
+        )
+    if len(found) > UNTOLD:
+        count = waiting.order_by()[:COUNTED].count() - UNTOLD
+        text = ngettext(
+            "%(count)s more tool call waits for an owner.",
+            "%(count)s more tool calls wait for an owner.",
+            count,
+        )
+        url = link("agent_approval_changelist", query="state__exact=waiting")
+        advice = _("Approve or refuse them before they expire.")
+        yield Alert("approvals", text % {"count": count}, advice, url, facts=(found[-1].pk,))
+
+
+def _decisions(viewer: Viewer, row: Approval, *, is_whole: bool) -> Iterator[AlertAct]:
+    """What may be done about a call that waits."""
+    page = link("agent_approval_change", row.pk)
+    if viewer.may("agent.change_approval") and may_decide(viewer.user, row.session.account):
+        if is_whole:
+            yield AlertAct(_("Approve"), page, {"decision": "approve"})
+        else:
+            yield AlertAct(_("Decide"), page)
+        yield AlertAct(_("Refuse"), page, {"decision": "refuse"})
+    yield from look_at_chat(viewer, link("agent_chatsession_change", row.session_id))
+
+
+def find_untold(viewer: Viewer) -> Iterator[Alert]:
+    """Outcomes of approved calls that the chat did not hear of in the last day, one by one: each
+    is for somebody to tell."""
+    untold = deferred_calls.find_untold(timezone.now() - timedelta(days=1))
+    mine = untold.filter(viewer.access.condition("session__"))
+    for one in mine.select_related("session", "tool_call").order_by("-pk")[:UNTOLD]:
+        words = {
+            "tool": one.tool_call.tool_name if one.tool_call else "",
+            "chat": _name_chat(one.session),
+        }
+        url = link("agent_chatsession_change", one.session_id, query=f"around={one.pk}#m{one.pk}")
+        yield Alert(
+            "untold",
+            _("“%(tool)s” was approved and made, and %(chat)s did not hear of it.") % words,
+            _("Tell the chat by hand; the call has the result."),
+            url,
+            BAD,
+            facts=(one.pk,),
+            acts=tuple(look_at_chat(viewer, url)),
+        )
+
+
+def find_silence(viewer: Viewer) -> Iterator[Alert]:
+    if not viewer.may_see_all("agent.view_manners"):
+        yield from _silence_of_own_chats(viewer)
+        return
+    rows = Manners.objects.filter(enabled=True, silenced=True)[:COUNTED]
+    silencing = [row for row in rows if row.is_silencing]
+    if not silencing:
+        return
+    query = "silenced__exact=1&enabled__exact=1"
+    if any(map(chat_manners.is_for_everything, silencing)):
+        url = link("agent_manners_changelist", query=query)
+        text = _("Everything is silenced: the bot says nothing anywhere.")
+        facts = tuple(row.pk for row in silencing)
+        advice = _("Switch the row off to let it speak.")
+        yield Alert("silence", text, advice, url, BAD, facts=facts)
+        return
+    text = ngettext(
+        "%(count)s row of manners silences chats.",
+        "%(count)s rows of manners silence chats.",
+        len(silencing),
+    )
+    ends = [row.silenced_until for row in silencing if row.silenced_until is not None]
+    count, page = len(silencing), link("agent_manners_change", silencing[0].pk)
+    others = _all(count, "agent_manners_changelist", query)
+    facts = tuple((row.pk, row.silenced_until) for row in silencing)
+    words = text % {"count": count}
+    yield Alert("silence", words, _next_end(ends), page, others=others, facts=facts)
+
+
+def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
+    """The same for those who see single chats alone, and no rows of manners."""
+    if viewer.access.is_everything or not viewer.may("agent.view_chatsession"):
+        return
+    table = manners.load_manners_table()
+    mine = (
+        viewer.access.sessions().filter(platform=manners.ONEBOT).order_by("-last_message_at", "-pk")
+    )
+    silent = [
+        session.pk
+        for session in mine[:MOST_SILENT]
+        if not types.is_playground(session.account)
+        and table.find(hand_messages.find_address(session)).silenced_by
+    ]
+    if silent:
+        text = ngettext(
+            "%(count)s of your chats is silenced: the bot says nothing there.",
+            "%(count)s of your chats are silenced: the bot says nothing there.",
+            len(silent),
+        )
+        url = link("agent_chatsession_change", silent[0]) + "#acts"
+        advice = _("Let it speak on the page of the chat.")
+        acts = tuple(look_at_chat(viewer, url))
+        words = text % {"count": len(silent)}
+        yield Alert("silence", words, advice, url, facts=tuple(sorted(silent)), acts=acts)
+
+
+def _next_end(ends: list[datetime]) -> str:
+    """When the first of ``ends`` is; "" for none."""
+    if not ends:
+        return ""
+    return _("The next one ends by itself at %(time)s.") % {"time": moment(min(ends))}
+
+
+def find_chats(viewer: Viewer) -> Iterator[Alert]:
+    """Chats that an operator has taken over, and those in which an account cannot speak, of the
+    chats with the newest messages."""
+    mine, now = viewer.access.sessions(), timezone.now()
+    rows = mine.filter(take_overs.is_taken_over(now)).order_by("-taken_over_at")
+    taken = list(rows.values_list("pk", "taken_over_until")[:COUNTED])
+    if taken:
+        text = ngettext(
+            "%(count)s chat is taken over: an operator answers there, and not the bot.",
+            "%(count)s chats are taken over: an operator answers there, and not the bot.",
+            len(taken),
+        )
+        advice = _("Hand them back on their pages when it is done.")
+        page = link("agent_chatsession_change", taken[0][0]) + "#taken-over"
+        yield Alert(
+            "taken_over",
+            text % {"count": len(taken)},
+            " ".join(filter(None, (advice, _next_end([end for _pk, end in taken if end])))),
+            page,
+            others=_all(len(taken), "agent_chatsession_changelist", "silence=taken_over"),
+            facts=tuple(sorted(taken)),
+            acts=tuple(look_at_chat(viewer, page)),
+        )
+    recent = mine.order_by("-last_message_at", "-pk").values("pk")[:COUNTED]
+    muted = ChatSession.objects.filter(pauses.is_paused(now), pk__in=recent).order_by("-paused_at")
+    paused = list(muted.values_list("pk", flat=True))
+    if paused:
+        text = ngettext(
+            "In %(count)s chat an account cannot speak: it is muted or no longer there.",
+            "In %(count)s chats an account cannot speak: it is muted or no longer there.",
+            len(paused),
+        )
+        page = link("agent_chatsession_change", paused[0]) + "#paused"
+        yield Alert(
+            "paused",
+            text % {"count": len(paused)},
+            "",
+            page,
+            others=_all(len(paused), "agent_chatsession_changelist", "silence=paused"),
+            facts=tuple(sorted(paused)),
+            acts=tuple(look_at_chat(viewer, page)),
+        )
