@@ -1,7 +1,7 @@
 """Manners: how the bot behaves where, which of two rows counts, and one switch for everything."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django import forms
 from django.contrib import admin, messages
@@ -12,28 +12,38 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.access import find_access
 from agent.admin.chats.session_list import known_accounts
-from agent.domain.manners import environment_manners
 from agent.markdown.drawing_packages import explain_missing
 from agent.models import Manners, ModelEndpoint
-from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
-from agent.pages.manners import EVERY_ACCOUNT, list_said, scope_words, silenced_words
+from agent.models.manners import HEARING, LIMITS, LISTS, SCOPE, SPEAKING, WAKING
+from agent.pages.manners import (
+    EVERY_ACCOUNT,
+    list_counting,
+    list_said,
+    scope_words,
+    silenced_words,
+)
 from agent.record.settings import chat_manners, manners
 from agent.record.settings.manners import ADDED_UP, rank_row, said_values
 from tools.admin import record_pages
 from tools.admin.fields import choosing
 from tools.admin.record_pages import by_post, choice_filter, require
-from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone, field_label
+from tools.admin.settings_page import (
+    SettingsAdmin,
+    SettingsForm,
+    choice_alone,
+    field_label,
+    name_source,
+)
 
-#: Fields that show the program's own value in grey while they are empty.
-SHOWN_EMPTY = (
-    *("wake_chance", "ambient_messages", "ambient_chars", "ambient_minutes", "merge_seconds"),
-    *("part_chars", "forward_above", "command_prefix", *LIMITS),
-)
-#: Those whose empty choice says it.
-CHOICES = (
-    *("groups", "wake_mention", "wake_quote", "wake_always", "typing", "says_beside_calls"),
-    *("mention", "quote", "private", "answered", "markdown"),
-)
+#: The settings of the environment that hold where no row says a field.
+VARIABLES = {
+    "groups": "GROUP_REPLY_ON_MENTION",
+    "wake_names": "BOT_NAME",
+    "person_per_minute": "PERSON_ANSWERS_PER_MINUTE",
+    "person_per_day": "PERSON_ANSWERS_PER_DAY",
+    "chat_per_minute": "CHAT_ANSWERS_PER_MINUTE",
+    "chat_per_day": "CHAT_ANSWERS_PER_DAY",
+}
 _ROWS = {
     **dict.fromkeys(("chats", "wake_names", "wake_prefixes", "quiet_hours"), 3),
     **dict.fromkeys(LISTS, 3),
@@ -107,23 +117,45 @@ class MannersForm(SettingsForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        usual = environment_manners()
-        self.show_unsaid("wake_names", usual.wake_names)
-        for name in SHOWN_EMPTY:
-            self.show_unsaid(name, getattr(usual, name), gettext("default %(value)s"))
-        for name in CHOICES:
-            value = getattr(usual, name)
-            words = (
-                gettext("not said here (else: as the persona says)")
-                if value is None
-                else gettext("not said here (else: %(value)s)")
-            )
-            self.show_unsaid(name, value, words)
         if "markdown" in self.fields:
             self.fields["markdown"].help_text = explain_missing()
         if "endpoint" in self.fields:
             usable = Q(can_chat=True, enabled=True) | Q(pk=self.instance.endpoint_id)  # or chosen
             self.fields["endpoint"].queryset = ModelEndpoint.objects.filter(usable)  # type: ignore[attr-defined]
+        for name, words, source in find_holding(self._row()):
+            self.show_unsaid(name, words, source)
+
+    def _row(self) -> Manners:
+        """The row, or a new one for the chats that a link leads to."""
+        if self.instance.pk:
+            return self.instance
+        return Manners(**{name: self.initial.get(name) or "" for name in SCOPE})
+
+
+def find_holding(row: Manners) -> Iterator[tuple[str, str, str]]:
+    """What counts where ``row`` says nothing, with its words and where it comes from."""
+    table = manners.load_manners_table()
+    others = [other for other in table.rows if covers(other, row)]
+    counting = manners.combine_rows(table.base(), others)
+    for one in list_counting(counting, others):
+        is_left = getattr(counting, one.field) is None  # to the persona, or to another limit
+        source = "" if is_left else name_source(VARIABLES.get(one.field, ""))
+        if one.row is not None:
+            name = record_pages.record_link("agent_manners", one.row.pk, one.row.name)
+            source = format_html("{} “{}”", Manners._meta.verbose_name, name)
+        yield one.field, one.words, source
+
+
+def covers(other: Manners, row: Manners) -> bool:
+    """Whether ``other`` is another row for all chats of ``row``."""
+    keys = set(row.chat_keys)
+    kinds = {row.chat_kind} if row.chat_kind else {key.partition(":")[0] for key in keys}
+    return (
+        other.pk != row.pk
+        and other.account in ("", row.account)
+        and (not other.chat_kind or kinds == {other.chat_kind})
+        and (not other.chats or (bool(keys) and keys <= set(other.chat_keys)))
+    )
 
 
 class Contradiction(NamedTuple):
@@ -196,15 +228,18 @@ class MannersAdmin(SettingsAdmin):
     change_form_template = "admin/agent/manners/change_form.html"
     list_pages = ("everything",)
     scope = record_pages.Column(_("where it counts"), scope_words)
-    fieldsets = (
-        (None, {"fields": ("name", "enabled")}),
-        (_("Where it counts"), {"fields": ("account", "chat_kind", "chats")}),
-        (_("Silence"), {"fields": ("silenced", "quiet_hours")}),
-        (_("Who is answered"), {"fields": (*WAKING, "answered", *LISTS)}),
-        (_("How often at most"), {"fields": LIMITS}),
-        (_("What the model hears"), {"fields": HEARING}),
-        (_("How it speaks"), {"fields": (*SPEAKING, "endpoint")}),
-        (_("Commands"), {"fields": ("command_prefix",)}),
+    first_fields = (
+        *("name", "enabled", "chats", "wake_names", "quiet_hours", "answered"),
+        *("ambient_messages", "part_chars", "endpoint", "person_per_day"),
+    )
+    more_fields: ClassVar = (
+        (_("Where it counts"), ("account", "chat_kind")),
+        (_("Silence"), ("silenced",)),
+        (_("Who is answered"), (*WAKING, *LISTS)),
+        (_("How often at most"), LIMITS),
+        (_("What the model hears"), HEARING),
+        (_("How it speaks"), SPEAKING),
+        (_("Commands"), ("command_prefix",)),
     )
 
     def page_context(self, request: HttpRequest, obj: Manners | None) -> dict[str, Any]:

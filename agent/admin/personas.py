@@ -2,8 +2,8 @@
 a persona would send."""
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -55,13 +55,13 @@ from agent.runtime.wiring import declared_tools
 from agent.subagents.provider import PROVIDER_NAME
 from tools.admin.fields import choosing
 from tools.admin.record_pages import Column, Rows, author_of, parse_row_number, render_badge
-from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone, name_source
 from tools.contract import TOOL_NAME
 from tools.models import ToolConfig
 from tools.models.row_history import record_changes
 from tools.registry.registry import ToolRegistry
 from tools.registry.settings import load_tool_settings
-from tools.text.readable import drop_surrogates, format_readable
+from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 
 def build_preview(
@@ -185,6 +185,19 @@ def _build_run(persona: PersonaSettings, chat: types.ChatAddress, session_pk: in
 #: What is as the environment has it while it is empty.
 NUMBERS = ("model_calls", "context_messages", "context_chars", "run_seconds")
 SWITCHES = ("mention", "quote")
+#: The settings of the environment that hold where a persona leaves a field empty.
+VARIABLES = {
+    "prompt": "SYSTEM_PROMPT",
+    "model_calls": "MAX_ITERATIONS",
+    "context_messages": "MAX_CONTEXT_MESSAGES",
+    "context_chars": "MAX_CONTEXT_CHARS",
+    "run_seconds": "RUN_TIMEOUT",
+    "mention": "ENABLE_AT_IN_GROUP_MSG",
+    "quote": "ENABLE_REPLY_IN_GROUP_MSG",
+    "vision_mode": "VISION_MODE",
+}
+#: Characters of that prompt that are shown.
+PROMPT_SHOWN = 300
 CHATS_OFFERED = 50
 
 
@@ -221,32 +234,22 @@ class PersonaForm(SettingsForm):
             "as_tool": _("Offered as a tool under its own name, besides use_subagent."),
             "prompt": _(
                 "Who it is and how it behaves; {date}, {time}, {weekday}, {bot_name} and values "
-                "of the chat’s state are filled in. Empty: the text in grey, SYSTEM_PROMPT of .env."
+                "of the chat’s state are filled in."
             ),
             "tools": _("Names as the page “Tool configs” lists them, one a line."),
-            "model_calls": _("Empty: the number in grey, MAX_ITERATIONS of .env."),
-            "context_messages": _(
-                "System message, history and current message. Empty: the number in grey, "
-                "MAX_CONTEXT_MESSAGES of .env."
-            ),
-            "context_chars": _(
-                "Approximately. Empty: the number in grey, MAX_CONTEXT_CHARS of .env."
-            ),
-            "run_seconds": _("Empty: the number in grey, RUN_TIMEOUT of .env."),
-            "mention": _("The program’s setting: ENABLE_AT_IN_GROUP_MSG of .env."),
-            "quote": _("The program’s setting: ENABLE_REPLY_IN_GROUP_MSG of .env."),
-            "vision_mode": _("The program’s setting: VISION_MODE of .env."),
+            **dict.fromkeys(("model_calls", "run_seconds", *SWITCHES, "vision_mode"), ""),
+            "context_messages": _("System message, history and current message."),
+            "context_chars": _("Approximately."),
         }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.initial["examples"] = format_examples(self.initial.get("examples") or [])
         usual = environment_persona()
-        for name in ("prompt", *NUMBERS):
-            self.show_unsaid(name, getattr(usual, name))
-        for name in (*SWITCHES, "vision_mode"):
-            words = gettext("as the program is set: %(value)s")
-            self.show_unsaid(name, getattr(usual, name), words)
+        for name, variable in VARIABLES.items():
+            value = getattr(usual, name)
+            words = shorten_text(value, PROMPT_SHOWN) if isinstance(value, str) else value
+            self.show_unsaid(name, words, name_source(variable))
 
     def clean_examples(self) -> list[list[str]]:
         try:
@@ -466,13 +469,12 @@ class PersonaAdmin(SettingsAdmin):
     search_fields = ("name", "description", "prompt")
     change_form_template = "admin/agent/persona/change_form.html"
     row_pages = ("preview",)
-    fieldsets = (
-        (None, {"fields": ("name", "enabled", "kind")}),
-        (_("What it says"), {"fields": ("prompt", "examples", "language")}),
-        (_("Only for an agent"), {"fields": ("description", "as_tool")}),
-        (_("Tools"), {"fields": ("tool_choice", "tools")}),
-        (_("How it answers in chats"), {"fields": ("mention", "quote", "vision_mode")}),
-        (_("Limits"), {"classes": ("collapse",), "fields": NUMBERS}),
+    first_fields = ("name", "enabled", "kind", "prompt", "language", "tool_choice", "tools")
+    more_fields: ClassVar = (
+        (_("What it says"), ("examples",)),
+        (_("Only for an agent"), ("description", "as_tool")),
+        (_("How it answers in chats"), (*SWITCHES, "vision_mode")),
+        (_("Limits"), NUMBERS),
     )
 
     def get_queryset(self, request: HttpRequest) -> Rows:
@@ -494,10 +496,8 @@ class PersonaAdmin(SettingsAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ("enabled", "kind") if isinstance(obj, Persona) and obj.is_default else ()
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        shown = super().get_fieldsets(request, obj)
-        is_default = isinstance(obj, Persona) and obj.is_default
-        return [one for one in shown if not (is_default and "as_tool" in one[1]["fields"])]
+    def left_out(self, request: HttpRequest, obj: Any) -> Collection[str]:
+        return ("description", "as_tool") if isinstance(obj, Persona) and obj.is_default else ()
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """The default persona answers everywhere else, an agent nowhere."""

@@ -43,6 +43,7 @@ class Env:
 
     def __init__(self, process: Mapping[str, str], file: Mapping[str, str] | None = None) -> None:
         self._values = {**(file or {}), **process}
+        self._layers = {"process": process, "file": file or {}}
 
     @classmethod
     def load(cls, dotenv: Path) -> "Env":
@@ -54,6 +55,14 @@ class Env:
                 f"{dotenv}: is not UTF-8 text; save it again in that encoding"
             ) from error
         return cls(os.environ, parse_dotenv(text))
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Of each variable that has a value, whether ``file`` or ``process`` gives it."""
+        found = {}
+        for name in filter(self.text, self._values):
+            found[name] = next(key for key, layer in self._layers.items() if name in layer)
+        return found
 
     def text(self, name: str, default: str = "") -> str:
         return self._values.get(name, "").strip() or default

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import template
+from django.core.exceptions import FieldDoesNotExist
 from django.forms import Media
 from django.utils.safestring import SafeString
 
@@ -71,6 +72,30 @@ def table_words(options: Any) -> tables.TableWords:
 def table_name(options: Any) -> str:
     """What a table is called."""
     return tables.name_table(options)
+
+
+@register.filter
+def is_said(fieldset: Any) -> bool:
+    """Whether one of the fields says something else than those of a new row."""
+    shown = [field for line in fieldset for field in line]
+    return any(_says_something(field) for field in shown)
+
+
+def _says_something(shown: Any) -> bool:
+    """What the program writes, and nobody enters, says nothing."""
+    form = shown.form if shown.is_readonly else shown.field.form
+    name = shown.field["name"] if shown.is_readonly else shown.field.name
+    try:
+        column = form._meta.model._meta.get_field(str(name))
+    except FieldDoesNotExist:
+        column = None
+    if shown.is_readonly:
+        is_entered = column is not None and name not in shown.model_admin.readonly_fields
+        return is_entered and column.value_from_object(form.instance) != column.get_default()
+    usual = shown.field.field.initial if column is None else column.get_default()
+    if form.is_bound:
+        return bool(shown.field.field.has_changed(usual, shown.field.value()))
+    return form.get_initial_for_field(shown.field.field, name) not in (None, "", usual)
 
 
 @register.filter

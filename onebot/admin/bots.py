@@ -233,33 +233,22 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "nickname", "client_name", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
-    #: What the program writes.
+    #: What the program writes: what is asked first, and the rest.
+    state_fields = ("called", "online", "account_online", "client", "last_heartbeat_at", "chats")
     connection_fields = (
-        "self_id",
-        "called",
-        "online",
-        "account_online",
-        "kinds_of_connection",
-        "client",
-        "user_agent",
-        "connected_at",
-        "disconnected_at",
-        "last_heartbeat_at",
-        "channel",
-        "token_state",
-        "chats",
-        "personas",
+        *("self_id", "kinds_of_connection", "user_agent", "connected_at", "disconnected_at"),
+        *("channel", "token_state"),
     )
-    fieldsets = (
-        (None, {"fields": ("owners", "hear_voice", "read_files", "timing_gate", "media_by_url")}),
+    first_fields = (*state_fields, "owners", "personas", "answers", "manners")
+    more_fields: ClassVar = (
         (
-            _("Who is answered, and how often"),
-            {"fields": ("sends_per_minute", "answers", "manners")},
+            _("What it hears, and how often it speaks"),
+            ("hear_voice", "read_files", "timing_gate", "media_by_url", "sends_per_minute"),
         ),
-        (_("Connection"), {"fields": connection_fields}),
-        (_("Access token"), {"fields": ("token_change", "token_typed")}),
+        (_("Connection"), connection_fields),
+        (_("Access token"), ("token_change", "token_typed")),
     )
-    readonly_fields = (*connection_fields, "answers", "manners")
+    readonly_fields = (*state_fields, *connection_fields, "personas", "answers", "manners")
     # Users who may only view get no input for the token: it is not a field of the model.
     unseen: ClassVar = {"token_change": "", "token_typed": ""}
     change_form_template = "admin/onebot/bot/change_form.html"

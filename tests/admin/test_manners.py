@@ -116,11 +116,47 @@ def test_only_endpoints_that_answer_are_offered(browser: Client):
 def test_empty_fields_show_what_the_program_does(browser: Client, settings: Any):
     settings.BOT_NAME, settings.GROUP_REPLY_ON_MENTION = "小霜", False
     text = page(browser, f"{MANNERS}add/?chats=group:700&account=10001&chat_kind=group")
-    assert 'placeholder="小霜"' in text
-    assert "not said here (else: no)" in text
-    assert "not said here (else: as the persona says)" in text
+    assert _holding(text, "wake_names") == "holds: 小霜 default"
+    assert _holding(text, "groups") == "holds: no default"
+    assert _holding(text, "mention") == "holds: as the persona says"
     assert "group:700</textarea>" in text
     assert 'value="10001"' in text
+
+
+def _holding(text: str, field: str) -> str:
+    """What the page ``text`` says that holds where ``field`` is empty; "" for nothing."""
+    shown = text.partition(f'id="id_{field}_holds">')[2].partition("</div>")[0]
+    return re.sub(r"<[^>]*>", "", shown).strip()
+
+
+def test_an_empty_field_names_the_row_that_says_it_instead(browser: Client):
+    Manners.objects.create(name="<i>all</i>", ambient_messages=30, part_chars=900)
+    Manners.objects.create(name="own", account="10001", part_chars=700)
+    Manners.objects.create(name="other", account="10002", part_chars=500)
+    row = Manners.objects.create(name="group", account="10001", chats="group:700", wake_chance=2)
+    text = page(browser, f"{MANNERS}{row.pk}/change/")
+    assert _holding(text, "ambient_messages") == "holds: 30 manners “&lt;i&gt;all&lt;/i&gt;”"
+    assert _holding(text, "part_chars") == "holds: 700 manners “own”"
+    assert _holding(text, "wake_chance") == ""
+    new = page(browser, f"{MANNERS}add/?account=10002")
+    assert _holding(new, "part_chars") == "holds: 500 manners “other”"
+
+
+def _open_groups(text: str) -> list[str]:
+    return re.findall(r"<details open><summary>\s*<h2[^>]*>([^<]*)", text)
+
+
+def test_further_fields_are_folded_in_until_one_says_something_or_is_wrong(browser: Client):
+    assert _open_groups(page(browser, f"{MANNERS}add/")) == []
+    assert _open_groups(page(browser, f"{MANNERS}add/?account=10001")) == ["Where it counts"]
+    row = Manners.objects.create(name="group", reaction="424", part_chars=900)
+    assert _open_groups(page(browser, f"{MANNERS}{row.pk}/change/")) == ["How it speaks"]
+    shown = browser.post(f"{MANNERS}add/", form(command_prefix="x" * 9)).content.decode()
+    (commands,) = re.findall(
+        r"<fieldset[^>]*>(?:(?!</fieldset>).)*command_prefix.*?</fieldset>", shown, re.S
+    )
+    assert "<details" not in commands
+    assert "errorlist" in commands
 
 
 def test_the_list_says_where_a_row_counts_and_what_it_says(browser: Client):

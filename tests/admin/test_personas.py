@@ -95,8 +95,8 @@ def test_the_default_persona_shows_the_environment_and_cannot_go(
 ):
     settings.SYSTEM_PROMPT, settings.MAX_ITERATIONS = "You are from the file.", 7
     text = page(browser, f"{PERSONAS}{default.pk}/change/")
-    assert 'placeholder="You are from the file."' in text
-    assert 'placeholder="7"' in text
+    assert "holds: You are from the file." in text
+    assert "holds: 7" in text
     assert "Only for an agent" not in text
     assert browser.post(f"{PERSONAS}{default.pk}/delete/", {"post": "yes"}).status_code == 403
     fields = {"name": "default", "kind": "agent", "enabled": ""}

@@ -1,6 +1,7 @@
 """Tools: the rows that operators edit and the next message obeys, and what lists say of them."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -145,39 +146,26 @@ class ToolConfigAdmin(SettingsAdmin):
     search_help_text = _("A name, or words of what a tool does.")
     readonly_fields = (*("name", "provider", "own_words", "arguments", "created_at", "updated_at"),)
     change_form_template = "admin/tools/toolconfig/change_form.html"
-    fieldsets = (
-        (None, {"fields": ("name", "provider", "enabled", "timeout_seconds")}),
+    first_fields = (
+        *("name", "provider", "enabled", "scope", "allowed", "allowed_ids", "requires_approval"),
+        *("mock_enabled", "mock_value"),
+    )
+    more_fields: ClassVar = (
         (
             _("Who may use it"),
-            {
-                "fields": (
-                    "visibility",
-                    "pinned",
-                    "scope",
-                    "allowed",
-                    "allowed_ids",
-                    "other_chats",
-                    "requires_approval",
-                    "calls_per_minute_person",
-                    "calls_per_minute_chat",
-                )
-            },
+            (
+                *("visibility", "pinned", "other_chats"),
+                *("calls_per_minute_person", "calls_per_minute_chat", "timeout_seconds"),
+            ),
         ),
-        (
-            _("What the model is told"),
-            {"fields": ("own_words", "description", "parameter_descriptions")},
-        ),
-        (_("Mock"), {"fields": ("mock_enabled", "mock_value", "arguments")}),
-        (_("History"), {"fields": ("created_at", "updated_at")}),
+        (_("What the model is told"), ("own_words", "description", "parameter_descriptions")),
+        (_("History"), ("arguments", "created_at", "updated_at")),
     )
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def left_out(self, request: HttpRequest, obj: Any) -> Collection[str]:
         """Other chats are there for the tool that names one alone."""
-        names = self.fieldsets[1][1]["fields"]
-        if obj is None or "session" in (obj.parameter_names or ()):
-            return self.fieldsets
-        kept = tuple(name for name in names if name != "other_chats")
-        return [self.fieldsets[0], (_("Who may use it"), {"fields": kept}), *self.fieldsets[2:]]
+        is_named = obj is None or "session" in (obj.parameter_names or ())
+        return () if is_named else ("other_chats",)
 
     @admin.display(description=_("tool"), ordering="name")
     def tool(self, config: ToolConfig) -> str:

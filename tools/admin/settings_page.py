@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied, ValidationError
@@ -61,6 +62,10 @@ from tools.text.readable import drop_surrogates, format_readable, shorten_text
 VALUE_LIMIT = 2_000
 #: Changes that a row's page shows.
 CHANGES_SHOWN = 20
+
+
+#: Where a setting of the environment can stand.
+SOURCES = {"file": _("%(name)s in .env"), "process": _("%(name)s in the environment")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,19 +437,23 @@ class SettingsForm(ModelForm):
             return whole_name not in self.data
         return bool(field.widget.value_omitted_from_data(self.data, self.files, whole_name))
 
-    def show_unsaid(self, name: str, value: Any, words: str = "%(value)s") -> None:
-        """Show what counts while the field ``name`` is empty, as its placeholder or as its empty
-        choice: ``value``, within ``words``."""
-        widget: Any = self.fields[name].widget if name in self.fields else None
-        if hasattr(widget, "choices"):
-            empty = "unknown" if isinstance(widget, forms.NullBooleanSelect) else ""
-            known = dict(widget.choices) | {True: gettext("yes"), False: gettext("no")}
-            others = [one for one in widget.choices if one[0] != empty]
-            widget.choices = [(empty, words % {"value": known.get(value, value)}), *others]
-        elif widget is not None:
-            text = "\n".join(value) if isinstance(value, tuple) else value
-            shown = f"{text:g}" if isinstance(text, float) else text
-            widget.attrs["placeholder"] = words % {"value": shown}
+    def show_unsaid(self, name: str, value: Any, source: Any = "") -> None:
+        """Say below the field ``name``, while the row leaves it empty, that ``value`` holds
+        instead, and from where: the words of ``source``."""
+        field: Any = self.fields.get(name)
+        if field is None:
+            return
+        if hasattr(field.widget, "choices"):
+            is_switch = isinstance(field.widget, forms.NullBooleanSelect)
+            known, empty = dict(field.widget.choices), "unknown" if is_switch else ""
+            others = [one for one in field.widget.choices if one[0] != empty]
+            field.widget.choices = [(empty, gettext("not said here")), *others]
+            value = known.get({True: "true", False: "false"}.get(value, value), value)
+        if self.get_initial_for_field(field, name) in (None, ""):
+            ids = ("holds", "helptext") if field.help_text else ("holds",)
+            described = (f"id_{self.add_prefix(name)}_{one}" for one in ids)
+            field.widget.attrs["aria-describedby"] = " ".join(described)
+            field.holds = {"value": value, "source": source}
 
     def refuse_kept(self, reasons: Mapping[str, str]) -> None:
         """Refuse the stored values that sealed fields keep, by field with the reason: they are not
@@ -470,6 +479,12 @@ class SettingsForm(ModelForm):
             value = self.cleaned_data.get(name)
             if value is not None and value != read_sealed(self.instance, name):
                 setattr(self.instance, name, value)
+
+
+def name_source(variable: str) -> str:
+    """From where the setting ``variable`` of the environment has its value."""
+    found = settings.SETTING_SOURCES.get(variable, "")
+    return SOURCES[found] % {"name": variable} if found else gettext("default")
 
 
 def choice_alone(field: Any) -> Any:
@@ -505,6 +520,11 @@ class SettingsAdmin(HistoryAdmin):
     #: Pages beside the list: each is the method ``<name>_view`` of a request, at ``<name>/``.
     list_pages: ClassVar[tuple[str, ...]] = ()
 
+    #: The fields that are asked for first, and the groups of all others, each folded in until it
+    #: is opened or says something. A field of both stands among the first.
+    first_fields: ClassVar[tuple[Any, ...]] = ()
+    more_fields: ClassVar[tuple[tuple[Any, tuple[str, ...]], ...]] = ()
+
     changed = Column(
         _("changed"), lambda row: format_moment(row.updated_at), admin_order_field="updated_at"
     )
@@ -518,12 +538,26 @@ class SettingsAdmin(HistoryAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         others: dict[Any, str] = dict(self.unseen) if self.looks(request, obj) else {}
         others |= {} if obj is not None else dict.fromkeys(self.facts, "")
+        others |= dict.fromkeys(self.left_out(request, obj), "")
         shown = []
-        for title, part in super().get_fieldsets(request, obj):
+        for title, part in self._list_parts(request, obj):
             names = [others.get(name, name) for name in part["fields"]]
             if kept := tuple(dict.fromkeys(name for name in names if name)):
                 shown.append((title, {**part, "fields": kept}))
         return shown
+
+    def left_out(self, request: HttpRequest, obj: Any) -> Collection[str]:
+        """Fields that make no sense for this row."""
+        return ()
+
+    def _list_parts(self, request: HttpRequest, obj: Any) -> Any:
+        if not self.first_fields:
+            return super().get_fieldsets(request, obj)
+        first, more = set(self.first_fields), [(None, {"fields": self.first_fields})]
+        for title, names in self.more_fields:
+            others = tuple(name for name in names if name not in first)
+            more.append((title, {"fields": others, "classes": ("collapse",)}))
+        return more
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         stored = () if obj is None else (*self.facts, *self.fixed)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
@@ -25,7 +26,7 @@ from agent.llm.providers.presets import (
 from agent.models import ModelEndpoint
 from agent.pages.endpoints import find_address_problem
 from tools.admin.fields import IndentedJSONField, LinesField, SecretLinesField
-from tools.admin.settings_page import SettingsForm
+from tools.admin.settings_page import SettingsForm, name_source
 from tools.secrets import hosts, masked
 
 #: What the environment says of the endpoints that it names.
@@ -387,9 +388,7 @@ class EndpointForm(SettingsForm):
         help_texts = {  # noqa: RUF012 - as above
             "temperature": _("0 to 2: low is sober, high is imaginative. Empty: not sent."),
             "top_p": _("0 to 1: low keeps to likely words. Empty: not sent."),
-            "timeout_seconds": _(
-                "For one call. Empty: what LLM_TIMEOUT in .env says, else its default."
-            ),
+            "timeout_seconds": _("For one call."),
             "base_url": _(
                 "Of an OpenAI-compatible API; most end in /v1. A model on this machine or in your "
                 "own network is as good, for example http://127.0.0.1:11434/v1. When scheme, host "
@@ -403,6 +402,7 @@ class EndpointForm(SettingsForm):
         super().__init__(*arguments, **options)
         if "name" in self.fields:  # not on a page that is only looked at
             self.fields["name"].required = False
+        self.show_unsaid("timeout_seconds", f"{settings.LLM_TIMEOUT:g}", name_source("LLM_TIMEOUT"))
         if "preset" in self.fields:
             presets = [(one.id, str(one.title)) for one in PRESETS.values()]
             self.fields["preset"].choices = [("", gettext("choose one")), *presets]  # type: ignore[attr-defined]

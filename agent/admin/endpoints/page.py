@@ -45,7 +45,6 @@ from tools.models.row_history import record_changes
 from tools.secrets.masked import mask_url
 
 _ABILITIES = ("can_chat", "can_tools", "can_see", "can_think", "can_transcribe", "can_embed")
-_COLLAPSED = ("collapse",)
 #: Models on the page that works without a script.
 SHOWN = 100
 #: Endpoints that the action of the list tests.
@@ -85,40 +84,29 @@ class EndpointAdmin(SettingsAdmin):
         "headers": "header_names",
         "filled": "",
     }
-    fieldsets = (
-        (None, {"fields": ("preset", "base_url", "keys", "model", "name", "enabled", "filled")}),
-        (_("What the model can do"), {"fields": (_ABILITIES,)}),
+    first_fields = (*("preset", "base_url", "keys", "model", "name", "enabled", "filled"),)
+    more_fields: ClassVar = (
+        (_("What the model can do"), (_ABILITIES,)),
         (
             _("Thinking and parameters"),
-            {
-                "classes": _COLLAPSED,
-                "fields": (
-                    *("thinking", "effort", "temperature", "top_p", "max_tokens", "extra_body"),
-                ),
-            },
+            ("thinking", "effort", "temperature", "top_p", "max_tokens", "extra_body"),
         ),
         (
             _("Prices"),
-            {
-                "classes": _COLLAPSED,
-                "fields": (
-                    *("price_input", "price_cached", "price_output", "price_reasoning"),
-                    "currency",
-                ),
-            },
+            (
+                *("price_input", "price_cached", "price_output", "price_reasoning"),
+                "currency",
+            ),
         ),
-        (_("Window and tools"), {"fields": ("window", "max_tools", "text_calls")}),
+        (_("Window and tools"), ("window", "max_tools", "text_calls")),
         (
             _("Streaming, limits and headers"),
-            {
-                "classes": _COLLAPSED,
-                "fields": (
-                    *("streamed", "piece_seconds", "timeout_seconds", "max_concurrent"),
-                    *("calls_per_minute", "headers", "position"),
-                ),
-            },
+            (
+                *("streamed", "piece_seconds", "timeout_seconds", "max_concurrent"),
+                *("calls_per_minute", "headers", "position"),
+            ),
         ),
-        (_("History"), {"fields": facts}),
+        (_("History"), facts),
     )
 
     class Media:

@@ -149,8 +149,8 @@ class HttpToolForm(SettingsForm):
             entries := parse_json_or_none(self.instance.body), dict
         ):
             self.initial.update({"form_fields": entries, "body": ""})
-        for name, text in PLACEHOLDERS.items():
-            self.show_unsaid(name, text)
+        for name in PLACEHOLDERS.keys() & self.fields.keys():
+            self.fields[name].widget.attrs["placeholder"] = PLACEHOLDERS[name]
 
     def clean(self) -> dict[str, Any]:
         """A form's fields are the body; a request without one has none."""
@@ -196,24 +196,14 @@ class HttpToolAdmin(ImportPages):
         "body": "",
         "form_fields": "",
     }
-    fieldsets = (
-        (None, {"fields": ("name", "enabled", "description")}),
-        (_("What the model says"), {"fields": ("parameters_schema",)}),
-        (
-            _("Request"),
-            {"fields": ("method", "url", "query", "headers", "body_kind", "body", "form_fields")},
-        ),
+    first_fields = (
+        *("name", "enabled", "description", "parameters_schema", "method", "url", "headers"),
+    )
+    more_fields: ClassVar = (
+        (_("Request"), ("query", "body_kind", "body", "form_fields")),
         (
             _("Answer"),
-            {
-                "fields": (
-                    "answer_kind",
-                    "answer_path",
-                    "timeout_seconds",
-                    "max_kib",
-                    "cache_seconds",
-                )
-            },
+            ("answer_kind", "answer_path", "timeout_seconds", "max_kib", "cache_seconds"),
         ),
     )
 
