@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.forms import AdminPasswordChangeForm, SetUnusablePasswordMixin
+from django.contrib.auth.forms import (
+    AdminPasswordChangeForm,
+    SetUnusablePasswordMixin,
+    UserCreationForm,
+)
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -27,8 +31,8 @@ from agent.access import find_access
 from agent.models import ChatGrant, ChatSession
 from frostproject.signin import admin_site, factors, record
 from onebot.models import Bot
-from tools.admin.fields import choosing
-from tools.admin.record_pages import LoggedAdmin, ModelForm
+from tools.admin.fields import LinesField, choosing
+from tools.admin.record_pages import LoggedAdmin, ModelForm, choice_filter
 
 # The chats that an account of the admin owns, on the page of that account.
 
@@ -41,9 +45,10 @@ if TYPE_CHECKING:
     _Inline = admin.StackedInline[ChatGrant, User]
     _UserAdmin = UserAdmin[User]
     _PasswordForm = AdminPasswordChangeForm[User]
+    _AddForm = UserCreationForm[User]
 else:
     _Field, _Inline, _UserAdmin = forms.ModelMultipleChoiceField, admin.StackedInline, UserAdmin
-    _PasswordForm = AdminPasswordChangeForm
+    _PasswordForm, _AddForm = AdminPasswordChangeForm, UserCreationForm
 
 
 def known_chats() -> "QuerySet[ChatSession]":
@@ -131,7 +136,6 @@ def may_rule_over(user: Any, other: User) -> bool:
 DJANGO_TEXTS = (
     gettext_noop("Error:"),
     gettext_noop("Forgotten your login credentials?"),
-    gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),
 )
 #: Tables of other packages, which have no Chinese.
 TABLES = (
@@ -161,6 +165,24 @@ def group_words(group: Group) -> str:
     return str(GROUPS.get(group.name, group.name))
 
 
+#: What somebody may who may do everything; no group has a space at its begin.
+EVERYTHING = " everything"
+#: What people may do, those first who are meant to have little.
+ROLES = {
+    "chat_owner": _("Only chats of their own: see and steer those below"),
+    "viewer": _("See everything and change nothing"),
+    "operator": _("Run it: answer, approve, and set tools, rules and personas"),
+    EVERYTHING: _("Everything, also give rights to others"),
+}
+
+
+def role_words(user: User) -> str:
+    """What an account may do, in a line."""
+    if user.is_superuser:
+        return gettext("everything")
+    return ", ".join(map(group_words, user.groups.all())) or "-"
+
+
 def permission_words(permission: Permission) -> str:
     """A right in the reader's language: what it is about, and what it allows."""
     model = permission.content_type.model_class()
@@ -185,6 +207,73 @@ class GroupsField(_Field):
 
     def label_from_instance(self, obj: Any) -> str:
         return group_words(obj)
+
+
+class AccountForm(_AddForm):
+    """A new account in one step: its name and password, what it may do, and its chats. ``user`` is
+    who fills it in."""
+
+    user: Any = None
+    role = forms.ChoiceField(label=_("What they may do"), widget=forms.RadioSelect)
+    chats = LinesField(
+        label=_("Their chats"),
+        required=False,
+        help_text=_("For who has only chats of their own. One a line, such as group:123456."),
+        widget=forms.Textarea(attrs=choosing("chat", "subject", rows=3, cols=40)),
+    )
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if not may_give_rights(self.user):
+            del self.fields["role"], self.fields["chats"]
+            return
+        there = {group.name: group_words(group) for group in Group.objects.order_by("name")}
+        offered = {name: words for name, words in ROLES.items() if name in {*there, EVERYTHING}}
+        self.fields["role"].choices = [
+            *offered.items(),
+            *((n, w) for n, w in there.items() if n not in offered),
+        ]  # type: ignore[attr-defined]
+
+    def clean_chats(self) -> list[tuple[str, str]]:
+        return [find_chat(line) for line in self.cleaned_data["chats"]]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        role, chats = cleaned.get("role"), cleaned.get("chats", [])
+        if role == "chat_owner" and not chats and "chats" not in self.errors:
+            self.add_error("chats", gettext("Which chats? Name at least one."))
+        elif chats and role in ("viewer", "operator", EVERYTHING):
+            self.add_error("chats", gettext("Leave this empty: they reach every chat anyway."))
+        return cleaned
+
+    def save(self, commit: bool = True) -> Any:
+        self.instance.is_staff = True
+        self.instance.is_superuser = self.cleaned_data.get("role") == EVERYTHING
+        return super().save(commit)
+
+    def _save_m2m(self) -> None:
+        super()._save_m2m()  # type: ignore[misc]
+        self.instance.groups.set(Group.objects.filter(name=self.cleaned_data.get("role")))
+        for account, chat in dict.fromkeys(self.cleaned_data.get("chats", ())):
+            ChatGrant.objects.create(user=self.instance, account=account, chat=chat)
+
+
+def find_chat(line: str) -> tuple[str, str]:
+    """The account and the key of the chat that ``line`` names: as the search gives it, or without
+    its account where there is no doubt. Raises ValidationError."""
+    parts = line.strip().replace("：", ":").removeprefix("onebot:").split(":")
+    account, chat = ":".join(parts[:-2]), ":".join(parts[-2:])
+    if not _CHAT.fullmatch(chat):
+        words = gettext("“%(line)s” is no chat: write group:ID or private:ID.")
+        raise ValidationError(words % {"line": line[:80]})
+    bots = Bot.objects.values_list("self_id", flat=True)
+    bots = bots.filter(self_id=account) if account else bots
+    there = ChatSession.objects.filter(kind=parts[-2], peer_id=parts[-1], account__in=bots)
+    found = set(there.values_list("account", flat=True)) or {*bots[:2]}
+    if len(found) == 1:
+        return found.pop(), chat
+    words = gettext("Which account? Write onebot:ACCOUNT:%(chat)s, with one that was here.")
+    raise ValidationError(words % {"chat": chat})
 
 
 admin.site.site_header = "FrostAgent"
@@ -213,19 +302,46 @@ class PasswordForm(_PasswordForm):
     )
 
 
+#: Accounts by what they may do.
+RoleFilter = choice_filter(
+    _("what they may do"),
+    "role",
+    lambda request: [
+        (EVERYTHING, _("everything")),
+        *((g.name, group_words(g)) for g in Group.objects.all()),
+    ],
+    lambda rows, value: (
+        rows.filter(is_superuser=True) if value == EVERYTHING else rows.filter(groups__name=value)
+    ),
+)
+
+
 @admin.register(User)
 class AccountAdmin(LoggedAdmin, _UserAdmin):
-    list_display = ("username", "email", "is_staff", "is_superuser", "second_factor")
+    list_display = ("username", "role", "own_chats", "may_sign_in", "second_factor")
+    list_filter = (RoleFilter, "is_active")
+    search_fields = ("username", "email")
     actions = ("reset_second_factor",)
     inlines = (ChatGrantInline,)
-    change_form_template = "admin/auth/user/change_form.html"
+    filter_horizontal = ("user_permissions",)
+    add_form = AccountForm
+    add_form_template = change_form_template = "admin/auth/user/change_form.html"
+    add_fieldsets = ((None, {"fields": ("username", "password1", "password2", "role", "chats")}),)
+    fieldsets = (
+        (None, {"fields": ("username", "is_active", "is_superuser", "groups")}),
+        (
+            _("Rights one by one"),
+            {"classes": ("collapse",), "fields": ("is_staff", "user_permissions")},
+        ),
+        (_("Mail address"), {"classes": ("collapse",), "fields": ("email",)}),
+    )
     change_password_form = PasswordForm
     #: What only superusers give.
     rights: ClassVar = ("is_superuser", "groups", "user_permissions")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
-        return rows.annotate(
+        return rows.prefetch_related("groups", "chat_grants").annotate(
             has_factor=Exists(
                 User.objects.filter(factors.second_factor_condition(), pk=OuterRef("pk"))
             )
@@ -235,8 +351,21 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
         if db_field.name == "user_permissions":
             options["form_class"] = PermissionsField
         if db_field.name == "groups":
-            options["form_class"] = GroupsField
+            options |= {"form_class": GroupsField, "widget": forms.CheckboxSelectMultiple}
         return super().formfield_for_manytomany(db_field, request, **options)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **options: Any) -> Any:
+        form = super().get_form(request, obj, **options)
+        return type(form.__name__, (form,), {"user": request.user})
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is not None or may_give_rights(request.user):
+            return super().get_fieldsets(request, obj)
+        return ((None, {"fields": ("username", "password1", "password2")}),)
+
+    def response_add(self, request: HttpRequest, obj: Any, *arguments: Any) -> Any:
+        """All was asked for: back to the list."""
+        return admin.ModelAdmin.response_add(self, request, obj, *arguments)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         own = tuple(super().get_readonly_fields(request, obj))
@@ -272,6 +401,18 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
                 "chats": known_chats(),
             }
         return super().render_change_form(request, context, *arguments, **options)
+
+    @admin.display(description=_("what they may do"))
+    def role(self, user: User) -> str:
+        return role_words(user)
+
+    @admin.display(description=_("own chats"))
+    def own_chats(self, user: Any) -> str:
+        return ", ".join(str(grant) for grant in user.chat_grants.all()) or "-"
+
+    @admin.display(description=_("may sign in"), boolean=True, ordering="is_active")
+    def may_sign_in(self, user: User) -> bool:
+        return user.is_active
 
     @admin.display(description=_("Second factor"), boolean=True)
     def second_factor(self, user: Any) -> bool:
