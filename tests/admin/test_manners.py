@@ -153,7 +153,7 @@ def test_further_fields_are_folded_in_until_one_says_something_or_is_wrong(brows
     assert _open_groups(page(browser, f"{MANNERS}{row.pk}/change/")) == ["How it speaks"]
     shown = browser.post(f"{MANNERS}add/", form(command_prefix="x" * 9)).content.decode()
     (commands,) = re.findall(
-        r"<fieldset[^>]*>(?:(?!</fieldset>).)*command_prefix.*?</fieldset>", shown, re.S
+        r"<fieldset[^>]*>(?:(?!</fieldset>).)*command_prefix.*?</fieldset>", shown, re.DOTALL
     )
     assert "<details" not in commands
     assert "errorlist" in commands

@@ -40,8 +40,6 @@ def form(user: User, **changes: object) -> dict[str, object]:
         "username": user.username,
         "is_active": "on",
         "is_staff": "on",
-        "date_joined_0": "2026-01-01",
-        "date_joined_1": "00:00:00",
         "chat_grants-TOTAL_FORMS": 0,
         "chat_grants-INITIAL_FORMS": 0,
     }
@@ -130,3 +128,20 @@ def test_what_is_no_chat_is_not_given(browser: Client, account: str, chat: str):
     row = grant(account=account, chat=chat, user=other.pk)
     assert browser.post(f"{USERS}{other.pk}/change/", form(other, **row)).status_code == 200
     assert not ChatGrant.objects.exists()
+
+
+def new(**changes: object) -> dict[str, object]:
+    secret = "a long enough one 42"
+    return {"username": "friend", "password1": secret, "password2": secret, **changes}
+
+
+def test_a_clerk_gives_a_new_account_neither_rights_nor_chats(clerk: User):
+    Bot.objects.create(self_id="10001")
+    client = browser_of(clerk)
+    assert 'name="role"' not in page(client, f"{USERS}add/")
+    for role in ("viewer", " everything"):
+        User.objects.filter(username="friend").delete()
+        client.post(f"{USERS}add/", new(role=role, chats="group:7"))
+        friend = User.objects.get(username="friend")
+        assert (friend.is_superuser, friend.groups.count()) == (False, 0)
+        assert not ChatGrant.objects.exists()
