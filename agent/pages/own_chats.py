@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from agent.access import NOTHING, ChatAccess, find_access
 from agent.models import Message, MessageMedia, ResultPicture, Run
-from tools.admin.record_pages import WINDOW, ModelAdmin, Rows, parse_row_number
+from tools.admin.record_pages import WINDOW, ModelAdmin, Rows
 
 #: Newest rows of the chats in reach that a list reads.
 OWN_WINDOW = 10_000
@@ -44,12 +44,12 @@ class OwnChatsAdmin(ModelAdmin):
             row.access = find_access(request.user)
         return row
 
-    def bound_rows(self, request: HttpRequest, rows: Rows) -> Bounded:
+    def bound_rows(self, request: HttpRequest, rows: Rows, below: int) -> Bounded:
         """Of ``rows``, those that a list reads, so that few rows among many are found by index."""
         access = find_access(request.user)
         if access.is_everything or not self.chat_prefix:
-            return super().bound_rows(request, rows)  # type: ignore[misc, no-any-return]
-        newest, floor = self.newest_rows(access, parse_row_number(request.GET.get("id__lt", "")))
+            return super().bound_rows(request, rows, below)  # type: ignore[misc, no-any-return]
+        newest, floor = self.newest_rows(access, below)
         return rows.filter(pk__in=newest.values("pk")), floor
 
     def newest_rows(self, access: ChatAccess, below: int) -> Bounded:

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from agent.models import Message
 from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
-from tools.admin import record_pages
+from tools.admin import counted_lists, record_pages
 from tools.admin.record_pages import first_id_since
 from tools.models import ToolConfig
 
@@ -135,7 +135,7 @@ def test_words_are_looked_for_in_the_newest_rows_only(
 def test_a_long_list_is_not_counted_to_its_end_and_goes_on_by_id(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(record_pages, "COUNT_LIMIT", 100)
+    monkeypatch.setattr(counted_lists, "COUNT_LIMIT", 100)
     session = chat()
     pks = [said(session).pk for _ in range(105)]
     last = page(browser, f"{MESSAGES}?p=2")

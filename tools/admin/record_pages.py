@@ -1,13 +1,13 @@
 """Admin pages for records: read-only, and as fast with a million rows as with ten.
 
 A list never counts, sorts or scans a whole table. It has one order, counts at most
-:data:`COUNT_LIMIT` rows, and conditions without an index are searched in the newest
-:data:`WINDOW` rows only, which the page says.
+:data:`tools.admin.counted_lists.COUNT_LIMIT` rows, and conditions without an index are searched in
+the newest :data:`WINDOW` rows only, which the page says.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -18,7 +18,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
+from django.db import connection
 from django.db.models import Model, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
@@ -27,12 +27,13 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.utils.functional import Promise, cached_property
+from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
+from tools.admin.counted_lists import CappedPaginator, CountedList
 from tools.models import ToolConfigChange
 from tools.models.change import ChangeKind
 from tools.models.row_history import find_history, record_event
@@ -46,16 +47,15 @@ if TYPE_CHECKING:
     Rows = QuerySet[Any]
     ModelAdmin = admin.ModelAdmin[Any]
     ModelForm = forms.ModelForm[Any]
-    _Paginator = Paginator[Any]
 else:
-    Rows, ModelAdmin, ModelForm, _Paginator = QuerySet, admin.ModelAdmin, forms.ModelForm, Paginator
+    Rows, ModelAdmin, ModelForm = QuerySet, admin.ModelAdmin, forms.ModelForm
 
 
-def window_floor(rows: Rows) -> int:
-    """The id at which the newest :data:`WINDOW` ids begin, counted down from the highest of
-    ``rows``."""
-    last = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
-    return int(max(0, last - WINDOW + 1))
+def window_floor(rows: Rows, below: int = 0) -> int:
+    """The id at which the :data:`WINDOW` ids before ``below`` begin; without it, those before the
+    end of ``rows``."""
+    end = below or (rows.order_by("-pk").values_list("pk", flat=True).first() or 0) + 1
+    return int(max(0, end - WINDOW))
 
 
 def listed_floor(rows: Rows) -> int:
@@ -65,24 +65,30 @@ def listed_floor(rows: Rows) -> int:
     return int(next(iter(beyond), -1)) + 1
 
 
-def first_id_since(model: type[Model], field: str, moment: datetime) -> int:
-    """The id at which rows begin whose ``field`` is ``moment`` or later.
+#: Halves the ids between the first row and the last until one is left: a look-up by id for each
+#: half, about 20 in a million rows.
+_SEEK = """WITH RECURSIVE seek(low, high) AS (
+    SELECT MIN(id), MAX(id) + 1 FROM {table} UNION ALL SELECT
+    CASE WHEN {at} >= %s THEN low ELSE (low + high) / 2 + 1 END,
+    CASE WHEN {at} >= %s THEN (low + high) / 2 ELSE high END
+    FROM seek WHERE low < high
+) SELECT low FROM seek WHERE low = high"""
+_AT = "(SELECT {column} FROM {table} WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1)"
 
-    ``field`` is a time that grows with the id. About 20 look-ups in a million rows.
+
+def first_id_since(model: type[Model], field: str, moment: datetime) -> int:
+    """The id at which rows begin whose ``field`` is ``moment`` or later; 0 in an empty table.
+
+    ``field`` is a time that grows with the id. One query.
     """
-    rows = model._default_manager.order_by("pk").values_list("pk", field)
-    first, last = rows.first(), rows.last()
-    if first is None or last is None:
-        return 0
-    low, high = int(first[0]), int(last[0]) + 1
-    while low < high:
-        middle = (low + high) // 2
-        pk, at = rows.filter(pk__gte=middle).first() or (high, moment)
-        if at >= moment:
-            high = middle
-        else:
-            low = pk + 1
-    return low
+    names = {"table": model._meta.db_table, "column": field}
+    quoted = {name: connection.ops.quote_name(value) for name, value in names.items()}
+    column: Any = model._meta.get_field(field)
+    value = column.get_db_prep_value(moment, connection)
+    with connection.cursor() as cursor:
+        cursor.execute(_SEEK.format(at=_AT.format(**quoted), **quoted), (value, value))
+        found = cursor.fetchone()
+    return int(found[0]) if found else 0
 
 
 def choice_filter(
@@ -128,23 +134,64 @@ class PeriodFilter(admin.SimpleListFilter):
 
 
 class RecordedSince(PeriodFilter):
-    """By a time that grows with the id and needs no index: the period is turned into an id.
+    """By a time that grows with the id and needs no index: the period is turned into ids. It may
+    also be from one day to another, in either order.
 
-    The list applies :meth:`floor` itself. Of two lower bounds in one query SQLite walks
-    to either, so that a list must have one alone.
+    The list applies :meth:`bounds` itself. Of two lower bounds in one query SQLite walks
+    to either, so that a list must have one alone, and so it is with upper ones.
     """
 
     field = "created_at"
+    template = "admin/period_filter.html"
+
+    def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
+        days = [_parse_day(params.get("since")), _parse_day(params.pop("until", None))]
+        self.first, self.last = sorted(days) if all(days) else days  # type: ignore[type-var]
+        super().__init__(request, params, model, model_admin)
+
+    def expected_parameters(self) -> list[Any]:
+        return ["since", "until"]
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        asked = {"since": self.first, "until": self.last}
+        self.others = {k: v for k, v in changelist.params.items() if k not in asked}
+        is_span = self.first or self.last
+        for value, words in (("", _("All")), *self.lookup_choices):
+            there = changelist.get_query_string({"since": value or None, "until": None})
+            is_chosen = not is_span and value == (self.value() if self.moment else "")
+            yield {"selected": is_chosen, "query_string": there, "display": words}
+        if is_span:
+            words = f"{self.first or '…'} – {self.last or '…'}"
+            yield {"selected": True, "query_string": changelist.get_query_string(asked)} | {
+                "display": words
+            }
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         return queryset
 
-    def floor(self, model: type[Model]) -> int:
-        return first_id_since(model, self.field, self.moment) if self.moment else 0
+    def bounds(self, model: type[Model]) -> tuple[int, int]:
+        """The id with which the period begins, and the one before which it ends; 0 for none."""
+        begin = _begin_of(self.first) if self.first else self.moment
+        floor = first_id_since(model, self.field, begin) if begin else 0
+        end = _begin_of(self.last + timedelta(days=1)) if self.last else None
+        return floor, first_id_since(model, self.field, end) if end else 0
 
 
-#: Rows of a list that are counted and paged through; a longer one is shown as "10,000+".
-COUNT_LIMIT = 10_000
+def _parse_day(values: Any) -> date | None:
+    """The day that a parameter of an address names; None for what is none."""
+    try:
+        day = date.fromisoformat(values[-1])
+    except (ValueError, TypeError):
+        return None
+    return day if YEARS[0] <= day.year < YEARS[1] else None
+
+
+def _begin_of(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+#: Years of which days are looked for.
+YEARS = (2000, 2100)
 #: Hits of a search, at most, for each way in which a row can match.
 HIT_LIMIT = 1_000
 #: The most words of a search that are used.
@@ -175,49 +222,25 @@ def author_of(request: HttpRequest) -> User:
     return cast("User", request.user)
 
 
-class CappedPaginator(_Paginator):
-    """Pages through the first :data:`COUNT_LIMIT` rows, and counts no further."""
-
-    object_list: Any
-
-    @cached_property
-    def _found(self) -> int:
-        return int(self.object_list.order_by().values("pk")[: COUNT_LIMIT + 1].count())
-
-    @cached_property
-    def count(self) -> int:
-        return min(self._found, COUNT_LIMIT)
-
-    @property
-    def is_capped(self) -> bool:
-        return self._found > COUNT_LIMIT
-
-    @property
-    def shown_count(self) -> str:
-        """The number of rows in words: exact, or ``10,000+``."""
-        return f"{self.count:,}+" if self.is_capped else f"{self.count:,}"
-
-
-class RecordChangeList(ChangeList):
+class RecordChangeList(CountedList):
     """A list in one order, whose every query is short by an index or a bound."""
 
     model_admin: "RecordAdmin"
-    paginator: Any
     is_windowed = False
     #: Where a list that was bounded continues: below this id, 0 for nowhere; None for others.
     further: int | None = None
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Rows:
         rows: Rows = super().get_queryset(request, exclude_parameters)
-        rows, self.further = self.model_admin.bound_rows(request, rows)
+        below = parse_row_number(self.params.get("id__lt", ""))
+        periods = [one.bounds(self.model) for one in self.filter_specs if hasattr(one, "bounds")]
+        since, end = periods[0] if periods else (0, 0)
+        if end and not 0 < below <= end:  # else the list continues within the period
+            rows, below = rows.filter(pk__lt=end), end
+        rows, self.further = self.model_admin.bound_rows(request, rows, below)
         conditions = self.get_filters_params().keys() - self.model_admin.free_lookups
         self.is_windowed = self.further is None and not self.model_admin.has_index(conditions)
-        periods = (spec for spec in self.filter_specs if isinstance(spec, RecordedSince))
-        floor = max(
-            window_floor(self.root_queryset) if self.is_windowed else 0,
-            *(spec.floor(self.model) for spec in periods),
-            0,
-        )
+        floor = max(window_floor(self.root_queryset, below) if self.is_windowed else 0, since)
         if term := self.query.strip().replace("\0", ""):
             is_filtered = bool(conditions) or self.further is not None
             found = self.model_admin.hits(term, rows, floor, is_filtered=is_filtered)
@@ -231,13 +254,6 @@ class RecordChangeList(ChangeList):
     def get_ordering(self, request: HttpRequest, queryset: Rows) -> list[Any]:
         """The list's own order, whatever the address asks for: no other one has an index."""
         return list(self.model_admin.get_ordering(request))
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.model_admin.prepare_rows(list(self.result_list))
-        self.full_result_count = (
-            self.result_count
-        )  # so that the search box shows no number of its own
 
     @property
     def older_rows_url(self) -> str:
@@ -434,7 +450,7 @@ class RecordAdmin(PageAdmin):
     #: Whether there are so few rows that a scan in order is fast for every condition.
     are_few: ClassVar[bool] = False
     #: Lookups that narrow any index further.
-    free_lookups: ClassVar[frozenset[str]] = frozenset({"since", "id__lt"})
+    free_lookups: ClassVar[frozenset[str]] = frozenset({"since", "until", "id__lt"})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RecordChangeList
@@ -455,9 +471,9 @@ class RecordAdmin(PageAdmin):
         given = set(conditions)
         return self.are_few or not given or (len(given) == 1 and given <= self.indexed_lookups)
 
-    def bound_rows(self, request: HttpRequest, rows: Rows) -> tuple[Rows, int | None]:
-        """Of ``rows``, those that a list reads at all, and the id below which it continues, 0 for
-        nowhere; None where nothing is left out."""
+    def bound_rows(self, request: HttpRequest, rows: Rows, below: int) -> tuple[Rows, int | None]:
+        """Of ``rows``, which end ``below`` an id, those that a list reads at all, and the id below
+        which it continues, 0 for nowhere; None where nothing is left out."""
         return rows, None
 
     def beyond(self, row: Any) -> dict[str, object]:
