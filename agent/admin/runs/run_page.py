@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import Model, Q
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
@@ -16,10 +16,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.runs import waterfall
+from agent.admin.runs.comparison import compare
 from agent.domain.persona import PersonaKind
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from agent.models import Message, ModelEndpoint, Persona, Run, Step, ToolCall, ToolOffer
-from agent.models.message import BY_HAND
 from agent.pages import run_facts
 from agent.pages.error_words import VIEW_ENDPOINT, format_error
 from agent.pages.own_chats import OwnRunsAdmin
@@ -27,9 +27,9 @@ from agent.record.runs.requests import rebuild_request
 from agent.record.settings.manners import ONEBOT
 from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime import serving
+from tools.admin.kept_lists import KeptListAdmin
 from tools.admin.record_pages import (
     Column,
-    RecordAdmin,
     RecordedSince,
     Rows,
     clamp_text,
@@ -38,7 +38,6 @@ from tools.admin.record_pages import (
     record_link,
     require,
 )
-from tools.refusals import CallVerdict
 from tools.text.readable import (
     TEXT_LIMIT,
     arguments_text,
@@ -120,35 +119,6 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
         return
     if isinstance(begun, TrialRefusal):
         messages.error(request, gettext(begun.reason))
-
-
-def _compare(run: Run) -> dict[str, Any]:
-    """An answer, or what would have been one: ``said`` are the texts that went out, ``calls`` the
-    tool calls, each with what it was given and what was decided."""
-    calls = ToolCall.objects.filter(run=run).order_by("step_id", "position")
-    columns = ("pk", "tool_name", "arguments", "verdict", "state", "run_id")
-    sent = (
-        Message.objects.filter(Q(run=run), direction=Message.Direction.OUT)
-        .exclude(BY_HAND)
-        .order_by("pk")
-    )
-    return {
-        "run": run,
-        "is_trial": run.trial_of_id is not None,
-        "said": list(sent.defer("segments", "raw")[: run_facts.CALL_LIMIT]),
-        "calls": [
-            {
-                "call": call,
-                "given": arguments_text(call.arguments),
-                "verdict": run_facts.describe_verdict(call.verdict),
-                "stood_in": call.verdict == CallVerdict.STOOD_IN,
-            }
-            for call in calls.only(*columns)[: run_facts.CALL_LIMIT]
-        ],
-        "sums": run_facts.load_sums(run),
-        "steps": run.steps.count(),
-        "took": waterfall.format_span(run.finished_at - run.started_at) if run.finished_at else "",
-    }
 
 
 # Model calls as conversations: who said what, and which tools were asked for. Pure.
@@ -353,9 +323,15 @@ class StartedSince(RecordedSince):
 
 
 @admin.register(Run)
-class RunAdmin(OwnRunsAdmin, RecordAdmin):
-    addresses = (("again", "<int:pk>/again/"),)
-    list_display = ("number", "started", "outcome", "chat", "answer", "tokens")
+class RunAdmin(OwnRunsAdmin, KeptListAdmin):
+    addresses = (("again", "<int:pk>/again/"), ("compare", "compare/"))
+    always = ("chosen", "number")
+    choosable = (
+        *("started", "took", "outcome", "chat", "persona", "model_name", "steps", "tokens"),
+        *("origin", "answer"),
+    )
+    list_display = ("started", "took", "outcome", "chat", "persona", "tokens", "answer")
+    list_display_links = ("number",)
     list_filter = (StartedSince, "state", "origin")
     list_select_related = ("session",)
     list_excerpts = ("final_text", "error")
@@ -366,28 +342,28 @@ class RunAdmin(OwnRunsAdmin, RecordAdmin):
         "The number of a run; words of answers and errors are found among the newest 100,000 runs,"
         " or the newest 20,000 of a filtered list."
     )
+    change_list_template = "admin/agent/run/change_list.html"
     change_form_template = "admin/agent/run/change_form.html"
     fields = ()
     columns: ClassVar = {
+        "chosen": Column(_("compare"), lambda run: _choice(run)),
         "number": Column(_("run"), lambda run: f"#{run.pk}"),
-        "started": Column(
-            _("started"),
-            lambda run: format_html(
-                '{} <div class="quiet">{}</div>',
-                format_moment(run.started_at),
-                run_facts.format_run_duration(run),
-            ),
-        ),
+        "started": Column(_("started"), lambda run: format_moment(run.started_at)),
+        "took": Column(_("duration"), run_facts.format_run_duration),
         "chat": Column(
             _("chat"),
             lambda run: (
                 record_link(
                     "agent_chatsession", run.session_id, run.session.title or run.session.key
                 )
-                if (chat := run.session)
+                if run.session
                 else "-"
             ),
         ),
+        "persona": Column(_("persona"), lambda run: run.persona or "-"),
+        "model_name": Column(_("model"), lambda run: run.model or "-"),
+        "steps": Column(_("model calls"), lambda run: run.model_calls),
+        "origin": Column(_("origin"), lambda run: run.get_origin_display()),
         "answer": Column(
             _("final answer"),
             lambda run: (
@@ -398,6 +374,11 @@ class RunAdmin(OwnRunsAdmin, RecordAdmin):
         ),
         "tokens": Column(_("tokens"), lambda run: f"{run.input_tokens:,} + {run.output_tokens:,}"),
     }
+
+    def offered_columns(self, request: HttpRequest) -> tuple[str, ...]:
+        """Which model was to be asked is told to those who may see endpoints."""
+        sees = request.user.has_perm(VIEW_ENDPOINT)
+        return tuple(name for name in self.choosable if sees or name != "model_name")
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         return super().get_queryset(request).select_related("session")
@@ -413,19 +394,28 @@ class RunAdmin(OwnRunsAdmin, RecordAdmin):
             require(may_ask_again(request))
             _ask(request, asked, answer)
             return redirect("admin:agent_run_again", answer.pk)
-        compared = [answer, *Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]]
-        for one in compared:
-            run_facts.hold_back_model(one, request.user)
+        trials = Run.objects.filter(trial_of=asked).order_by("-pk")[:BESIDE]
         page: dict[str, Any] = {
             "asked": asked,
             "answer": answer,
-            "compared": [_compare(one) for one in compared],
+            "compared": compare([answer, *trials], request.user),
             "personas": _personas(),
             "endpoints": _endpoints(request, asked),
             "may_ask": may_ask_again(request),
             "is_serving": serving.get_serving() is not None,
         }
         return self.show_page(request, "again", gettext("Ask again without sending"), **page)
+
+    def compare_view(self, request: HttpRequest) -> HttpResponse:
+        """The two runs that the address names, side by side."""
+        require(self.has_view_permission(request))
+        pks = dict.fromkeys(map(parse_row_number, request.GET.getlist("run")))
+        if len(pks) != 2:
+            messages.info(request, gettext("Choose two runs to see them side by side."))
+            return redirect("admin:agent_run_changelist")
+        runs = [get_object_or_404(self.get_queryset(request), pk=pk) for pk in pks]
+        compared: Any = compare(runs, request.user)
+        return self.show_page(request, "compare", gettext("Side by side"), compared=compared)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -483,6 +473,13 @@ class RunAdmin(OwnRunsAdmin, RecordAdmin):
             "sees_prompts": run_facts.may_see_prompts(request.user),
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
+
+
+def _choice(run: Run) -> str:
+    """A box that chooses a run for the comparison, which is a form beside the list."""
+    words = gettext("Compare run #%(number)s") % {"number": run.pk}
+    box = '<input type="checkbox" name="run" value="{}" form="compare" aria-label="{}">'
+    return format_html(box, run.pk, words)
 
 
 def _asked_badge(rows: run_facts.RunRows) -> str:
