@@ -116,20 +116,11 @@ EVERY_ACCOUNT = "-"
 
 
 def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any]:
-    """For the page of a chat: the persona that answers there, and where another can be chosen."""
+    """For the page of a chat: the persona that answers there."""
     row = find_answering_row(chat)
-    fields = {
-        "account": chat.account,
-        "chat_kind": chat.kind,
-        "peer_id": chat.peer_id,
-        "user_id": "",
-    }
-    return {
-        "persona": record_link("agent_persona", row.pk if row else 0, row)
-        if request.user.has_perm("agent.view_persona")
-        else row or _("Default persona"),
-        "persona_url": choose_url(fields) if request.user.has_perm("agent.change_persona") else "",
-    }
+    may_see = request.user.has_perm("agent.view_persona")
+    link = record_link("agent_persona", row.pk, row) if row and may_see else ""
+    return {"persona": link or row or _("Default persona")}
 
 
 def choose_url(fields: dict[str, str]) -> str:

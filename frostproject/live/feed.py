@@ -5,7 +5,7 @@ answered with ``{"watching": [...]}``, what of that it may follow, and then with
 ``{"changed": "session:12"}`` whenever something has. Frames that are no such thing are answered
 with ``{"error": "..."}``.
 
-What a page can follow: a chat, a run, or what stands on the first page.
+What a page can follow: a chat, a run, the list of chats, or what stands on the first page.
 """
 
 import asyncio
@@ -60,13 +60,13 @@ MOST_UNSETTLED = 100
 #: Of an overview of own chats: those where something was said last.
 NEWEST_CHATS = 200
 
-_TOPIC = re.compile(r"(session|run):([1-9][0-9]{0,17})|(overview)", re.ASCII)
+_TOPIC = re.compile(r"(session|run):([1-9][0-9]{0,17})|(overview|chats)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """``session:<pk>``, ``run:<pk>`` or ``overview``, of the chats in ``access``; equal ones share
-    a watcher."""
+    """``session:<pk>``, ``run:<pk>``; or ``overview`` or ``chats``, of the chats in ``access``;
+    equal ones share a watcher."""
 
     kind: str
     pk: int = 0
@@ -78,7 +78,7 @@ class Topic:
     @property
     def seconds(self) -> float:
         """The shortest time between two looks at it."""
-        return 2.0 if self.kind == "overview" else 0.2
+        return {"overview": 2.0, "chats": 1.0}.get(self.kind, 0.2)
 
 
 def parse_topic(text: object) -> Topic | None:
@@ -86,7 +86,7 @@ def parse_topic(text: object) -> Topic | None:
     found = _TOPIC.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
-    return Topic("overview") if found[3] else Topic(found[1], int(found[2]))
+    return Topic(found[3]) if found[3] else Topic(found[1], int(found[2]))
 
 
 def reach_topic(user: Any, topic: Topic) -> Topic | None:
@@ -98,7 +98,7 @@ def reach_topic(user: Any, topic: Topic) -> Topic | None:
         return topic if user.has_perm("agent.view_run") and rows.exists() else None
     if not user.has_perm("agent.view_chatsession"):
         return None
-    if topic.kind == "overview":
+    if not topic.pk:
         return replace(topic, access=access)
     return topic if ChatSession.objects.filter(access.condition(), pk=topic.pk).exists() else None
 
@@ -106,6 +106,8 @@ def reach_topic(user: Any, topic: Topic) -> Topic | None:
 def digest_topic(topic: Topic) -> object:
     """A value that differs whenever what pages show of ``topic`` does. A few short queries by
     index; blocks."""
+    if topic.kind == "chats":
+        return _digest_chats(topic.access)
     if not topic.access.is_everything:
         return _digest_own(topic.access)
     return _DIGESTS[topic.kind](topic.pk)
@@ -154,15 +156,21 @@ def _digest_own(access: ChatAccess) -> object:
     """What an overview of these chats alone shows."""
     accounts = access.accounts | {account for account, _key in access.chats}
     bots = Bot.objects.filter(self_id__in=accounts).order_by("pk")
+    return tuple(bots.values_list("pk", "online", "account_online")[:500]), _digest_chats(access)
+
+
+def _digest_chats(access: ChatAccess) -> object:
+    """What a list of these chats shows."""
     chats = access.sessions().order_by("-last_message_at", "-pk")
     of_chats = ("pk", "last_message_at", "pause_reason", "paused_until", "taken_over_by")
     approvals = Approval.objects.filter(access.condition("session__")).order_by("-pk")
-    waiting = Message.objects.filter(UNSETTLED, access.condition("session__"))
+    waiting = Message.objects.filter(UNSETTLED, access.condition("session__")).order_by("pk")
+    acts = OperatorAct.objects.filter(access.condition("session__")).order_by("-pk")
     return (
-        tuple(bots.values_list("pk", "online", "account_online")[:500]),
         tuple(chats.values_list(*of_chats)[:NEWEST_CHATS]),
         tuple(approvals.values_list("pk", "state")[:20]),
-        waiting[:MOST_UNSETTLED].count(),
+        tuple(waiting.values_list("pk", flat=True)[:MOST_UNSETTLED]),
+        acts.values_list("pk", flat=True).first(),
     )
 
 

@@ -15,8 +15,8 @@ def test_the_last_message_is_shown_with_who_said_it(browser: Client):
     answered(said(chat(), "a question", sender_name="木木"), "the answer")
     said(chat("701"), "<b>hello</b>", sender_name="<i>")
     text = page(browser, CHATS)
-    assert "<bdi>bot</bdi>: the answer" in text
-    assert "<bdi>&lt;i&gt;</bdi>: &lt;b&gt;hello&lt;/b&gt;" in text
+    assert "<bdi>bot</bdi>: <bdi>the answer</bdi>" in text
+    assert "<bdi>&lt;i&gt;</bdi>: <bdi>&lt;b&gt;hello&lt;/b&gt;</bdi>" in text
 
 
 def test_what_happened_today_and_what_it_cost_is_shown(browser: Client):
@@ -26,7 +26,7 @@ def test_what_happened_today_and_what_it_cost_is_shown(browser: Client):
     place = f"{session.platform}:{session.account}:{session.key}"
     spent = {"kind": SpendKind.CHAT, "subject": place, "currency": "CNY", "cost_nano": 2 * 10**9}
     SpendSum.objects.create(day=current_day(), **spent)
-    text = page(browser, CHATS)
+    text = page(browser, f"{CHATS}{session.pk}/change/?panel=chat")
     assert "1,234" in text
     assert "¥2.00" in text
 

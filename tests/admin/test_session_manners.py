@@ -15,6 +15,9 @@ pytestmark = pytest.mark.django_db
 SESSIONS = "/admin/agent/chatsession/"
 
 
+RULES = "?panel=rules"
+
+
 def address(session: ChatSession, view: str = "change") -> str:
     return f"{SESSIONS}{session.pk}/{view}/"
 
@@ -23,16 +26,16 @@ def test_all_that_counts_is_shown_with_the_row_that_says_it(browser: Client):
     here = Manners.objects.create(name="here", chats="group:700", wake_chance=2)
     Manners.objects.create(name="house", wake_chance=5, quiet_hours="23:00-07:30")
     Manners.objects.create(name="not here", chats="group:701", wake_names="Ann")
-    text = page(browser, address(chat()))
-    assert "What counts here: 2 rows of manners" in text
-    row = text.partition("Chance (%)")[2]
-    assert row.startswith(f'</th><td>2</td><td><a href="/admin/agent/manners/{here.pk}/change/">')
+    text = page(browser, address(chat()) + RULES)
+    row = text.partition("Chance (%)")[2].partition("</tr>")[0]
+    assert row.startswith("</th><td>2")
+    assert f'href="/admin/agent/manners/{here.pk}/change/">here</a>' in row
     assert "23:00-07:30" in text
     assert "not here" not in text
 
 
 def test_the_link_for_this_chat_fills_in_where_it_is(browser: Client):
-    text = page(browser, address(chat()))
+    text = page(browser, address(chat()) + RULES)
     assert "manners/add/?account=10001&amp;chat_kind=group&amp;chats=group%3A700" in text
 
 
@@ -103,7 +106,7 @@ def test_operators_use_the_buttons_and_viewers_do_not(group: str, status: int, v
     assert client.post(address(session, view)).status_code == status
     text = page(client, address(session))
     assert ("Silence this chat" in text or "Let this chat speak" in text) == (group == "operator")
-    assert "What counts here" in text
+    assert "What counts here" in page(client, address(session) + RULES)
 
 
 LINK = '<a href="/admin/agent/manners/?q=night+row">night row</a>'
@@ -131,7 +134,7 @@ def test_why_the_bot_keeps_silent_is_said_in_words_on_every_page(
     for where in (
         "/admin/agent/message/",
         f"/admin/agent/message/{message.pk}/change/",
-        address(message.session),
+        address(message.session) + f"?panel=m{message.pk}",
     ):
         assert words in page(browser, where)
 

@@ -75,10 +75,12 @@ def test_an_answer_stands_on_the_bots_side_with_the_run_behind_it(browser: Clien
     answer = answered(question, "fine")
     text = page(browser, address(question.session))
     bubble = text[text.index(f'id="m{answer.pk}"') :]
-    assert 'class="said-by-bot"' in bubble[:60]
-    assert f"/admin/agent/run/{answer.run_id}/change/" in bubble
+    assert 'class="said-by-bot tone-good"' in bubble[:60]
     assert "delivered" in bubble
     assert "the bot was mentioned" in text
+    for clicked in (question, answer):
+        text = page(browser, address(question.session, f"?panel=m{clicked.pk}"))
+        assert f"/admin/agent/run/{answer.run_id}/change/" in text
 
 
 def test_a_message_that_was_not_answered_says_why(browser: Client):
@@ -94,15 +96,16 @@ def test_a_decision_to_say_nothing_is_no_failure(browser: Client):
         chat(), reason="private", state="silent", detail="the model chose to stay silent"
     )
     text = page(browser, address(message.session))
-    assert '<p class="verdict">the model chose to stay silent</p>' in text
+    assert "silent</span>" in text
+    assert '<span class="reason">the model chose to stay silent</span>' in text
 
 
 def test_a_run_that_failed_is_shown_at_its_question(browser: Client):
     message = said(chat(), state="failed", reason="private")
     run = run_for(message, state="failed", error="the endpoint answered 401")
-    text = page(browser, address(message.session))
+    assert "the endpoint answered 401" in page(browser, address(message.session))
+    text = page(browser, address(message.session, f"?panel=m{message.pk}"))
     assert f"/admin/agent/run/{run.pk}/change/" in text
-    assert "the endpoint answered 401" in text
 
 
 def test_what_users_say_is_text_and_never_markup(browser: Client):
@@ -112,7 +115,7 @@ def test_what_users_say_is_text_and_never_markup(browser: Client):
         sender_name="<i>",
         detail="<script>100%</script>",
     )
-    text = page(browser, address(message.session))
+    text = page(browser, address(message.session, f"?panel=m{message.pk}"))
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "&lt;script&gt;100%&lt;/script&gt;" in text
@@ -143,10 +146,10 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        21
-    ):  # the login's four, the zone, the session, changes, silences, who answers (three), manners,
-        # messages, their runs, their media, acts; for the acts: manners, personas, which is chosen,
-        # members
+        20
+    ):  # the login's four, the zone, the session, its limits, changes, manners, members; messages,
+        # their runs, their media, acts; of the chats beside it: rows, manners, newest messages
+        # (two), what is under way, approvals
         page(browser, address(session))
 
 

@@ -174,8 +174,8 @@ def test_who_may_not_read_messages_is_given_none(db: None):
 def test_an_answer_in_the_making_is_told_by_a_sign_and_its_run(browser: Client):
     message = said(chat(), state="running", reason="mention")
     run = run_for(message, state="running")
-    text = page(browser, address(message.session))
-    assert 'class="why tone-busy"' in text
+    text = page(browser, address(message.session, query=f"?panel=m{message.pk}"))
+    assert 'tone-busy"' in text
     assert f"/admin/agent/run/{run.pk}/change/" in text
 
 

@@ -19,12 +19,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils import crypto, formats, http, timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 
 from agent.domain import answer_parts, file_types, states, types
 from agent.domain.manners import MOST_PART_CHARS
 from agent.media import file_store, media_store
-from agent.models import ChatSession, Message, PersonaChoice, Run
+from agent.models import ChatSession, Message, Run
 from agent.models.message import BY_HAND
 from agent.record.chats import chat_resets, members
 from agent.record.runs.replies import FORWARD
@@ -69,6 +70,11 @@ class ActDone:
     #: Where on the page the reader goes on.
     anchor: str = "acts"
     warning: str = ""
+    #: Why nothing was done.
+    refusal: str = ""
+    #: The act that takes it back, "" where none does, and which persona that one is given.
+    undo: str = ""
+    persona_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +331,10 @@ def _take_over(call: ActCall) -> ActDone:
         at = formats.date_format(timezone.localtime(end), "DATETIME_FORMAT")
         words += " " + gettext("It ends by itself at %(time)s.") % {"time": at}
     return ActDone(
-        words, partial(_let_go, chat, stopped, states.MessageReason.TAKEN_OVER), "compose"
+        words,
+        partial(_let_go, chat, stopped, states.MessageReason.TAKEN_OVER),
+        "compose",
+        undo="hand-back",
     )
 
 
@@ -339,22 +348,24 @@ def _silence(call: ActCall) -> ActDone:
     _only_onebot(call.session)
     timed_silences.silence_chat(find_address(call.session), None, call.author)
     operator_acts.record_act(states.ActKind.SILENCE, call.session.pk, call.author)
-    return ActDone(gettext("Silenced this chat."))
+    return ActDone(gettext("Silenced this chat."), undo="speak")
 
 
 def _speak(call: ActCall) -> ActDone:
     """Take the silence out of the row for this chat alone; those for others too stay."""
     _only_onebot(call.session)
     chat = find_address(call.session)
-    own, words = chat_manners.find_chat_manners(chat), ""
+    own, words, undo = chat_manners.find_chat_manners(chat), "", ""
     if own is not None and own.is_silencing:
+        # until it was taken back; one that ends by itself is not made anew
+        undo = "silence" if own.silenced_until is None else ""
         timed_silences.end_silence(chat, call.author)
         operator_acts.record_act(states.ActKind.SPEAK, call.session.pk, call.author)
         words = gettext("Let this chat speak.")
     if still := load_manners_table().find(chat).find_silence(timezone.now()):
         text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
-        return ActDone(words, warning=text % {"name": still})
-    return ActDone(words or gettext("This chat is not silenced."))
+        return ActDone(words, warning=text % {"name": still}, undo=undo)
+    return ActDone(words or gettext("This chat is not silenced."), undo=undo)
 
 
 def _lift(call: ActCall) -> ActDone:
@@ -381,15 +392,17 @@ def _choose_persona(call: ActCall) -> ActDone:
     )
     if chosen and chosen not in names:
         raise ActRefused(gettext("This persona is not there any more, or is switched off."))
+    before = chat_choices.find_chosen_persona(find_address(call.session))
     pk = int(chosen) if chosen else None
     chat_choices.choose_persona(find_address(call.session), pk, call.author)
     operator_acts.record_act(
         states.ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, "")
     )
-    if not chosen:
-        return ActDone(gettext("From the next message on, nobody is chosen for this chat alone."))
-    words = gettext("From the next message on, %(name)s answers here.")
-    return ActDone(words % {"name": names[chosen]})
+    words = gettext("From the next message on, nobody is chosen for this chat alone.")
+    if chosen:
+        words = gettext("From the next message on, %(name)s answers here.")
+        words %= {"name": names[chosen]}
+    return ActDone(words, undo="persona" if before != pk else "", persona_before=before)
 
 
 def _cancel(call: ActCall) -> ActDone:
@@ -471,9 +484,9 @@ class SessionActs(ModelAdmin):
             with transaction.atomic():
                 done = act.perform(call)
         except ActRefused as refusal:
-            return self._back(call, ActDone("", warning=str(refusal)))
+            return self._back(call, ActDone("", refusal=str(refusal)))
         except ValidationError as error:
-            return self._back(call, ActDone("", warning=" ".join(error.messages)))
+            return self._back(call, ActDone("", refusal=" ".join(error.messages)))
         except IntegrityError:  # the same form came twice at once
             return self._back(call, ActDone(gettext("This was done already, once.")))
         if done.then is not None:
@@ -481,15 +494,26 @@ class SessionActs(ModelAdmin):
         return self._back(call, done)
 
     def _back(self, call: ActCall, done: ActDone) -> HttpResponse:
-        if done.words:
-            self.message_user(call.request, done.words, messages.SUCCESS)
-        if done.warning:
-            self.message_user(call.request, done.warning, messages.WARNING)
+        words = format_html("{} {}", done.words, _undo_button(call, done)) if done.words else ""
+        told = (messages.SUCCESS, words), (messages.WARNING, done.warning)
+        for level, text in (*told, (messages.ERROR, done.refusal)):
+            if text:
+                self.message_user(call.request, text, level)
         wanted = call.posted("next")
         if wanted and http.url_has_allowed_host_and_scheme(wanted, {call.request.get_host()}):
             return redirect(wanted)
         page = reverse("admin:agent_chatsession_change", args=(call.session.pk,))
         return redirect(f"{page}#{done.anchor}")
+
+
+def _undo_button(call: ActCall, done: ActDone) -> str:
+    """What takes an act back, beside the words that say it was done; "" where nothing does."""
+    act = ACTS.get(done.undo)
+    if act is None or not may(call.request, act):
+        return ""
+    address = reverse("admin:agent_chatsession_act", args=(call.session.pk, done.undo))
+    button = '<button form="act-form" name="persona" value="{}" formaction="{}">{}</button>'
+    return format_html(button, done.persona_before or "", address, gettext("Undo"))
 
 
 def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
@@ -501,16 +525,8 @@ def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
         if may(request, act) and (is_chat or name == "reset")
     }
     context: dict[str, Any] = {"may_act": may_act}
-    if "silence" in may_act:
-        manners = load_manners_table().find(find_address(session))
-        context["silenced_by"] = manners.find_silence(timezone.now())
     if "take_over" in may_act:
         context["hours"] = [(hours, hours_in_words(hours)) for hours in HOURS]
-    if "persona" in may_act:
-        fields = {"account": session.account, "chat_kind": session.kind, "peer_id": session.peer_id}
-        chosen = PersonaChoice.objects.filter(**fields, user_id="").order_by("pk")
-        context["personas"] = chat_choices.list_personas()
-        context["chosen_persona"] = chosen.values_list("persona_id", flat=True).first()
     if "answer" in may_act:
         context |= _describe_form(session, request)
     return context

@@ -1,9 +1,8 @@
-"""The list of chats: who spoke last and when, what happened today and what it cost, and who is
-answered; and what counts in one chat, and which row says it."""
+"""The list of chats: who spoke last, what waits there, and who answers; and what counts in one
+chat, and which row says it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any, cast
@@ -18,8 +17,9 @@ from django.utils.translation import gettext_lazy as _
 from agent.access import ChatAccess, find_access
 from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.types import ChatAddress, ChatKind, is_playground
-from agent.models import ActivitySum, ChatSession, Manners, Message, SpendSum
+from agent.models import ActivitySum, Approval, ChatSession, Manners, Message, SpendSum
 from agent.models.activity import WHOLE_DAY
+from agent.models.message import UNSETTLED
 from agent.pages.manners import list_counting
 from agent.record.chats.person_names import find_names
 from agent.record.settings.chat_manners import is_row_of_chat
@@ -45,17 +45,25 @@ def session_address(session: ChatSession) -> ChatAddress:
 
 
 def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
-    """For the page of a chat: all that counts there with the rows that say it, what silences it,
-    and where a rule for this chat alone is written."""
+    """All that counts in a chat with the rows that say it, and where a rule for this chat alone is
+    written."""
     if not request.user.has_perm("agent.view_manners") or session.platform != ONEBOT:
         return {}
     chat, table = session_address(session), load_manners_table()
     rows, manners = list(table.matching(chat)), table.find(chat)
     return {
         "counting": sorted(list_counting(manners, rows), key=lambda one: one.row is None),
-        "rule_count": len(rows),
-        "silencing": [row for row in rows if row.is_silencing],
         "own_rule_url": _own_rule_url(chat, rows, request),
+    }
+
+
+def describe_silence(session: ChatSession) -> dict[str, Any]:
+    """What silences a chat: the name of the row that says so now, "" for none, and all such
+    rows."""
+    chat, table = session_address(session), load_manners_table()
+    return {
+        "silenced_by": table.find(chat).find_silence(timezone.now()),
+        "silencing": [row for row in table.matching(chat) if row.is_silencing],
     }
 
 
@@ -69,6 +77,18 @@ def _own_rule_url(chat: ChatAddress, rows: list[Manners], request: HttpRequest) 
     given = {"account": chat.account, "chat_kind": chat.kind, "chats": chat.key}
     given["name"] = f"{chat.key} ({chat.account})"
     return f"{reverse('admin:agent_manners_add')}?{http.urlencode(given)}"
+
+
+def describe_today(session: ChatSession) -> dict[str, Any]:
+    """What came in today, and what it cost. Two queries."""
+    sums = ActivitySum.objects.filter(day=current_day(), hour=WHOLE_DAY, session=session)
+    subject = f"{session.platform}:{session.account}:{session.key}"[:SUBJECT_LIMIT]
+    spent = SpendSum.objects.filter(day=current_day(), kind=SpendKind.CHAT, subject=subject)
+    costs = spent.filter(cost_nano__gt=0).values_list("cost_nano", "currency")
+    return {
+        "received": f"{sums.values_list('received', flat=True).first() or 0:,}",
+        "costs": [cost_words(*cost) for cost in costs],
+    }
 
 
 def has_pause(session: ChatSession) -> bool:
@@ -99,8 +119,10 @@ def silenced_condition(table: MannersTable) -> Q:
 
 #: Newest messages that a search for words finds chats by.
 MOST_FOUND = 20_000
-#: Accounts offered as a filter.
-ACCOUNT_LIMIT = 20
+#: Accounts offered as a filter, and chats beside an open one.
+ACCOUNT_LIMIT, BESIDE = 20, 50
+#: Messages under way that are looked at for the marks of a list.
+MOST_UNSETTLED = 1_000
 
 
 @dataclass(slots=True)
@@ -110,42 +132,51 @@ class SessionFacts:
     silenced_by: str = ""
     is_paused: bool = False
     is_playground: bool = False
+    #: Whether an answer is under way, and whether a call waits for an owner's decision.
+    is_waiting: bool = False
+    asks_owner: bool = False
+    #: The newest message: its key, its words, and who said it ("" for the bot).
+    newest: int = 0
     last_words: str = ""
-    #: Who said that; "" for the bot.
     last_name: str = ""
-    last_at: datetime | None = None
-    is_from_bot: bool = False
-    #: Messages today; None where nothing is summed up.
-    received: int | None = None
-    costs: list[str] = field(default_factory=list)
 
 
-def load_session_facts(sessions: list[Any]) -> dict[int, SessionFacts]:
-    """What the list shows of ``sessions``, by their ids. Four queries."""
+def list_beside(access: ChatAccess, *deferred: str) -> list[Any]:
+    """The newest chats that ``access`` reaches, each with its ``facts``, without the columns
+    ``deferred``. Five queries."""
+    newest: Any = access.sessions().defer(*deferred).order_by("-last_message_at", "-pk")
+    return add_session_facts(list(newest[:BESIDE]))
+
+
+def add_session_facts(sessions: list[Any]) -> list[Any]:
+    """Give each row what the list shows beside it, in four queries, and ``is_one_of_many`` where
+    the rows are of several accounts."""
     table, now, facts = load_manners_table(), timezone.now(), dict[int, SessionFacts]()
+    accounts = {row.account for row in sessions}
     for row in sessions:
-        facts[row.pk] = SessionFacts(
+        row.is_one_of_many = len(accounts) > 1
+        row.facts = facts[row.pk] = SessionFacts(
             silenced_by=table.find(session_address(row)).find_silence(now),
             is_paused=has_pause(row),
             is_playground=is_playground(row.account),
         )
     _add_last_words(facts)
-    _add_today(sessions, facts)
-    return facts
+    _add_marks(facts)
+    return sessions
 
 
 def _add_last_words(facts: dict[int, SessionFacts]) -> None:
     newest = Message.objects.filter(session=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     sessions = ChatSession.objects.filter(pk__in=facts).annotate(newest=Subquery(newest))
     rows: Any = Message.objects.filter(pk__in=list(sessions.values_list("newest", flat=True)))
-    columns = ("session_id", "words", "direction", "sender_name", "sender_id", "created_at")
-    for pk, words, direction, *sender, at in rows.annotate(words=Left("text", EXCERPT)).values_list(
-        *columns
-    ):
+    columns = ("session_id", "pk", "words", "direction", "sender_name", "sender_id")
+    for pk, message, words, direction, *sender in rows.annotate(
+        words=Left("text", EXCERPT)
+    ).values_list(*columns):
         fact = facts[pk]
-        fact.last_words, fact.last_at = escape_direction_chars(words), at
-        fact.is_from_bot = direction == Message.Direction.OUT
-        name = "" if fact.is_from_bot else sender[0] or names_in(pk, sender[1])
+        fact.newest, fact.last_words = message, escape_direction_chars(words)
+        is_from_bot = direction == Message.Direction.OUT
+        name = "" if is_from_bot else sender[0] or names_in(pk, sender[1])
         fact.last_name = escape_direction_chars(name)
 
 
@@ -154,15 +185,14 @@ def names_in(session: int, person: str) -> str:
     return find_names([person], Q(session=session)).get(person, person)
 
 
-def _add_today(sessions: list[Any], facts: dict[int, SessionFacts]) -> None:
-    sums = ActivitySum.objects.filter(day=current_day(), hour=WHOLE_DAY, session__in=list(facts))
-    for pk, received in sums.values_list("session_id", "received"):
-        facts[pk].received = received
-    chats = {f"{row.platform}:{row.account}:{row.key}"[:SUBJECT_LIMIT]: row.pk for row in sessions}
-    spent = SpendSum.objects.filter(day=current_day(), kind=SpendKind.CHAT, subject__in=chats)
-    for subject, nano, currency in spent.values_list("subject", "cost_nano", "currency"):
-        if nano:
-            facts[chats[subject]].costs.append(cost_words(nano, currency))
+def _add_marks(facts: dict[int, SessionFacts]) -> None:
+    # All of them, and told apart here: asked for single chats, SQLite reads what these ever said.
+    unsettled = Message.objects.filter(UNSETTLED).order_by().values_list("session_id", flat=True)
+    for pk in facts.keys() & set(unsettled[:MOST_UNSETTLED]):
+        facts[pk].is_waiting = True
+    asked = Approval.objects.filter(state=Approval.State.WAITING, session__in=list(facts))
+    for pk in asked.order_by().values_list("session_id", flat=True):
+        facts[pk].asks_owner = True
 
 
 def find_sessions_by_words(term: str) -> set[int]:

@@ -1,4 +1,4 @@
-"""Chats: the list, the page of one with its state, and a chat as a file."""
+"""Chats: the list, the page of one with its settings, and a chat as a file."""
 
 import csv
 import io
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -15,14 +15,12 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
-from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.access import find_access
-from agent.admin.chats import session_list
+from agent.admin.chats import panel, session_list
 from agent.admin.chats.acts import SessionActs, describe_acts
 from agent.admin.chats.stream import SessionStream, load_stream
 from agent.domain.chat_state import (
@@ -37,33 +35,27 @@ from agent.domain.chat_state import (
 from agent.domain.states import ActKind
 from agent.models import ChatSession, Manners, Message
 from agent.models.manners import LIMITS
-from agent.pages.manners import describe_answering
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.person_names import find_names
 from agent.record.chats.sessions import save_changes
 from agent.record.settings import chat_manners, manners
-from agent.record.sums.tallies import find_silences
 from agent.record.waiting.operator_acts import record_act
 from tools.admin.fields import IndentedJSONField, escape_formula
 from tools.admin.record_pages import (
     LISTED_WINDOW,
     WORD_LIMIT,
-    Column,
     RecordAdmin,
     Rows,
     author_of,
     by_post,
-    clamp_text,
-    format_moment,
     listed_floor,
     parse_row_number,
-    render_badge,
     require,
 )
 from tools.admin.settings_page import HistoryAdmin, SettingsForm
 from tools.local_time import find_zone
 from tools.models.row_history import record_changes
-from tools.text.readable import escape_direction_chars, format_readable
+from tools.text.readable import escape_direction_chars
 
 #: Messages that are read at a time.
 BATCH = 500
@@ -307,7 +299,6 @@ LONGEST_SEARCH = 200
 class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, RecordAdmin):
     addresses = (("export", "<path:object_id>/export/<slug:form>/"),)
     chat_prefix = ""
-    list_display = ("name", "last_said", "today", "cost", "who_answers", "account")
     list_filter = (
         session_list.RecentlyActive,
         "kind",
@@ -326,6 +317,7 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
     }
     free_lookups = frozenset({"since", "last_message_at__lte"})
     list_defer = ("state", "discovered_tools")
+    change_list_template = "admin/agent/chatsession/change_list.html"
     change_form_template = "admin/agent/chatsession/change_form.html"
     form = StateForm
     are_few = True
@@ -353,9 +345,7 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
     # --- The list -------------------------------------------------------------------
 
     def prepare_rows(self, rows: list[Any]) -> None:
-        facts = session_list.load_session_facts(rows)
-        for row in rows:
-            row.facts = facts[row.pk]
+        session_list.add_session_facts(rows)
 
     def beyond(self, row: ChatSession) -> dict[str, object]:
         return {"last_message_at__lte": row.last_message_at.isoformat()}
@@ -366,48 +356,10 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
         said = rows.filter(pk__in=session_list.find_sessions_by_words(term))
         return found | set(said.values_list("pk", flat=True))
 
-    @admin.display(description=_("chat"))
-    def name(self, session: Any) -> str:
-        title = escape_direction_chars(session.title or session.peer_id)
-        mark = render_badge("mock", gettext("playground")) if session.facts.is_playground else ""
-        return format_html(
-            '<bdi>{}</bdi> {}<div class="quiet">{} {}</div>',
-            title,
-            mark,
-            session.get_kind_display(),
-            session.peer_id,
-        )
-
-    @admin.display(description=_("last message"))
-    def last_said(self, session: Any) -> str:
-        facts = session.facts
-        at = format_moment(facts.last_at or session.last_message_at)
-        speaker = gettext("bot") if facts.is_from_bot else facts.last_name
-        words = format_html("<bdi>{}</bdi>: {}", speaker, facts.last_words) if speaker else ""
-        return format_html('{}<div class="quiet">{}</div>', clamp_text(words), at)
-
-    today = Column(
-        _("messages today"),
-        lambda session: "-" if session.facts.received is None else f"{session.facts.received:,}",
-    )
-    cost = Column(
-        _("cost today"),
-        lambda session: (
-            format_html_join(" ", "<span>{}</span>", ((c,) for c in session.facts.costs)) or "-"
-        ),
-    )
-
-    @admin.display(description=_("who answers"))
-    def who_answers(self, session: Any) -> str:
-        """The bot, an operator, or nobody."""
-        if session.is_taken_over:
-            words = gettext("taken over by %(name)s") % {"name": session.taken_over_by}
-            return render_badge("waiting", words)
-        if session.facts.is_paused:
-            return render_badge("failed", session.get_pause_reason_display())
-        if session.facts.silenced_by:
-            return render_badge("refused", gettext("silenced"))
-        return format_html('<span class="quiet">{}</span>', gettext("bot"))
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """The list; its rows alone for a page that has the rest."""
+        page = {"layout": _layout(request, "bench", "rows"), **(extra_context or {})}
+        return super().changelist_view(request, page)
 
     @by_post
     def export_view(self, request: HttpRequest, object_id: str, form: str) -> StreamingHttpResponse:
@@ -431,35 +383,47 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
     # --- The page of one chat -------------------------------------------------------
 
     def page_context(self, request: HttpRequest, obj: ChatSession) -> dict[str, Any]:
-        state = obj.state if isinstance(obj.state, dict) else {}
+        layout = _layout(request, "bench", "chat", "head", "panel")
+        wanted = "settings" if request.method == "POST" else request.GET.get("panel", "")
         context: dict[str, Any] = {
+            "layout": layout,
             "title": escape_direction_chars(str(obj.title or obj.key)),
-            "subtitle": None,
-            "state": state,
-            "state_json": format_readable(state),
-            "silences": [  # who gets no answer for a while, and until when
-                (who, datetime.fromtimestamp(until, UTC))
-                for who, until in find_silences(
-                    f"{obj.platform}:{obj.account}:{obj.key}", int(timezone.now().timestamp())
-                )
-            ],
-            **describe_answering(session_list.session_address(obj), request),
-            **session_list.describe_manners(obj, request),
+            "export_forms": EXPORT_FORMS,
+            **panel.describe_panel(obj, request, wanted),
+        }
+        if layout == _PART.format("panel"):
+            return context
+        context |= {
             "is_paused": session_list.has_pause(obj),
             "pause": obj.get_pause_reason_display(),
+            **session_list.describe_silence(obj),
             **describe_acts(obj, request),
-            "export_forms": EXPORT_FORMS,
         }
+        if layout == _PART.format("head"):
+            return context
+        if layout == _PART.format("bench"):
+            rows = session_list.list_beside(find_access(request.user), *self.list_defer)
+            context["rows"] = rows
         if not request.user.has_perm("agent.view_message"):
             return context
         term = request.GET.get("find", "")[:LONGEST_SEARCH].strip()
-        hits = search_chat(obj, term) if term else None
         return context | {
             "stream": load_stream(obj, request),
             "term": term,
-            "hits": hits,
+            "hits": search_chat(obj, term) if term else None,
             "day": request.GET.get("date", ""),
         }
+
+
+#: The templates that a page and its parts are laid out by.
+_PART = "admin/agent/chatsession/part_{}.html"
+
+
+def _layout(request: HttpRequest, *parts: str) -> str:
+    """The template of the part that a script asks for, one of ``parts``; else that of the first,
+    which is the whole page."""
+    part = request.headers.get("X-Part", "")
+    return _PART.format(part if part in parts else parts[0])
 
 
 # Words inside one chat: where they were said, the newest first.

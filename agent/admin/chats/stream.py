@@ -205,6 +205,11 @@ class Bubble:
         return "bot" if is_own else "person"
 
     @property
+    def speaker(self) -> str:
+        """Equal of bubbles that one sender said."""
+        return f"{self.side}:{self.message.sender_id}:{self.message.author or ''}"
+
+    @property
     def name(self) -> str:
         message = self.message
         return escape_direction_chars(message.sender_name or self.known_name or message.sender_id)

@@ -33,20 +33,25 @@ def list_chat_endpoints() -> list[Named]:
     return [Named(*row) for row in rows.values_list("pk", "name")]
 
 
+def find_chosen_persona(chat: ChatAddress) -> int | None:
+    """The persona that is chosen for those of ``chat`` for whom none is; None: as elsewhere."""
+    known = PersonaChoice.objects.filter(**_whole(chat)).order_by("pk")
+    return known.values_list("persona_id", flat=True).first()
+
+
+def _whole(chat: ChatAddress) -> dict[str, str]:
+    fields = {"account": chat.account, "chat_kind": chat.kind, "peer_id": chat.peer_id}
+    return {**fields, "user_id": ""}
+
+
 def choose_persona(chat: ChatAddress, persona_pk: int | None, author: User | str) -> None:
     """Have this persona answer in ``chat`` those for whom none is chosen; None: as elsewhere."""
-    fields = {
-        "account": chat.account,
-        "chat_kind": chat.kind,
-        "peer_id": chat.peer_id,
-        "user_id": "",
-    }
-    known = PersonaChoice.objects.filter(**fields)
+    known = PersonaChoice.objects.filter(**_whole(chat))
     chosen = set() if persona_pk is None else {persona_pk}
     with _recorded(author, chosen | set(known.values_list("persona_id", flat=True))):
         known.delete()
         if persona_pk is not None:
-            PersonaChoice.objects.create(persona_id=persona_pk, **fields)
+            PersonaChoice.objects.create(persona_id=persona_pk, **_whole(chat))
 
 
 @contextmanager

@@ -1,20 +1,20 @@
-/* The page of a chat: older messages come as one scrolls up, new ones at the bottom, changed ones
- * in their place. Everything that is shown is made by the server; here it is only put where it
- * belongs. */
-(function () {
-    "use strict";
+/* The conversation: older messages come as one scrolls up, new ones at the bottom, changed ones in
+ * their place. Everything that is shown is made by the server; here it is only put where it belongs.
+ * `openStream` begins with the chat that is on the page; what was open before is left alone. */
+"use strict";
 
+function openStream() {
     const box = document.querySelector(".chat-box");
-    if (!box) return;
-    const list = box.querySelector("ol.chat");
-    const button = document.querySelector(".to-newest");
-    const MARKS = 60, NEAR = 60;
-    let unread = 0, isAsking = false, askAgain = false;
+    if (!box) return null;
+    const list = box.querySelector("ol.chat"), button = document.querySelector(".to-newest");
+    /* Messages that are asked about again; that make a scroll end; that stay in the page. */
+    const MARKS = 60, NEAR = 60, MOST = 400;
+    let unseen = 0, isAsking = false, askAgain = false;
 
     /* The column runs upwards: 0 is its bottom, and places above are negative. */
-    function isAtBottom() {
-        return box.scrollTop > -NEAR;
-    }
+    const isAtBottom = () => box.scrollTop > -NEAR;
+    const messages = () => Array.from(list.querySelectorAll("li[data-message]"));
+    const hasNewer = () => list.querySelector(".edge.newer") !== null;
 
     async function fetchItems(url) {
         const answer = await fetch(url, { headers: { "X-Requested-With": "fetch" } });
@@ -23,21 +23,26 @@
         return Array.from(page.body.children).filter((one) => one.localName === "li");
     }
 
-    /* Days that are announced already, by a line above. */
-    function dropRepeatedDays() {
-        let last = "";
-        for (const day of list.querySelectorAll("li.day")) {
-            if (day.dataset.day === last) day.remove();
-            else last = day.dataset.day;
+    /* Days that are announced already, and senders that said the line above too. */
+    function tidy() {
+        let last = "", above = null;
+        for (const one of Array.from(list.children)) {
+            if (one.classList.contains("day")) {
+                if (one.dataset.day === last) {
+                    one.remove();
+                    continue;
+                }
+                last = one.dataset.day;
+            }
+            const speaker = one.dataset.speaker;
+            if (speaker) one.classList.toggle("joined", above !== null && above.dataset.speaker === speaker);
+            above = one;
         }
     }
 
     function welcome(items) {
-        dropRepeatedDays();
-        for (const item of items) {
-            if (item.isConnected && window.htmx) window.htmx.process(item);
-            if (item.classList.contains("edge")) edges.observe(item);
-        }
+        tidy();
+        for (const item of items) if (item.classList.contains("edge")) edges.observe(item);
     }
 
     /* Put items in without moving what is being read. */
@@ -45,6 +50,26 @@
         const wasAtBottom = isAtBottom(), height = box.scrollHeight;
         put();
         if (!wasAtBottom) box.scrollTop -= box.scrollHeight - height;
+    }
+
+    /* A chat that is read to its beginning does not fill the browser: what is far away goes. */
+    function dropFar(isOlder) {
+        const shown = messages(), over = shown.length - MOST;
+        if (over <= 0) return;
+        const edge = document.createElement("li"), link = document.createElement("a");
+        const last = isOlder ? shown[MOST - 1] : shown[over];
+        edge.className = isOlder ? "edge newer" : "edge older";
+        edge.dataset.edge = box.dataset.stream + (isOlder ? "?after=" : "?before=") + last.dataset.message;
+        link.href = (isOlder ? "?after=" : "?before=") + last.dataset.message;
+        link.textContent = "…";
+        edge.append(link);
+        keepView(() => {
+            const next = () => (isOlder ? last.nextElementSibling : last.previousElementSibling);
+            while (next()) next().remove();
+            if (isOlder) last.after(edge);
+            else last.before(edge);
+        });
+        welcome([edge]);
     }
 
     async function extend(edge) {
@@ -60,6 +85,7 @@
             if (isOlder) put();
             else keepView(put);
             welcome(shown);
+            dropFar(isOlder);
         } catch (_error) {
             window.setTimeout(() => delete edge.dataset.asked, 3000);
         }
@@ -73,8 +99,7 @@
     /* --- Live ------------------------------------------------------------------- */
 
     function newsUrl() {
-        const bubbles = Array.from(list.querySelectorAll("li[data-message]")).slice(-MARKS);
-        const acts = list.querySelectorAll("li[data-act]");
+        const bubbles = messages().slice(-MARKS), acts = list.querySelectorAll("li[data-act]");
         const asked = new URLSearchParams({
             after: bubbles.length ? bubbles[bubbles.length - 1].dataset.message : "0",
             act: String(Math.max(0, ...Array.from(acts, (one) => Number(one.dataset.act)))),
@@ -88,6 +113,7 @@
         opened.forEach((one, at) => {
             if (one.open && drawn[at]) drawn[at].open = true;
         });
+        fresh.classList.toggle("chosen", old.classList.contains("chosen"));
     }
 
     function update(items) {
@@ -96,14 +122,17 @@
             const old = item.id && document.getElementById(item.id);
             if (!old) {
                 added.push(item);
-            } else if (!old.contains(document.activeElement)) {
+            } else if (!old.contains(document.activeElement) || old === document.activeElement) {
+                const isHere = old === document.activeElement;
                 keepOpened(old, item);
                 old.replaceWith(item);
+                if (isHere) item.focus({ preventScroll: true });
             }
         }
         while (added.length && added[added.length - 1].classList.contains("day")) added.pop();
+        if (added.length) list.querySelector(".nothing")?.remove();
         list.append(...added);
-        if (added.some((one) => one.dataset.act)) document.getElementById("chat-state")?.dispatchEvent(new Event("chat:acted"));
+        if (added.some((one) => one.dataset.act)) box.dispatchEvent(new CustomEvent("chat:acted", { bubbles: true }));
         welcome(items.filter((one) => one.isConnected));
         return added.filter((one) => one.dataset.message).length;
     }
@@ -115,13 +144,15 @@
         }
         isAsking = true;
         try {
-            if (list.querySelector(".edge.newer")) {
+            if (hasNewer()) {
                 tell(1);
             } else {
                 const items = await fetchItems(newsUrl()), wasAtBottom = isAtBottom();
                 let count = 0;
                 keepView(() => (count = update(items)));
-                if (!wasAtBottom) tell(count);
+                if (wasAtBottom) dropFar(false);
+                else tell(count);
+                if (count) box.dispatchEvent(new CustomEvent("chat:news", { bubbles: true }));
             }
         } catch (_error) {
             /* the next change, or the next connection, asks again */
@@ -134,41 +165,41 @@
     }
 
     function tell(count) {
-        unread += count;
-        button.hidden = unread === 0;
-        button.querySelector(".count").textContent = unread ? String(unread) : "";
+        unseen += count;
+        button.hidden = unseen === 0;
+        button.querySelector(".count").textContent = unseen ? String(unseen) : "";
     }
 
-    function toNewest() {
-        if (list.querySelector(".edge.newer")) {
-            window.location.assign(button.dataset.newest);
-        } else {
-            box.scrollTop = 0;
-        }
-    }
-
-    /* A quoted message that is on the page is shown there. */
+    /* A message that is on the page is shown there. */
     function jump(event) {
         const link = event.target.closest("[data-jump]");
-        const target = link && document.getElementById(link.dataset.jump);
-        if (!target) return;
-        event.preventDefault();
+        if (link && show(link.dataset.jump)) event.preventDefault();
+    }
+
+    function show(id) {
+        const target = document.getElementById(id);
+        if (!target || !list.contains(target)) return false;
         list.querySelectorAll(".found").forEach((one) => one.classList.remove("found"));
         target.classList.add("found");
         target.scrollIntoView({ block: "center" });
+        return true;
     }
 
     box.addEventListener("live:changed", follow);
-    box.addEventListener("scroll", () => isAtBottom() && unread && tell(-unread));
-    button.addEventListener("click", toNewest);
-    list.addEventListener("click", jump);
-    if (window.location.hash) {
-        const target = document.getElementById(window.location.hash.slice(1));
-        if (target && list.contains(target)) target.scrollIntoView({ block: "center" });
-    } else if (list.querySelector(".edge.newer")) {
-        box.scrollTop = -box.scrollHeight;
-    }
+    box.addEventListener("scroll", () => isAtBottom() && unseen && tell(-unseen));
+    button.addEventListener("click", () => {
+        if (hasNewer()) box.dispatchEvent(new CustomEvent("chat:newest", { bubbles: true }));
+        else box.scrollTop = 0;
+    });
+    document.querySelector(".bench").addEventListener("click", (event) => box.isConnected && jump(event));
+    const hash = window.location.hash.slice(1);
+    if (!(hash && show(hash)) && hasNewer()) box.scrollTop = -box.scrollHeight;
     window.requestAnimationFrame(() => {
         list.querySelectorAll(".edge[data-edge]").forEach((one) => edges.observe(one));
     });
-})();
+    return {
+        follow,
+        /* The key of the newest message, where the end of the chat is on the page; else 0. */
+        newest: () => (hasNewer() ? 0 : Number(messages().pop()?.dataset.message || 0)),
+    };
+}

@@ -47,8 +47,9 @@
 
     // What became of an act. Readers of screens hear what changes in a region, not what a page
     // comes with: the button that comes later has all of it read.
-    const outcome = document.getElementById("outcome");
-    if (outcome && outcome.querySelector(".messagelist")) {
+    const offerDismissal = () => {
+        const outcome = document.getElementById("outcome");
+        if (!outcome || !outcome.querySelector(".messagelist") || outcome.querySelector(".dismiss")) return;
         const dismiss = document.createElement("button");
         dismiss.type = "button";
         dismiss.className = "dismiss";
@@ -58,8 +59,10 @@
             outcome.replaceChildren();
             document.getElementById("content-start").focus({ preventScroll: true });
         });
-        window.setTimeout(() => outcome.append(dismiss), 300);
-    }
+        outcome.append(dismiss);
+    };
+    window.setTimeout(offerDismissal, 300);
+    document.addEventListener("htmx:afterSettle", offerDismissal);
 
     // A text that scrolls by itself can be reached and scrolled by keyboard.
     const reach = (root) => {

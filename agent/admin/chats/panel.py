@@ -1,0 +1,96 @@
+"""The panel beside a chat: what was clicked there, or the chat itself. Its address is that of the
+chat with ``?panel=``, so that it is there without a script too."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from agent.admin.chats import session_list
+from agent.admin.chats.stream import bubble_rows, load_bubbles
+from agent.admin.runs.waterfall import build_waterfall
+from agent.models import ChatSession, Run
+from agent.pages import run_facts
+from agent.pages.manners import describe_answering
+from agent.record.settings import chat_choices
+from agent.record.sums.tallies import find_silences
+from tools.admin.record_pages import parse_row_number
+from tools.text.readable import format_readable
+
+#: Runs of one message that are shown, the newest.
+MOST_RUNS = 3
+#: Large columns of steps that are not shown here.
+UNREAD = ("request", "sent", "response", "tools")
+
+
+def describe_panel(session: ChatSession, request: HttpRequest, wanted: str) -> dict[str, Any]:
+    """What ``wanted`` names: ``m12``, the message with that key; one of :data:`PANELS`; nothing for
+    anything else."""
+    describe = PANELS.get(wanted)
+    number = parse_row_number(wanted.removeprefix("m"))
+    if describe is not None:
+        return {"panel": wanted, **describe(session, request)}
+    if number and request.user.has_perm("agent.view_message"):
+        return _message(session, request, number)
+    return {}
+
+
+def _message(session: ChatSession, request: HttpRequest, number: int) -> dict[str, Any]:
+    """Why it was answered or not, and what was done for it."""
+    bubbles = load_bubbles(session, list(bubble_rows(session).filter(pk=number)))
+    if not bubbles:
+        return {}
+    message = bubbles[0].message
+    runs = Run.objects.filter(pk__in=[message.run_id, *(run.pk for run in bubbles[0].runs)])
+    may_see = request.user.has_perm("agent.view_run")
+    shown = list(runs.order_by("-pk")[:MOST_RUNS]) if may_see else []
+    return {
+        "panel": "message",
+        "bubble": bubbles[0],
+        "shown_runs": [_run(run, request) for run in shown],
+    }
+
+
+def _run(run: Run, request: HttpRequest) -> dict[str, Any]:
+    names = ("step", "toolcall", "message", "approval")
+    sees = frozenset(name for name in names if request.user.has_perm(f"agent.view_{name}"))
+    rows = run_facts.load_run_rows(run, sees, *UNREAD)
+    run_facts.hold_back_model(run, request.user)
+    for step in rows.steps:
+        run_facts.hold_back_endpoints(step, request.user)
+    return {
+        "run": run,
+        "sums": run_facts.load_sums(run) if "step" in sees else None,
+        "seconds": run_facts.format_run_duration(run),
+        "waterfall": build_waterfall(rows, timezone.now()),
+        "calls": [call for step in rows.steps for call in run_facts.describe_calls(step, rows)],
+    }
+
+
+def _chat(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
+    """Who answers, for how long not, and what happened today."""
+    address, now = session_list.session_address(session), int(timezone.now().timestamp())
+    place = f"{session.platform}:{session.account}:{session.key}"
+    return {
+        **describe_answering(address, request),
+        **session_list.describe_today(session),
+        "silences": [
+            (who, datetime.fromtimestamp(until, UTC)) for who, until in find_silences(place, now)
+        ],
+        "personas": chat_choices.list_personas(),
+        "chosen_persona": chat_choices.find_chosen_persona(address),
+    }
+
+
+def _settings(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
+    state = session.state if isinstance(session.state, dict) else {}
+    return {"state": state, "state_json": format_readable(state)}
+
+
+PANELS: dict[str, Callable[[ChatSession, HttpRequest], dict[str, Any]]] = {
+    "chat": _chat,
+    "rules": session_list.describe_manners,
+    "settings": _settings,
+}
