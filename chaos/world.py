@@ -94,15 +94,15 @@ class World:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def rested(self, seconds: float) -> bool:
-        """Whether nothing on record is left to do, and stays so. False once less was done in
-        ``seconds`` than is left: a busy machine has a long queue."""
+        """Whether nothing on record is left to do, and stays so. False once nothing was done in
+        ``seconds``: a busy machine has a long queue, and what hangs gets nowhere."""
         end, calm, least = time.monotonic() + seconds, 0, math.inf
         while calm < 2:
             if time.monotonic() > end:
                 return False
             await asyncio.sleep(LOOK_SECONDS)
             left = len((await self.read()).unended())
-            if left < least / 2:
+            if left < least:
                 end, least = time.monotonic() + seconds, left
             calm = 0 if left else calm + 1
         return True
