@@ -85,10 +85,10 @@ async def read_plain(answer: Any) -> bytes:
     does where it ends in the middle."""
     content, left, pieces = answer.content, ANSWER_LIMIT, []
     if (answer.content_length or 0) > left:
-        raise AnswerTooLong
+        raise AnswerTooLong(ANSWER_LIMIT)
     while not content.at_eof():
         pieces.append(await content.readany())
         left -= len(pieces[-1])
         if left < 0:
-            raise AnswerTooLong
+            raise AnswerTooLong(ANSWER_LIMIT)
     return b"".join(pieces)
