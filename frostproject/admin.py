@@ -28,7 +28,8 @@ from django.utils.translation import (
 )
 
 from agent.access import find_access
-from agent.models import ChatGrant, ChatSession
+from agent.models import ChatGrant, ChatSession, Installation
+from frostproject.cockpit.system import InstallationAdmin
 from frostproject.signin import admin_site, factors, record
 from onebot.models import Bot
 from tools.admin.fields import LinesField, choosing
@@ -281,6 +282,7 @@ admin.site.site_title = "FrostAgent"
 admin.site.index_title = _("Overview")
 admin.site.site_url = None  # the site is the admin
 
+admin.site.register(Installation, InstallationAdmin)
 admin.site.unregister(User)
 admin.site.unregister(Group)
 

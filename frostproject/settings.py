@@ -13,7 +13,7 @@ from frostproject.configuration.env import Env, parse_database_url, sqlite_setti
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = Env.load(BASE_DIR / ".env")
-SETTING_SOURCES = env.sources
+SETTING_SOURCES, SETTING_RANGES = env.sources, env.ranges
 
 # --- Installation ---------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class LiveKind(IntEnum):
     STICKERS = 3
     LEARNT = 4
     """What endpoints turned out to refuse."""
-    CLOCK = 5
+    INSTALLATION = 5
     TOOLS = 6
     SECRETS = 7
     HTTP_TOOLS = 8

@@ -4,7 +4,6 @@ registers its own."""
 from agent.admin import (
     approvals,
     budgets,
-    installation,
     manners,
     media,
     notes,
@@ -20,7 +19,6 @@ __all__ = [
     "approvals",
     "budgets",
     "endpoint_page",
-    "installation",
     "manners",
     "media",
     "messages",

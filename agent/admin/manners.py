@@ -25,14 +25,13 @@ from agent.pages.manners import (
 from agent.record.settings import chat_manners, manners
 from agent.record.settings.manners import ADDED_UP, rank_row, said_values
 from tools.admin import record_pages
-from tools.admin.fields import choosing
+from tools.admin.fields import choosing, name_source
 from tools.admin.record_pages import by_post, choice_filter, require
 from tools.admin.settings_page import (
     SettingsAdmin,
     SettingsForm,
     choice_alone,
     field_label,
-    name_source,
 )
 
 #: The settings of the environment that hold where no row says a field.

@@ -53,9 +53,9 @@ from agent.run.services import RunServices, add_tool_reminder
 from agent.runtime import serving, wiring
 from agent.runtime.wiring import declared_tools
 from agent.subagents.provider import PROVIDER_NAME
-from tools.admin.fields import choosing
+from tools.admin.fields import choosing, name_source
 from tools.admin.record_pages import Column, Rows, author_of, parse_row_number, render_badge
-from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone, name_source
+from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone
 from tools.contract import TOOL_NAME
 from tools.models import ToolConfig
 from tools.models.row_history import record_changes

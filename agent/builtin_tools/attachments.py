@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from django.conf import settings
 from pydantic import Field
 
 from agent.builtin_tools.send_message import check_message_item, delivery_result, parse_message_part
@@ -147,7 +148,7 @@ async def choose_sticker(record: Record, sight: StickerChooser | None, wish: str
     if not every:
         raise ToolFailed(NO_STICKERS)
     fitting = await asyncio.to_thread(rank_stickers, wish, every)
-    if sight is not None:
+    if sight is not None and settings.STICKERS_BY_VISION:
         known = {one.pk for one in fitting}
         seen = await sight.best(wish, [*fitting, *(one for one in every if one.pk not in known)])
         fitting = [seen, *(one for one in fitting if one != seen)] if seen else fitting

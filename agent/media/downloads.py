@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
+from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -32,7 +33,7 @@ class DailyQuota:
     """The bytes that one person had fetched within the last 24 hours, of ``most``."""
 
     def __init__(self, most: int, before: Iterable[tuple[datetime, int]] = ()) -> None:
-        self._most = most
+        self.most = most
         self._fetched = deque(before)
         self._promised = 0
         self._changed = asyncio.Condition()
@@ -43,7 +44,7 @@ class DailyQuota:
         since = timezone.now() - DAY
         while self._fetched and self._fetched[0][0] < since:
             self._fetched.popleft()
-        return self._most - sum(size for _, size in self._fetched) - self._promised
+        return self.most - sum(size for _, size in self._fetched) - self._promised
 
     def count(self, size: int) -> None:
         """Note that ``size`` bytes were fetched. Raises :class:`MediaUnavailable` where there are
@@ -78,24 +79,25 @@ class DailyQuota:
 
 
 class DailyQuotas:
-    """The daily quotas of all senders but the owners; ``most`` bytes each, 0 for no limit."""
+    """The daily quotas of all senders but the owners, as MEDIA_PERSON_MIB_PER_DAY says."""
 
-    def __init__(self, record: Record, most: int) -> None:
+    def __init__(self, record: Record) -> None:
         self._record = record
-        self._most = most
         self._known: OrderedDict[tuple[str, str], DailyQuota] = OrderedDict()
 
     async def find_quota(self, pending: PendingMessage) -> DailyQuota | None:
         """The quota of the sender; None for a sender without a limit."""
         message = pending.message
-        if not self._most or message.sender_id in pending.account.owners:
+        most = settings.MEDIA_PERSON_MIB_PER_DAY * 2**20
+        if not most or message.sender_id in pending.account.owners:
             return None
         person = (message.chat.platform, message.sender_id)
         if person not in self._known:
             before = await self._record.submit(
                 store.load_fetched_bytes, *person, timezone.now() - DAY
             )
-            self._known.setdefault(person, DailyQuota(self._most, before))
+            self._known.setdefault(person, DailyQuota(most, before))
+        self._known[person].most = most
         self._known.move_to_end(person)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)

@@ -59,7 +59,7 @@ class FileStore:
 
     def __init__(self, folder: Path, least_free: int = 0) -> None:
         self._folder = folder
-        self._least_free = least_free
+        self.least_free = least_free
         self._lock = threading.Lock()
         self.written = 0
         """Bytes that this process has kept so far."""
@@ -69,7 +69,7 @@ class FileStore:
         existing = next(
             folder for folder in (self._folder, *self._folder.parents) if folder.is_dir()
         )
-        return shutil.disk_usage(existing).free >= self._least_free
+        return shutil.disk_usage(existing).free >= self.least_free
 
     def put(self, content: bytes) -> StoredFile:
         """Keep ``content``, unless it is kept already. Raises OSError when the disk is full."""

@@ -315,31 +315,27 @@ SPARED_SECONDS = 3600.0
 async def run_copy_expiry(record: Record, files: FileStore) -> None:
     """Delete old copies for as long as this process lives."""
     await asyncio.sleep(FIRST_SECONDS)
-    while settings.MEDIA_KEEP_DAYS:
+    while True:
+        days = settings.MEDIA_KEEP_DAYS
         with log_errors(logger, "Old copies of media could not be deleted"):
-            if count := await prune_copies_by_age(record, files, settings.MEDIA_KEEP_DAYS):
-                logger.info(
-                    "%d copies of media were deleted, unused for %d days",
-                    count,
-                    settings.MEDIA_KEEP_DAYS,
-                )
+            if days and (count := await prune_copies_by_age(record, files, days)):
+                logger.info("%d copies of media were deleted, unused for %d days", count, days)
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def run_copy_size_limit(record: Record, files: FileStore, limit: int) -> None:
+async def run_copy_size_limit(record: Record, files: FileStore) -> None:
     """Delete the copies that were not used for longest whenever all together take more than
-    ``limit`` bytes.
+    MEDIA_KEEP_GIB.
 
     What is on the disk counts, so that it does not matter who wrote it, and which of it is on
     record.
     """
-    size, written, measured_at = limit, files.written, -EVERY_SECONDS
-    while limit:
+    size, written, measured_at = 0, files.written, -EVERY_SECONDS
+    while True:
+        limit = settings.MEDIA_KEEP_BYTES
+        is_due = time.monotonic() - measured_at > EVERY_SECONDS
         with log_errors(logger, "The copies of media could not be kept within MEDIA_KEEP_GIB"):
-            if (
-                size + files.written - written > limit
-                or time.monotonic() - measured_at > EVERY_SECONDS
-            ):
+            if limit and (is_due or size + files.written - written > limit):
                 written, measured_at = files.written, time.monotonic()
                 size = await prune_copies_by_size(record, files, limit)
         await asyncio.sleep(LOOK_SECONDS)

@@ -213,11 +213,16 @@ async def review_notes(record: Record, model: LLMClient | None) -> tuple[int, in
 
 
 async def run_note_review(
-    record: Record, find_model: Callable[[], LLMClient | None], hours: int
+    record: Record, find_model: Callable[[], LLMClient | None], find_hours: Callable[[], int]
 ) -> None:
-    """Review every ``hours`` for as long as this process lives; with 0, never."""
-    while hours:
-        await asyncio.sleep(hours * HOUR)
+    """Review every so many hours for as long as this process lives; with 0, never."""
+    passed = 0
+    while True:
+        await asyncio.sleep(HOUR)
+        passed += 1
+        if not 0 < find_hours() <= passed:
+            continue
+        passed = 0
         with log_errors(logger, "The notes could not be reviewed"):
             await review_notes(record, find_model())
 

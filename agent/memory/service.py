@@ -188,14 +188,18 @@ class MemoryJobs:
     ) -> None:
         self._record = record
         self._find_model = find_model
-        self._habits = habits
-        self.is_on = bool(habits.summary_after or habits.extract_turns)
+        self.obey(habits)
         self._clock = clock
         self._turns: Counter[int] = Counter()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._pauses: dict[int, tuple[float, float]] = {}
         """By session: until when it is left alone after a failure, and for how long that is."""
         self._slots = asyncio.Semaphore(SLOTS)
+
+    def obey(self, habits: SummaryPolicy) -> None:
+        """Work by ``habits`` from now on."""
+        self._habits = habits
+        self.is_on = bool(habits.summary_after or habits.extract_turns)
 
     def after_turn(self, session_pk: int, chat: NoteViewer) -> None:
         """A message of this chat was answered: see whether there is enough to read, without waiting
@@ -298,22 +302,25 @@ class MemoryService:
     ) -> None:
         self.notebook = NoteService(record, find_embedder or (lambda: None))
         self._record = record
-        self._settings = settings
         self._find_model = find_model
         self._find_embedder = find_embedder
         self._upkeep = MemoryJobs(record, find_model, settings.habits)
+        self.obey(settings)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def obey(self, settings: MemorySettings) -> None:
+        """Do from now on what ``settings`` say. May be called in any thread."""
+        self._settings = settings
+        self._upkeep.obey(settings.habits)
         self.has_upkeep = self._upkeep.is_on
         """Whether there is anything to do after a turn."""
-        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Start the background tasks of the process. Must be called once, on the serving event
         loop."""
-        work: list[Coroutine[Any, Any, None]] = []
-        if self._settings.review_hours:
-            work.append(
-                run_note_review(self._record, self._find_model, self._settings.review_hours)
-            )
+        work: list[Coroutine[Any, Any, None]] = [
+            run_note_review(self._record, self._find_model, lambda: self._settings.review_hours)
+        ]
         if self._find_embedder is not None:
             work.append(run_note_embedding(self._record, self._find_embedder))
         self._tasks = [asyncio.get_running_loop().create_task(one, name="memory") for one in work]

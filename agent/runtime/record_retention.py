@@ -40,17 +40,17 @@ class RetentionRule:
 
     words: str
     erase: EraseOperation
-    days: int
+    find_days: Callable[[], int]
 
 
 def retention_rules() -> list[RetentionRule]:
     """What the agent itself has on record."""
-    days = settings.RECORD_KEEP_DAYS
-    return [
-        RetentionRule("messages", expiry.erase_messages, days),
-        RetentionRule("runs without a message", expiry.erase_runs, days),
-        RetentionRule("descriptions of media", expiry.erase_descriptions, days),
-    ]
+    kinds = (
+        ("messages", expiry.erase_messages),
+        ("runs without a message", expiry.erase_runs),
+        ("descriptions of media", expiry.erase_descriptions),
+    )
+    return [RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds]
 
 
 def kept_history_limit(longest_context: int) -> int:
@@ -63,13 +63,12 @@ def kept_history_limit(longest_context: int) -> int:
 async def run_record_expiry(record: Record, kinds: Sequence[RetentionRule]) -> None:
     """Erase what is too old for as long as this process lives."""
     await asyncio.sleep(FIRST_SECONDS)
-    while any(kind.days for kind in kinds):
+    while True:
         for kind in kinds:
+            days = kind.find_days()
             with log_errors(logger, "Old %s could not be erased", kind.words):
-                if kind.days and (count := await erase_expired_rows(record, kind)):
-                    logger.info(
-                        "%d %s were erased, older than %d days", count, kind.words, kind.days
-                    )
+                if days and (count := await erase_expired_rows(record, kind)):
+                    logger.info("%d %s were erased, older than %d days", count, kind.words, days)
         await asyncio.sleep(EVERY_SECONDS)
 
 
@@ -77,7 +76,7 @@ async def erase_expired_rows(record: Record, kind: RetentionRule) -> int:
     """Erase all rows of ``kind`` that are too old, in batches; how many there were. After
     cancellation the next call continues."""
     kept = kept_history_limit(await record.submit_batched(load_longest_contexts, None))
-    before = timezone.now() - timedelta(days=kind.days)
+    before = timezone.now() - timedelta(days=kind.find_days())
     count, after = 0, 0
     while True:
         erased = await record.submit(kind.erase, before, kept, after)

@@ -80,7 +80,7 @@ class Runtime:
         """``kept`` is what the layer above has on record for some days."""
         self.process_id = uuid.uuid4().hex
         live = LiveSettings()
-        quotas = AnswerQuotas(live, settings.TOKENS_PER_DAY)
+        self._quotas = quotas = AnswerQuotas(live, settings.TOKENS_PER_DAY)
         self.record = Record(self.process_id, live, quotas)
         self._budgets = BudgetLedger(self.record, BudgetAlarms(live))
         quotas.known_tokens = self._budgets.known_tokens
@@ -148,7 +148,7 @@ class Runtime:
         self._presence = loop.create_task(self._stay_present(first), name="presence")
         retained = (
             run_copy_expiry(self.record, self.files),
-            run_copy_size_limit(self.record, self.files, settings.MEDIA_KEEP_BYTES),
+            run_copy_size_limit(self.record, self.files),
             record_retention.run_record_expiry(self.record, self._kept),
             record_retention.run_count_pruning(self.record),
         )
@@ -233,6 +233,14 @@ class Runtime:
         await self._chat_tools.close()
         await self.book.close()
 
+    def _obey_installation(self) -> None:
+        """Tell the parts that keep a setting what it is now. In the database thread."""
+        self._quotas.tokens_per_day = settings.TOKENS_PER_DAY
+        self.files.least_free = settings.MEDIA_FREE_BYTES
+        self.registry.defer(settings.DEFER_TOOLS_ABOVE)
+        self.memory.obey(wiring.memory_settings())
+        self.record.submit(budgets.mirror_environment).add_done_callback(log_failure)
+
     def _follow_rows(self, live: LiveSettings, outbox: Outbox) -> None:
         """Have the rows read that this process needs besides, and obeyed once they are committed,
         in the database thread."""
@@ -243,6 +251,7 @@ class Runtime:
         live.read_by(
             lambda known: replace(known, stickers=count_usable_stickers()), LiveKind.STICKERS
         )
+        live.subscribe(lambda *_: self._obey_installation(), "said")
         live.subscribe(lambda _, new: outbox.replace_accounts(new.accounts), "accounts")
         live.subscribe(lambda _, new: outbox.replace_pauses(new.pauses), "pauses")
         live.subscribe(lambda _, new: self._chat_tools.stickers.recount(new.stickers), "stickers")

@@ -88,13 +88,15 @@ def build_endpoint_book(
 
 def build_file_store() -> FileStore:
     """Our own copies of what messages held."""
-    return _kept_files(settings.RECEIVED_DIR, settings.MEDIA_FREE_BYTES)
+    store = _kept_files(settings.RECEIVED_DIR)
+    store.least_free = settings.MEDIA_FREE_BYTES
+    return store
 
 
 @cache
-def _kept_files(folder: Path, least_free: int) -> FileStore:
+def _kept_files(folder: Path) -> FileStore:
     """One for all that keep something, since it counts what they do."""
-    return FileStore(folder, least_free)
+    return FileStore(folder)
 
 
 def build_media_pipeline(record: Record, source: MediaSource, book: EndpointBook) -> MediaPipeline:
@@ -107,7 +109,7 @@ def build_media_pipeline(record: Record, source: MediaSource, book: EndpointBook
         answers, downloads, image_worker, partial(book.find_model, ModelRole.VISION)
     )
     readers: list[MediaReader] = [sight, voice, DocumentReader(answers, downloads)]
-    days = DailyQuotas(record, settings.MEDIA_PERSON_MIB_PER_DAY * 2**20)
+    days = DailyQuotas(record)
     return MediaPipeline(
         record,
         source,
@@ -120,13 +122,18 @@ def build_media_pipeline(record: Record, source: MediaSource, book: EndpointBook
 
 def build_memory(record: Record, book: EndpointBook) -> MemoryService:
     """The memory, as the operator wants it; the demo model reads no chats."""
+    find_model = partial(book.find_model, ModelRole.MEMORY)
+    return MemoryService(record, memory_settings(), find_model, book.embedder)
+
+
+def memory_settings() -> MemorySettings:
+    """What is wanted of the memory at this moment."""
     chars = settings.MAX_CONTEXT_CHARS - settings.MEMORY_CHARS - SUMMARY_CHARS
     window = HistoryWindow(
         max(0, settings.MAX_CONTEXT_MESSAGES - 4), max(0, chars)
     )  # apart from history: system, summary, memory, current
     habits = SummaryPolicy(window, settings.SUMMARY_AFTER_MESSAGES, settings.MEMORY_EXTRACT_TURNS)
-    wanted = MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
-    return MemoryService(record, wanted, partial(book.find_model, ModelRole.MEMORY), book.embedder)
+    return MemorySettings(settings.MEMORY_CHARS, habits, settings.MEMORY_REVIEW_HOURS)
 
 
 SUBAGENTS = [
@@ -144,9 +151,7 @@ def build_chat_tools(
 ) -> ChatTools:
     """The tools that look into a chat and send pictures to it."""
     files, book = build_file_store(), book or build_endpoint_book()
-    sight = None
-    if settings.STICKERS_BY_VISION:
-        sight = StickerChooser(partial(book.find_model, ModelRole.VISION), files)
+    sight = StickerChooser(partial(book.find_model, ModelRole.VISION), files)
     return ChatTools(
         record, files, Fetcher(AllowList.parse(settings.FETCH_ALLOW, "media")), source, sight
     )
@@ -234,7 +239,7 @@ def _follow_outside_rows(
     live.read_by(lambda known: replace(known, plugins=load_plugin_settings()), LiveKind.PLUGINS)
     live.read_by(
         lambda known: replace(known, mcp_servers=load_server_settings(known.secrets)),
-        *(LiveKind.MCP_SERVERS, LiveKind.SECRETS),
+        *(LiveKind.MCP_SERVERS, LiveKind.SECRETS, LiveKind.INSTALLATION),
     )
     live.read_by(lambda known: replace(known, http_tools=load_http_tools()), LiveKind.HTTP_TOOLS)
     live.subscribe(lambda _, new: plugins.obey(new.plugins), "plugins")

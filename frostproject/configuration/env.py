@@ -44,6 +44,8 @@ class Env:
     def __init__(self, process: Mapping[str, str], file: Mapping[str, str] | None = None) -> None:
         self._values = {**(file or {}), **process}
         self._layers = {"process": process, "file": file or {}}
+        self.ranges: dict[str, tuple[float, float]] = {}
+        """The least and the most of each number that was read."""
 
     @classmethod
     def load(cls, dotenv: Path) -> "Env":
@@ -79,6 +81,7 @@ class Env:
 
     def integer(self, name: str, default: int, *, low: int, high: int) -> int:
         word = self.text(name)
+        self.ranges[name] = (low, high)
         if not word:
             return default
         if not re.fullmatch(r"[+-]?\d{1,18}", word):
@@ -140,6 +143,7 @@ class Env:
 
     def _decimal(self, name: str, default: float, low: float, high: float, what: str) -> float:
         word = self.text(name)
+        self.ranges[name] = (low, high)
         if not word:
             return default
         if not re.fullmatch(r"[+-]?\d{1,9}(\.\d{1,9})?", word):

@@ -42,6 +42,9 @@ class Networks:
                 found.append(_network(entry))
         return cls(tuple(found), everywhere)
 
+    def __str__(self) -> str:
+        return EVERYWHERE if self.is_everywhere else ", ".join(map(str, self.networks))
+
     def __contains__(self, peer: str) -> bool:
         """Whether the address of a connection's other end is in one of them; "", a local socket,
         counts as this machine."""

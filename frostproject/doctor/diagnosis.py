@@ -26,7 +26,7 @@ from agent.domain.manners import MarkdownStyle
 from agent.markdown import drawing_packages
 from agent.models import Manners
 from agent.record.ground.clock_skew import find_clock_skew
-from agent.record.settings.clock import load_clock
+from agent.record.settings.installation import load_clock
 from agent.runtime.database import (
     DatabaseRefused,
     check_integrity,

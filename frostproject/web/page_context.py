@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.decorators import sync_and_async_middleware
 
 from agent.pages.error_words import page_read_by
-from agent.record.settings.clock import load_clock
+from agent.record.settings.installation import load_clock
 from tools.local_time import Clock, page_clock, present_clock
 
 ADMIN = "/admin/"

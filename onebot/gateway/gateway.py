@@ -126,7 +126,9 @@ class Gateway:
         self._relay = Relay(self._load_channels, self._on_moved)
         self._client = OneBotClient(self.connections, self._pending, self._relay)
         self._delivery = OneBotDelivery(self._client, lambda *told: self._pauses.refused(*told))
-        events = RetentionRule("client events", bots.erase_client_events, settings.EVENT_KEEP_DAYS)
+        events = RetentionRule(
+            "client events", bots.erase_client_events, lambda: settings.EVENT_KEEP_DAYS
+        )
         self._media = OneBotMedia(self._client)
         self.runtime = Runtime(self._delivery, self._media, [events])
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")

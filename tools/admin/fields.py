@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.forms.fields import InvalidJSONInput
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from tools.secrets.masked import MASK
 from tools.text.storable import make_storable
@@ -91,6 +92,19 @@ def choosing(
     see."""
     own = {"data-choose": kind, "data-choose-by": by, "data-takes": takes, "data-fills": fills}
     return {name: value for name, value in own.items() if value} | {"autocomplete": "off"} | attrs
+
+
+#: Where a setting of the environment can stand.
+SOURCES = {
+    "file": gettext_lazy("%(name)s in .env"),
+    "process": gettext_lazy("%(name)s in the environment"),
+}
+
+
+def name_source(variable: str) -> str:
+    """From where the setting ``variable`` of the environment has its value."""
+    found = settings.SETTING_SOURCES.get(variable, "")
+    return SOURCES[found] % {"name": variable} if found else _("default")
 
 
 class LinesField(forms.CharField):

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied, ValidationError
@@ -62,10 +61,6 @@ from tools.text.readable import drop_surrogates, format_readable, shorten_text
 VALUE_LIMIT = 2_000
 #: Changes that a row's page shows.
 CHANGES_SHOWN = 20
-
-
-#: Where a setting of the environment can stand.
-SOURCES = {"file": _("%(name)s in .env"), "process": _("%(name)s in the environment")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,12 +474,6 @@ class SettingsForm(ModelForm):
             value = self.cleaned_data.get(name)
             if value is not None and value != read_sealed(self.instance, name):
                 setattr(self.instance, name, value)
-
-
-def name_source(variable: str) -> str:
-    """From where the setting ``variable`` of the environment has its value."""
-    found = settings.SETTING_SOURCES.get(variable, "")
-    return SOURCES[found] % {"name": variable} if found else gettext("default")
 
 
 def choice_alone(field: Any) -> Any:

@@ -178,6 +178,8 @@ def to_server_settings(row: McpServer, secrets: SecretValues | None = None) -> M
         problem = "" if row.url else _("It has no URL.")
     elif not row.command:
         problem = _("It has no command.")
+    elif row.enabled:
+        problem = check_command(row.command, ())
     try:
         headers, environment, arguments = row.headers, row.environment, row.arguments
     except DecryptionError:
@@ -280,8 +282,8 @@ def _not_allowed(command: str) -> str:
         return _("A program with a comma in its name cannot be allowed.")
     line = "MCP_ALLOWED_COMMANDS=" + ",".join([*settings.MCP_ALLOWED_COMMANDS, command])
     words = _(
-        "“%(command)s” is not among the programs that may be run. To allow it, put this into .env "
-        "and restart: %(line)s"
+        "“%(command)s” is not among the programs that may be run. A superuser allows it on the "
+        "page “System settings”; or put this into .env and restart: %(line)s"
     )
     return words % {"command": command, "line": line}
 

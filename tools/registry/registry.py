@@ -376,6 +376,11 @@ class ToolRegistry:
             raise ApprovalNeeded(arguments)
         return arguments
 
+    def defer(self, above: float) -> None:
+        """Have tools deferred once there are more than ``above``."""
+        self._defer_above = above
+        self._views.clear()
+
     async def _view(self, context: ToolAvailabilityContext | None) -> ToolView:
         pairs, settings = await self._roster.listed(context), self._settings()
         kind = None if context is None else (context.is_group_chat, context.is_owner)

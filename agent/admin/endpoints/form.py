@@ -25,8 +25,8 @@ from agent.llm.providers.presets import (
 )
 from agent.models import ModelEndpoint
 from agent.pages.endpoints import find_address_problem
-from tools.admin.fields import IndentedJSONField, LinesField, SecretLinesField
-from tools.admin.settings_page import SettingsForm, name_source
+from tools.admin.fields import IndentedJSONField, LinesField, SecretLinesField, name_source
+from tools.admin.settings_page import SettingsForm
 from tools.secrets import hosts, masked
 
 #: What the environment says of the endpoints that it names.

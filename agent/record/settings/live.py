@@ -8,9 +8,10 @@ from django.db import DatabaseError, transaction
 
 from agent.access.players import may_change_tools
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, is_playground
+from agent.record.settings.installation import obey
 from agent.record.settings.snapshot import LOADERS, Loader, Settings
 from tools.live_rows import LiveKind
-from tools.local_time import Clock, set_clock
+from tools.local_time import set_clock
 
 logger = logging.getLogger(__name__)
 Subscriber = Callable[[Settings, Settings], None]
@@ -31,7 +32,7 @@ class LiveSettings:
         self._told = self.current
         self._players: dict[str, bool] = {}
         """Of playgrounds met in this transaction: whether their users may change tools."""
-        set_clock(Clock())  # that of other settings may have been that of another database
+        self._count()  # other settings may have been those of another database
 
     def read_by(self, loader: Loader, *kinds: LiveKind) -> None:
         """``loader`` is called within the transaction that meets a change of ``kinds``."""
@@ -55,7 +56,7 @@ class LiveSettings:
         """What was committed counts again: a transaction was not. Subscribers were told nothing of
         it."""
         self.seen = self.current
-        set_clock(self.seen.clock)
+        self._count()
 
     def find_account(self, account: str) -> AccountSettings:
         """The settings of an account, those of the first start where it has none; of a playground
@@ -85,7 +86,12 @@ class LiveSettings:
                 failed.update(kinds)
         read = {kind: versions[kind] for kind in versions if kind not in failed}
         self.seen = replace(self.seen, versions=read)
+        self._count()
+
+    def _count(self) -> None:
+        """Have the row of the installation count in the whole process, as it is seen."""
         set_clock(self.seen.clock)
+        obey(self.seen.said)
 
     def _find_new(self, versions: Mapping[int, int]) -> set[LiveKind]:
         """The kinds of which something is new: all settings, where a change did not say of what."""

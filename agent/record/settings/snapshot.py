@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent.domain.budgets import BudgetTerms
 from agent.domain.states import Pause
 from agent.domain.types import AccountSettings, ChatAddress
 from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_table
-from agent.record.settings.clock import load_clock
 from agent.record.settings.endpoints import load_endpoint_rows
+from agent.record.settings.installation import load_clock, load_said, obey
 from agent.record.settings.manners import MannersTable, load_manners_table
 from agent.record.settings.personas import PersonaTable, load_chosen, load_personas
 from tools.http_tools.validation import HttpToolSettings
@@ -31,6 +32,8 @@ class Settings:
     versions: Mapping[int, int] = field(default_factory=dict)
     """Of each :class:`LiveKind`, as of which its rows are here."""
     clock: Clock = field(default_factory=Clock)
+    said: Mapping[str, Any] = field(default_factory=dict)
+    """What counts in place of the environment, by the name of Django's setting."""
     accounts: Mapping[str, AccountSettings] = field(default_factory=dict)
     manners: MannersTable = field(default_factory=MannersTable)
     personas: PersonaTable = field(default_factory=PersonaTable)
@@ -51,6 +54,12 @@ class Settings:
 Loader = Callable[[Settings], Settings]
 
 
+def _read_installation(known: Settings) -> Settings:
+    said = load_said()
+    obey(said)  # before other rows are read, which are judged by it
+    return replace(known, clock=load_clock(), said=said)
+
+
 def _read_personas(known: Settings) -> Settings:
     personas = replace(load_personas(), chosen=known.personas.chosen)
     endpoints = replace(known.endpoints, defaults=personas.usual_endpoints)
@@ -58,7 +67,7 @@ def _read_personas(known: Settings) -> Settings:
 
 
 LOADERS: tuple[tuple[Loader, tuple[LiveKind, ...]], ...] = (
-    (lambda known: replace(known, clock=load_clock()), (LiveKind.CLOCK,)),
+    (_read_installation, (LiveKind.INSTALLATION,)),
     (lambda known: replace(known, manners=load_manners_table()), (LiveKind.MANNERS,)),
     (_read_personas, (LiveKind.PERSONAS,)),
     (

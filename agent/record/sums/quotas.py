@@ -45,7 +45,7 @@ class AnswerQuotas:
         self.known_tokens: Callable[[str], int | None] = lambda day: None
         """What all calls of a day have used, where that is known without the database."""
         self._alarms = BudgetAlarms(live)
-        self._tokens_per_day = tokens_per_day
+        self.tokens_per_day = tokens_per_day
 
     def decide(self, candidates: Sequence[AnswerCandidate]) -> list[TriggerDecision]:
         """The decision on each of ``candidates``, in order; those that are answered are counted."""
@@ -106,14 +106,14 @@ class AnswerQuotas:
     def has_tokens(self, day: str) -> bool:
         """Whether anything is left of TOKENS_PER_DAY, after all model calls of the day in all
         processes."""
-        if not self._tokens_per_day:
+        if not self.tokens_per_day:
             return True
         known = self.known_tokens(day)
-        return (load_spent_tokens(day) if known is None else known) < self._tokens_per_day
+        return (load_spent_tokens(day) if known is None else known) < self.tokens_per_day
 
     def is_limited(self, manners: ChatManners, account: str, sender_id: str) -> bool:
         """Whether answers to the sender are counted, in a chat with these ``manners``."""
-        has_limits = manners.has_limits or self._tokens_per_day
+        has_limits = manners.has_limits or self.tokens_per_day
         return bool(has_limits) and sender_id not in self._live.find_account(account).owners
 
 

@@ -213,7 +213,10 @@ async def test_the_upkeep_goes_through_all_batches(record, monkeypatch, settings
     monkeypatch.setattr(expiry, "BATCH", 2)
     await _exchanges(5)
     assert (
-        await erase_expired_rows(record, RetentionRule("messages", expiry.erase_messages, 30)) == 8
+        await erase_expired_rows(
+            record, RetentionRule("messages", expiry.erase_messages, lambda: 30)
+        )
+        == 8
     )
 
 

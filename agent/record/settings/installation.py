@@ -1,0 +1,61 @@
+"""The row of the installation, as the process and its pages see it: the clock, and what counts in
+place of the environment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import trans_real
+
+from agent.models import Installation
+from agent.models.installation import NONE, VARIABLES
+from tools.local_time import Clock
+
+GIB = 2**30
+#: Variables in GiB, whose settings are in bytes.
+IN_BYTES = {"MEDIA_KEEP_GIB": "MEDIA_KEEP_BYTES", "MEDIA_FREE_GIB": "MEDIA_FREE_BYTES"}
+
+
+def load_clock() -> Clock:
+    """The clock as the row has it, the machine's without one. One query."""
+    columns = Installation.objects.values_list("time_zone", "changed_on", "begun_on")
+    return Clock(*(columns.filter(pk=Installation.ONLY).first() or ()))
+
+
+def load_said() -> dict[str, Any]:
+    """What the row says in place of the environment, by the name of Django's setting."""
+    columns = {variable.lower(): variable for variable in VARIABLES}
+    row = Installation.objects.filter(pk=Installation.ONLY).values(*columns).first() or {}
+    said = {columns[name]: value for name, value in row.items() if value not in (None, "")}
+    if "MCP_ALLOWED_COMMANDS" in said:
+        lines = said["MCP_ALLOWED_COMMANDS"].split()
+        said["MCP_ALLOWED_COMMANDS"] = [line for line in lines if line != NONE]
+    for variable in IN_BYTES.keys() & said.keys():
+        said[IN_BYTES[variable]] = int(said.pop(variable) * GIB)
+    return said
+
+
+class _Process:
+    """What counts in this process, and what the environment says of the same."""
+
+    said: Mapping[str, Any] = {}
+    environment: dict[str, Any] = {}  # noqa: RUF012 - one for the process
+
+
+def obey(said: Mapping[str, Any]) -> None:
+    """Have ``said`` count in this process in place of the environment; what is not among it is as
+    the environment has it."""
+    if said == _Process.said:
+        return
+    _Process.said = said
+    for name in _Process.environment.keys() - said.keys():
+        setattr(settings, name, _Process.environment.pop(name))
+    for name, value in said.items():
+        _Process.environment.setdefault(name, getattr(settings, name))
+        setattr(settings, name, value)
+    trans_real._default = None  # type: ignore[attr-defined]  # the language of threads without one
+
+
+def environment_value(name: str) -> Any:
+    """What the environment says of Django's setting ``name``, or its default."""
+    return _Process.environment.get(name, getattr(settings, name))
