@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin
+from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from agent.models import ToolCall
+from agent.models import ToolCall, ToolUse
 from agent.record.runs import steps, test_runs
 from agent.record.settings.endpoints import load_endpoint_table
 from agent.record.settings.personas import load_persona_table
@@ -31,6 +32,7 @@ from tools.contract import (
     ToolInvocation,
     is_picture,
 )
+from tools.local_time import current_day
 from tools.models import ToolConfig
 from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.registry.registry import ToolRegistry
@@ -141,6 +143,13 @@ admin.site.unregister(ToolConfig)
 class ToolPageAdmin(ToolConfigAdmin):
     row_pages = ("trial",)
 
+    def describe_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        super().describe_rows(request, rows)
+        sees = request.user.has_perm("agent.view_toolcall")
+        uses = load_uses_of_today() if sees else {}
+        for row in rows:
+            row.sees_use, (row.calls, row.failures) = sees, uses.get(row.name, (0, 0))
+
     def page_context(self, request: HttpRequest, config: ToolConfig) -> dict[str, Any]:
         page = super().page_context(request, config)
         if request.user.has_perm("agent.view_toolcall"):
@@ -222,6 +231,13 @@ def load_tool_use(tool_name: str) -> dict[str, Any]:
         "is_capped": len(recent) == CALL_LIMIT,
         "limit": CALL_LIMIT,
     }
+
+
+def load_uses_of_today() -> dict[str, tuple[int, int]]:
+    """Calls of each tool and how many of them failed, since midnight. One query of sums."""
+    rows = ToolUse.objects.filter(day=current_day()).order_by().values_list("tool")
+    sums = rows.annotate(Sum("calls"), Sum("failures"))
+    return {tool: (calls, failures) for tool, calls, failures in sums}
 
 
 def percentile(ordered: list[int], percent: int) -> int | None:

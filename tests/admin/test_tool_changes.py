@@ -7,7 +7,6 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.admin.record import logged_in, page, tool_form
-from tests.admin.test_tool_configs import list_form
 from tools.models import ToolConfig, ToolConfigChange
 
 TOOLS = "/admin/tools/toolconfig/"
@@ -48,12 +47,12 @@ def test_a_save_that_changes_nothing_leaves_no_trace(browser: Client, weather: T
     assert not ToolConfigChange.objects.filter(kind="changed").exists()
 
 
-def test_a_change_in_the_list_is_on_record_as_well(browser: Client, weather: ToolConfig):
-    browser.post(TOOLS, list_form(weather, visibility="hidden", mock_enabled=None))
+def test_a_switch_of_the_list_is_on_record_as_well(browser: Client, weather: ToolConfig):
+    browser.post(f"{TOOLS}{weather.pk}/switch/", {"enabled": "false"})
     change = ToolConfigChange.objects.get()
     assert (change.before, change.after, change.author) == (
-        {"visibility": "visible"},
-        {"visibility": "hidden"},
+        {"enabled": True},
+        {"enabled": False},
         User.objects.get(),
     )
 

@@ -1,13 +1,14 @@
 """The operator's settings for tools, edited in the list and on the page."""
 
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from agent.runtime.wiring import declared_tools
-from tests.admin.record import page, tool_form
-from tools.models import ConfigVersion, ToolConfig
+from tests.admin.record import logged_in, page, tool_form
+from tools.models import ToolConfig
 from tools.registry.catalogue import ensure_tool_rows
 from tools.registry.settings import load_tool_settings
 
@@ -21,46 +22,108 @@ def weather(db: None) -> ToolConfig:
     )
 
 
-def list_form(*rows: ToolConfig, **changes: Any) -> dict[str, Any]:
-    form: dict[str, Any] = {
-        "form-TOTAL_FORMS": len(rows),
-        "form-INITIAL_FORMS": len(rows),
-        "_save": "Save",
-    }
-    for place, row in enumerate(rows):
-        values = {
-            "id": row.pk,
-            "enabled": "on",
-            "mock_enabled": "on",
-            "timeout_seconds": row.timeout_seconds,
-        }
-        values |= {"visibility": row.visibility, "scope": row.scope} | changes
-        form |= {
-            f"form-{place}-{name}": value for name, value in values.items() if value is not None
-        }
-    return form
+def switch(browser: Client, row: ToolConfig, query: str = "", **values: str) -> Any:
+    return browser.post(f"{TOOLS}{row.pk}/switch/{query}", values)
 
 
 def page_form(**changes: Any) -> dict[str, Any]:
     return tool_form(**{"mock_enabled": "on", "mock_value": "{city}"} | changes)
 
 
-def test_settings_are_edited_in_the_list_and_live_at_once(browser: Client, weather: ToolConfig):
-    assert load_tool_settings()["get_weather"].enabled
-    browser.post(TOOLS, list_form(weather, enabled=None, mock_enabled=None, timeout_seconds=7))
-    settings = load_tool_settings()["get_weather"]
-    assert (settings.enabled, settings.mock_enabled, settings.timeout_seconds) == (False, False, 7)
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "3601", "soon", ""])
-def test_a_wrong_time_limit_is_refused_in_the_list(
-    browser: Client, weather: ToolConfig, seconds: str
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"enabled": "false"}, (False, True, "own")),
+        ({"mock_enabled": "false"}, (True, False, "own")),
+        ({"requires_approval": "always"}, (True, True, "always")),
+    ],
+)
+def test_switch_of_the_list_sets_one_thing_at_once(
+    browser: Client, weather: ToolConfig, values: dict[str, str], expected: tuple[Any, ...]
 ):
-    before = ConfigVersion.current()
-    text = browser.post(TOOLS, list_form(weather, timeout_seconds=seconds)).content.decode()
-    assert "errorlist" in text
+    answer = switch(browser, weather, "?_changelist_filters=q%3Dget", **values)
+    assert answer.headers["Location"] == f"{TOOLS}?q=get#tool-{weather.pk}"
+    row = load_tool_settings()["get_weather"]
+    assert (row.enabled, row.mock_enabled, row.requires_approval) == expected
     weather.refresh_from_db()
-    assert (weather.timeout_seconds, ConfigVersion.current()) == (60, before)
+    assert (weather.mock_value, weather.parameter_names) == ("{city}", ["city"])
+    assert weather.changes.get().after.keys() == values.keys()
+
+
+def test_switch_is_taken_back_on_the_page_of_the_tool(browser: Client, weather: ToolConfig):
+    switch(browser, weather, enabled="false")
+    browser.post(f"{TOOLS}{weather.pk}/revert/{weather.changes.get().pk}/")
+    weather.refresh_from_db()
+    assert weather.enabled
+
+
+def test_two_who_switch_the_same_way_change_it_once(browser: Client, weather: ToolConfig):
+    other = logged_in("operator")
+    for client in (browser, other):  # both saw it enabled
+        assert switch(client, weather, enabled="false").status_code == 302
+    weather.refresh_from_db()
+    assert (weather.enabled, weather.changes.count()) == (False, 1)
+
+
+def test_switch_checks_what_the_page_checks(browser: Client, weather: ToolConfig):
+    ToolConfig.objects.update(mock_enabled=False, mock_value="{town}")
+    switch(browser, weather, mock_enabled="true")
+    told = page(browser, TOOLS).split('class="messagelist"')[1].split("</ul>")[0]
+    assert "Known: city. (get_weather)" in told
+    weather.refresh_from_db()
+    assert not weather.mock_enabled
+    switch(browser, weather, requires_approval="perhaps")
+    assert not weather.changes.exists()
+
+
+def test_viewer_has_no_switches(db: None, weather: ToolConfig):
+    viewer = logged_in("viewer")
+    text = page(viewer, TOOLS)
+    assert "get_weather" in text
+    assert not any(words in text for words in ("switch/", "source/", "look/?"))
+    assert switch(viewer, weather, enabled="false").status_code == 403
+    assert viewer.post(f"{TOOLS}source/", {"off": ""}).status_code == 403
+    assert viewer.get(f"{TOOLS}look/?source=").status_code == 403
+    weather.refresh_from_db()
+    assert weather.enabled
+
+
+def test_switches_are_buttons_of_a_form_where_scripts_are_off(browser: Client, weather: ToolConfig):
+    text = page(browser, f"{TOOLS}?q=get")
+    (button,) = re.findall(r'<button class="switch" id="enabled-[^>]*>', text)
+    for part in (
+        'name="enabled" value="false"',
+        f'formaction="{weather.pk}/switch/?_changelist_filters=q%3Dget"',
+        'aria-pressed="true"',
+        'aria-label="Enabled: get_weather"',
+    ):
+        assert part in button
+    assert text.index('id="changelist-form" method="post"') < text.index(button)
+    assert browser.get(f"{TOOLS}{weather.pk}/switch/").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("mode", "declared", "pressed", "wanted"),
+    [
+        ("own", None, "false", "always"),
+        ("own", "some", "mixed", "always"),
+        ("own", True, "true", "never"),
+        ("never", True, "false", "own"),
+        ("never", None, "false", "always"),
+        ("always", None, "true", "own"),
+        ("always", "some", "true", "never"),
+    ],
+)
+def test_switch_of_approval_goes_by_what_the_tool_declares(
+    browser: Client, mode: str, declared: Any, pressed: str, wanted: str
+):
+    row = ToolConfig.objects.create(
+        name="transfer", requires_approval=mode, declaration={"requires_approval": declared}
+    )
+    text = page(browser, TOOLS)
+    (button,) = re.findall(rf'<button class="switch" id="requires_approval-{row.pk}"[^>]*>', text)
+    assert f'value="{wanted}"' in button
+    assert f'aria-pressed="{pressed}"' in button
 
 
 def test_mock_value_and_description_are_edited_on_the_page(browser: Client, weather: ToolConfig):
@@ -127,7 +190,7 @@ def test_what_was_changed_is_in_the_history(browser: Client, weather: ToolConfig
 def test_a_tool_is_deferred_in_the_list_and_pinned_on_its_page(
     browser: Client, weather: ToolConfig
 ):
-    assert browser.post(TOOLS, list_form(weather, visibility="deferred")).status_code == 302
+    browser.post(f"{TOOLS}{weather.pk}/change/", page_form(visibility="deferred"))
     form = page(browser, f"{TOOLS}{weather.pk}/change/")
     assert '<option value="deferred" selected>deferred</option>' in form
     assert "never deferred, however many tools there are" in form
@@ -169,18 +232,17 @@ def test_a_tool_is_found_by_what_it_does(browser: Client):
         ("always", None, "every call"),
     ],
 )
-def test_the_list_says_which_calls_ask_an_owner(
-    browser: Client, choice: str, declared: Any, words: str
-):
+def test_the_list_says_which_calls_ask_an_owner(db: None, choice: str, declared: Any, words: str):
     ToolConfig.objects.create(
         name="transfer", requires_approval=choice, declaration={"requires_approval": declared}
     )
-    assert f'class="field-approval">{words}</td>' in page(browser, TOOLS)
+    cell = page(logged_in("viewer"), TOOLS).split('<td class="field-approval"')[1]
+    assert cell.split(">", 1)[1].startswith(f"{words}</td>")
 
 
 def test_providers_are_called_by_words(browser: Client):
     row = ToolConfig.objects.create(name="transfer", provider_name="maisaka_builtin")
     for address in (TOOLS, f"{TOOLS}{row.pk}/change/"):
         text = page(browser, address)
-        assert "maisaka" not in text.replace("?provider=maisaka_builtin", "")
+        assert "maisaka" not in re.sub(r"(provider=|source=|value=\")maisaka_builtin", "", text)
         assert "built in" in text

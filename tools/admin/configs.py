@@ -5,11 +5,15 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models.functions import Right
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.html import format_html
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy as _
 
+from tools.admin.counted_lists import CappedPaginator, CountedList
 from tools.admin.declared import (
     LOOK_NEEDED,
     MOST_AT_ONCE,
@@ -19,6 +23,7 @@ from tools.admin.declared import (
     look_badge,
     look_state,
     readable_declaration,
+    shown_text,
 )
 from tools.admin.fields import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
@@ -27,29 +32,20 @@ from tools.admin.record_pages import (
     author_of,
     by_post,
     choice_filter,
-    clamp_text,
     parse_row_number,
     require,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
+from tools.admin.tool_sources import (
+    provider_words,
+    rows_of_source,
+    source_key,
+    sources_of,
+)
 from tools.models import ToolConfig
-from tools.models.row_history import record_look
-from tools.models.tool_config import ApprovalMode
+from tools.models.row_history import record_changes, record_look
+from tools.models.tool_config import AllowedCallers, ApprovalMode
 from tools.text.readable import text_block
-
-#: What the program's own providers are called; the others have names that people gave them.
-PROVIDERS = {
-    "maisaka_builtin": _("built in"),
-    "samples": _("examples"),
-    "mcp": _("MCP servers"),
-    "http": _("HTTP tools"),
-    "plugin_runtime": _("plugins"),
-}
-
-
-def provider_words(name: str) -> str:
-    """Who provides a tool, as people call it."""
-    return str(PROVIDERS.get(name, name))
 
 
 def told_description(config: ToolConfig) -> str:
@@ -59,30 +55,50 @@ def told_description(config: ToolConfig) -> str:
 
 def own_description(config: ToolConfig) -> str:
     """What the tool says of itself."""
-    return str(readable_declaration(config.declaration)["description"])
+    return shown_text(config.declaration.get("description") or "")
+
+
+def asks_first(config: ToolConfig) -> bool | None:
+    """Whether calls wait for an owner, by the operator's choice or as the tool declares; None for
+    some calls."""
+    declared = config.declaration.get("requires_approval")
+    if config.requires_approval != ApprovalMode.OWN:
+        return config.requires_approval == ApprovalMode.ALWAYS
+    return declared in (True, "all") or (None if declared else False)
 
 
 def approval_words(config: ToolConfig) -> str:
-    """Which calls wait for an owner: by the operator's choice, or as the tool declares."""
+    """Which calls wait for an owner."""
     if config.requires_approval == ApprovalMode.NEVER:
         return gettext("never")
+    asks = asks_first(config)
+    return gettext("every call") if asks else gettext("some calls") if asks is None else "-"
+
+
+def other_approval(config: ToolConfig) -> str:
+    """The choice that the switch makes: that every call asks, or that none does; by the tool's own
+    word where that says so."""
     declared = config.declaration.get("requires_approval")
-    if config.requires_approval != ApprovalMode.OWN or declared in (True, "all"):
-        return gettext("every call")
-    return gettext("some calls") if declared else "-"
+    if asks_first(config):
+        return ApprovalMode.NEVER if declared else ApprovalMode.OWN
+    return ApprovalMode.OWN if declared in (True, "all") else ApprovalMode.ALWAYS
 
 
-def _list_providers(request: HttpRequest) -> list[tuple[str, str]]:
-    names = ToolConfig.objects.order_by("provider_name").values_list("provider_name", flat=True)
-    return [(name, provider_words(name)) for name in names.distinct() if name]
-
-
-ProviderFilter = choice_filter(
+SourceFilter = choice_filter(
     _("provider"),
     "provider",
-    _list_providers,
-    lambda rows, value: rows.filter(provider_name=value),
+    lambda request: [(one.key, one.name) for one in sources_of(request).values() if one.key],
+    rows_of_source,
 )
+
+
+class ToolList(CountedList):
+    """The list of tools, with a heading where those of another source begin."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.may_change = self.model_admin.has_change_permission(request)
+        self.model_admin.describe_rows(request, self.result_list)
 
 
 class ToolConfigForm(SettingsForm):
@@ -113,31 +129,23 @@ class ToolConfigForm(SettingsForm):
 @admin.register(ToolConfig)
 class ToolConfigAdmin(SettingsAdmin):
     rights = frozenset({"change"})
-    show_full_result_count = True
     form = ToolConfigForm
     actions = ("look",)
-    list_pages = ("look",)
-    list_display = (
-        "tool",
-        "enabled",
-        "visibility",
-        "scope",
-        "allowed",
-        "approval",
-        "mock_enabled",
-        "timeout_seconds",
-    )
-    # The allowed callers are not among these: they also need the ids.
-    list_editable = ("enabled", "visibility", "scope", "mock_enabled", "timeout_seconds")
+    list_pages = ("look", "source")
+    buttons = ("switch",)
+    ordering = ("provider_name", Right("fingerprint", 17), "name")
+    paginator = CappedPaginator
+    sortable_by = ()
+    list_display = ("name",)
     list_filter = (
+        SourceFilter,
         LookFilter,
         "enabled",
+        "mock_enabled",
+        "allowed",
         "visibility",
         "scope",
-        "allowed",
-        "mock_enabled",
         "requires_approval",
-        ProviderFilter,
     )
     search_fields = (
         *("name", "description", "declaration__description", "declaration__title"),
@@ -145,6 +153,7 @@ class ToolConfigAdmin(SettingsAdmin):
     )
     search_help_text = _("A name, or words of what a tool does.")
     readonly_fields = (*("name", "provider", "own_words", "arguments", "created_at", "updated_at"),)
+    change_list_template = "admin/tools/toolconfig/change_list.html"
     change_form_template = "admin/tools/toolconfig/change_form.html"
     first_fields = (
         *("name", "provider", "enabled", "scope", "allowed", "allowed_ids", "requires_approval"),
@@ -167,30 +176,83 @@ class ToolConfigAdmin(SettingsAdmin):
         is_named = obj is None or "session" in (obj.parameter_names or ())
         return () if is_named else ("other_chats",)
 
-    @admin.display(description=_("tool"), ordering="name")
-    def tool(self, config: ToolConfig) -> str:
-        title, provider = declared_title(config.declaration), provider_words(config.provider_name)
-        return format_html(
-            '{} {}{}<div class="quiet">{}</div>',
-            config.name,
-            look_badge(config),
-            clamp_text(told_description(config)[:EXCERPT]),
-            " · ".join(filter(None, (title, provider))),
-        )
-
     provider = Column(_("provider"), lambda row: provider_words(row.provider_name) or "-")
     own_words = Column(_("its own description"), lambda row: text_block(own_description(row)))
-    approval = Column(_("needs approval"), approval_words)
     arguments = Column(
         _("arguments"),
         lambda row: ", ".join(f"{{{name}}}" for name in row.parameter_names or ()) or "-",
     )
 
+    # --- The list -------------------------------------------------------------------
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ToolList]:
+        return ToolList
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).defer("looked_declaration")
+
+    def describe_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Give the ``rows`` of a page of the list what it says of them."""
+        last = None
+        for row in rows:
+            key = source_key(row.provider_name, row.fingerprint)
+            row.source = sources_of(request).get(key) if key != last else None
+            last = key
+            row.title, row.badge = declared_title(row.declaration), look_badge(row)
+            row.words = told_description(row)[:EXCERPT]
+            row.asks, row.other_approval = approval_words(row), other_approval(row)
+            row.asks_always = asks_first(row)
+            said = [row.get_allowed_display()]
+            said += [row.get_visibility_display()] if row.visibility != "visible" else []
+            row.who = " · ".join(said + ([row.get_scope_display()] if row.scope != "all" else []))
+
+    def switch_view(self, request: HttpRequest, config: ToolConfig) -> HttpResponse:
+        """Set what a switch of the list sets, with the checks and the history of the tool's
+        page."""
+        with transaction.atomic():
+            row = ToolConfig.objects.select_for_update().get(pk=config.pk)
+            made = self.get_form(request, row, change=True)
+            made.is_partial = True
+            form = made(request.POST, instance=row)
+            if form.is_valid():
+                self.save_model(request, form.save(commit=False), form, change=True)
+        for line in [str(line) for lines in form.errors.values() for line in lines]:
+            self.message_user(request, f"{line} ({config})", messages.ERROR)
+        query = request.GET.get("_changelist_filters", "")
+        return redirect(f"{reverse('admin:tools_toolconfig_changelist')}?{query}#tool-{config.pk}")
+
+    @by_post
+    def source_view(self, request: HttpRequest) -> HttpResponse:
+        """Switch all tools of a source on, or off."""
+        require(self.has_change_permission(request))
+        is_on = "on" in request.POST
+        key = request.POST.get("on" if is_on else "off", "")
+        count = self._set_all(
+            request, rows_of_source(ToolConfig.objects.exclude(enabled=is_on), key), enabled=is_on
+        )
+        words = gettext("Switched on: %(count)d.") if is_on else gettext("Switched off: %(count)d.")
+        self.message_user(request, words % {"count": count}, messages.SUCCESS)
+        return redirect("admin:tools_toolconfig_changelist")
+
+    def _set_all(self, request: HttpRequest, rows: Any, **values: Any) -> int:
+        """Give ``rows`` the ``values``, of each with its history; how many there are."""
+        found = list(rows.order_by("name"))
+        with record_changes(author_of(request), *found):
+            stored = ToolConfig.objects.filter(pk__in=[row.pk for row in found])
+            stored.update(**values, updated_at=timezone.now())
+        return len(found)
+
+    # --- Looking at what is declared ------------------------------------------------
+
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
     def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
         """The page that shows the declarations and marks them as reviewed."""
+        return self._show_look(request, rows, ())
+
+    def _show_look(self, request: HttpRequest, rows: Any, closed: Any) -> HttpResponse | None:
+        """The same, for ``rows``; the tools that are ``closed`` are opened to everyone with it."""
         found = list(rows.filter(LOOK_NEEDED).order_by("name")[: MOST_AT_ONCE + 1])
-        if not found:
+        if not found and not closed:
             self.message_user(
                 request, gettext("None of these tools is new or has changed."), messages.INFO
             )
@@ -198,14 +260,19 @@ class ToolConfigAdmin(SettingsAdmin):
         page: dict[str, Any] = {
             "glances": [DeclarationDiff(config) for config in found[:MOST_AT_ONCE]],
             "most": MOST_AT_ONCE if len(found) > MOST_AT_ONCE else 0,
+            "closed": closed,
         }
         return self.show_page(request, "look", gettext("Look at what tools declare"), **page)
 
-    @by_post
     def look_view(self, request: HttpRequest) -> HttpResponse:
-        """Record for each tool that the user has reviewed what the page showed, not what changed
-        since."""
+        """The page for all tools of a source, which opens them to everyone. By POST: record for
+        each tool that the user has reviewed what the page showed, not what changed since."""
         require(self.has_change_permission(request))
+        there = redirect("admin:tools_toolconfig_changelist")
+        if request.method != "POST":
+            rows = rows_of_source(ToolConfig.objects.all(), request.GET.get("source", ""))
+            closed = rows.exclude(allowed=AllowedCallers.EVERYONE).order_by("name")
+            return self._show_look(request, rows, list(closed)) or there
         done = [
             entry
             for entry in request.POST.getlist("look")[:MOST_AT_ONCE]
@@ -216,7 +283,12 @@ class ToolConfigAdmin(SettingsAdmin):
                 "Looked at: %(count)d. Who may use them is again what their pages say."
             ) % {"count": len(done)}
             self.message_user(request, words, messages.SUCCESS)
-        return redirect("admin:tools_toolconfig_changelist")
+        if pks := [parse_row_number(pk) for pk in request.POST.getlist("open")]:
+            rows = ToolConfig.objects.filter(pk__in=pks).exclude(allowed=AllowedCallers.EVERYONE)
+            count = self._set_all(request, rows, allowed=AllowedCallers.EVERYONE)
+            words = gettext("Opened to everyone: %(count)d.") % {"count": count}
+            self.message_user(request, words, messages.SUCCESS)
+        return there
 
     def _looked(self, request: HttpRequest, entry: str) -> bool:
         """Put down one entry of the form, :attr:`DeclarationDiff.mark`; whether it was still

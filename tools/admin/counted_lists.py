@@ -69,4 +69,3 @@ class CountedList(ChangeList):
         self.result_count = self.full_result_count = pages.count  # the search box shows no other
         self.multi_page = pages.count > self.list_per_page
         self.show_full_result_count, self.show_admin_actions = False, bool(found)
-        self.model_admin.prepare_rows(found)

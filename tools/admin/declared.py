@@ -49,16 +49,16 @@ def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
     annotation = declaration.get("annotation") or {}
     return {
         "title": declared_title(declaration),
-        "description": _shown(declaration.get("description") or ""),
+        "description": shown_text(declaration.get("description") or ""),
         "icons": [
             icon["src"]
             for icon in declaration.get("icons") or ()
             if str(icon.get("src")).startswith(ICON_SOURCES)
         ],
         "parameters": [describe_parameter(parameter) for parameter in list_parameters(schema)],
-        "parameters_json": _shown(format_readable(schema)) if schema else "",
-        "output_json": _shown(format_readable(output)) if output else "",
-        "annotation_json": _shown(format_readable(said))
+        "parameters_json": shown_text(format_readable(schema)) if schema else "",
+        "output_json": shown_text(format_readable(output)) if output else "",
+        "annotation_json": shown_text(format_readable(said))
         if (said := {k: v for k, v in annotation.items() if v not in (None, "", [], {})})
         else "",
         "is_long_running": bool(declaration.get("is_long_running")),
@@ -68,7 +68,7 @@ def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
 
 def declared_title(declaration: dict[str, Any]) -> str:
     """What the tool is called by people; "" where it does not say."""
-    return _shown(
+    return shown_text(
         declaration.get("title") or (declaration.get("annotation") or {}).get("title") or ""
     )
 
@@ -94,15 +94,16 @@ def list_parameters(schema: Any) -> list[DeclaredParameter]:
 def describe_parameter(said: DeclaredParameter) -> DeclaredParameter:
     """An argument for people to read."""
     return DeclaredParameter(
-        _shown(said.name),
-        _shown(said.kind),
-        _shown(said.description),
+        shown_text(said.name),
+        shown_text(said.kind),
+        shown_text(said.description),
         said.is_required,
-        _shown(said.default),
+        shown_text(said.default),
     )
 
 
-def _shown(text: Any) -> str:
+def shown_text(text: Any) -> str:
+    """What a tool says, with nothing in it that is not seen."""
     return escape_invisible_chars(drop_surrogates(str(text)), keep=UNESCAPED_CHARS)
 
 

@@ -255,6 +255,10 @@ class RecordChangeList(CountedList):
         """The list's own order, whatever the address asks for: no other one has an index."""
         return list(self.model_admin.get_ordering(request))
 
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.model_admin.prepare_rows(self.result_list)
+
     @property
     def older_rows_url(self) -> str:
         """The address where a list continues that is longer than what is counted; "" if it ends on
