@@ -25,8 +25,13 @@ export const combine = (input, list, { find, choose, place = () => {}, isFirstMa
     const id = `search-list-${(lists += 1)}`;
     let hits = [], at = -1, timer = 0, running = null;
     describe(list, { id, role: "listbox", "aria-label": words.hint });
-    describe(input, { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false" });
-    describe(input, { "aria-controls": id, autocomplete: "off" });
+    const isLine = input.tagName === "INPUT"; // a text of several lines takes no other role
+    describe(input, { "aria-autocomplete": "list", "aria-controls": id, autocomplete: "off" });
+    if (isLine) {
+        describe(input, { role: "combobox", "aria-expanded": "false" });
+    } else {
+        describe(input, { "aria-haspopup": "listbox" });
+    }
     const mark = (next) => {
         at = next;
         [...list.children].forEach((one, index) => one.setAttribute("aria-selected", String(index === at)));
@@ -49,7 +54,9 @@ export const combine = (input, list, { find, choose, place = () => {}, isFirstMa
         }
         list.hidden = !list.children.length;
         place();
-        input.setAttribute("aria-expanded", String(!list.hidden));
+        if (isLine) {
+            input.setAttribute("aria-expanded", String(!list.hidden));
+        }
         mark(isFirstMarked && hits.length ? 0 : -1);
     };
     const close = () => (clearTimeout(timer), running?.abort(), show([]));
