@@ -26,7 +26,7 @@ from agent.record.chats.subject_names import find_subjects, parse_place
 from agent.record.ground.statements import select_all
 from agent.record.settings.chat_choices import free_name
 from agent.record.sums.budgets import BudgetUse, budget_terms, load_uses
-from agent.record.sums.spendings import KEPT_DAYS
+from agent.record.sums.spendings import KEPT_DAYS, sums_since
 from frostproject.cockpit.viewer import find_viewer
 from tools.admin.record_pages import go_back, parse_row_number, require
 from tools.admin.settings_page import SEEN, row_version
@@ -56,11 +56,6 @@ class Span(NamedTuple):
     last: date
     key: str = ""
     note: str = ""
-
-    @property
-    def days(self) -> list[str]:
-        length = (self.last - self.first).days + 1
-        return [(self.first + timedelta(days=number)).isoformat() for number in range(length)]
 
 
 def read_span(given: Mapping[str, str], now: date) -> Span:
@@ -179,10 +174,12 @@ class SpendingPage:
         self._request, self._budgets = request, site.get_model_admin(Budget)
 
     def rows(self, kind: SpendKind) -> "QuerySet[SpendSum]":
-        """The sums of a kind within reach. The days are named one by one, for then both databases
-        find the rows by the key of days and kinds."""
-        rows = SpendSum.objects.filter(day__in=self.span.days, kind=kind).order_by()
-        return rows if self.is_whole else rows.filter(subject__in=self._places)
+        """The sums of a kind within reach."""
+        first, last = self.span.first.isoformat(), self.span.last.isoformat()
+        if self.is_whole and kind != SpendKind.TOTAL:
+            return sums_since(kind, first).filter(day__lte=last)
+        rows = SpendSum.objects.filter(kind=kind, day__range=(first, last)).order_by()
+        return rows.filter(subject__in=[""] if self.is_whole else self._places)
 
     @cached_property
     def _places(self) -> list[str]:

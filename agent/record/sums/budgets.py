@@ -30,7 +30,7 @@ from agent.record.chats.subject_names import name_subjects
 from agent.record.settings.chat_choices import free_name
 from agent.record.settings.live import LiveSettings
 from agent.record.sums.owner_notes import tell_owners
-from agent.record.sums.spendings import SUBJECT_LIMIT, load_spent_tokens
+from agent.record.sums.spendings import SUBJECT_LIMIT, load_spent_tokens, sums_since
 from tools.local_time import current_day, first_of_day
 
 logger = logging.getLogger(__name__)
@@ -210,7 +210,9 @@ def load_budget_uses(
     """Who used how much of a budget in the present period, of ``subjects`` or of all, most first:
     those who used nothing, and were not turned away, are left out. Two queries."""
     first_day = period_start(terms.period, first_of_day(current_day()))
-    rows = SpendSum.objects.filter(kind=terms.kind, day__gte=first_day)
+    rows = sums_since(terms.kind, first_day)
+    if terms.subject or subjects is not None:
+        rows = SpendSum.objects.filter(kind=terms.kind, day__gte=first_day)
     stops = BudgetStop.objects.filter(budget=terms.pk, period_start=first_day)
     for wanted in ([terms.subject] if terms.subject else None, subjects):
         if wanted is not None:

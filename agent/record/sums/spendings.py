@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
+from django.db.models import Value
+from django.db.models.functions import Coalesce
 
 from agent.domain.budgets import SpendKind
 from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import BudgetStop, SpendSum
 from agent.record.ground import statements
 from tools.local_time import first_of_day
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 #: Days that are kept.
 KEPT_DAYS = 400
@@ -78,6 +83,13 @@ def add_spending(items: Sequence[DatedSpend]) -> list[None]:
 
 def _added(cost: CallCost) -> list[int]:
     return [1, cost.input, cost.cached, cost.output, cost.reasoning, cost.cost_nano]
+
+
+def sums_since(kind: SpendKind, first_day: str) -> "QuerySet[SpendSum]":
+    """All sums of a kind from a day on. SQLite is kept from the index of kinds, in which it would
+    walk through the sums of all days; that of days has the kinds too."""
+    rows = SpendSum.objects.alias(of_kind=Coalesce("kind", Value("")))
+    return rows.filter(of_kind=kind, day__gte=first_day).order_by()
 
 
 def load_spent(wanted: SumRange) -> SpentAmount:

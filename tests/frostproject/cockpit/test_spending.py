@@ -4,11 +4,15 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
-from django.test import Client
+from django.db import connection
+from django.db.models import Sum
+from django.test import Client, RequestFactory
 
+from agent.domain.budgets import SpendKind
 from agent.models import Budget, ChatGrant, ChatSession, ModelEndpoint, SpendSum
-from frostproject.cockpit.spending import read_span
+from frostproject.cockpit.spending import SpendingPage, read_span
 from tests.admin.record import chat, logged_in, page, said
 from tools.local_time import today
 from tools.models import ToolConfigChange
@@ -215,3 +219,13 @@ def test_queries_do_not_grow_with_people_and_budgets(
     page(browser, PAGE)
     with django_assert_max_num_queries(18):
         page(browser, PAGE)
+
+
+@pytest.mark.parametrize("kind", ["person", "total"])
+def test_sums_of_a_period_are_found_by_its_days(kind: str):
+    if connection.vendor != "sqlite":
+        pytest.skip("other databases know how many rows there are")
+    request = RequestFactory().get(PAGE)
+    request.user = User.objects.create_superuser("root")
+    rows = SpendingPage(request, admin.site).rows(SpendKind(kind))
+    assert "day>" in rows.values("subject").annotate(all=Sum("calls")).explain()
