@@ -239,7 +239,7 @@ class Runtime:
         self.files.least_free = settings.MEDIA_FREE_BYTES
         self.registry.defer(settings.DEFER_TOOLS_ABOVE)
         self.memory.obey(wiring.memory_settings())
-        self.record.submit(budgets.mirror_environment).add_done_callback(log_failure)
+        budgets.mirror_environment()
 
     def _follow_rows(self, live: LiveSettings, outbox: Outbox) -> None:
         """Have the rows read that this process needs besides, and obeyed once they are committed,
