@@ -257,7 +257,7 @@ class Inbox:
         for pk, number in missed.items():
             if self._missed.get(pk) == number and pk not in self._at_work:
                 logger.warning("Message %s was in nobody's hands; it is taken up again", pk)
-                await self.record.submit(release_messages, HeldMessage(pk, number))
+                await self.record.submit_batched(release_messages, HeldMessage(pk, number))
         self._missed = missed
 
     async def drain(self, seconds: float) -> None:
@@ -452,7 +452,7 @@ class Inbox:
         for job in work.group:
             if work.reason is None:
                 held = HeldMessage(job.pk, job.pending.claim_number)
-                await self.record.submit(release_messages, held)
+                await self.record.submit_batched(release_messages, held)
             else:
                 await self._stop_on_record(job.pending.message.chat, job.pk, work.reason)
 

@@ -214,7 +214,7 @@ class TerminalChat:
             await self.give_up_leftovers()
         except asyncio.CancelledError:
             held = HeldMessage((await committed).pk, FIRST_CLAIM)
-            await self._record.submit(release_messages, held)
+            await self._record.submit_batched(release_messages, held)
             await self.give_up_leftovers()
             raise
         return accepted.pk

@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -272,13 +272,35 @@ def _mentions_bot(row: Message, account: str) -> bool:
     return any(str(data.get("qq")) == account for data in mentions)
 
 
-def release_messages(held: HeldMessage) -> bool:
-    """Give a message back to the inbox, unfinished: the next process to claim it continues where
-    the record ends.
+def release_messages(held: Sequence[HeldMessage]) -> list[bool]:
+    """Give messages back to the inbox, unfinished: the next process to claim one continues where
+    the record ends. All at once, since a process that ends has hundreds in hand and seconds left.
 
     False for one that is settled, or claimed by another process: nothing was changed.
     """
-    return _release(held)
+    unsettled = Message.objects.filter(UNSETTLED, pk__in=[one.message_pk for one in held])
+    claims = dict(unsettled.select_for_update().order_by("pk").values_list("pk", "claim_number"))
+    is_held = [claims.get(one.message_pk) == one.claim_number for one in held]
+    own = [one.message_pk for one, is_own in zip(held, is_held, strict=True) if is_own]
+    if own:
+        _release(own)
+    return is_held
+
+
+def _release(pks: Sequence[int]) -> None:
+    given_back = {"state": State.WAITING, "claimed_by": "", "claim_number": NEXT_CLAIM}
+    Message.objects.filter(pk__in=pks).update(**given_back)
+    runs = Run.objects.filter(message__in=pks, state=Run.State.RUNNING)
+    own = []
+    for pk, parent in runs.values_list("pk", "parent_id"):
+        if parent:
+            break_off_run(pk, SERVER_STOPPED)
+        else:
+            own.append(pk)
+    if own:
+        _interrupt(own)
+        out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT)
+        _settle_outgoing(out.exclude(BY_HAND))
 
 
 def reclaim_messages(held: HeldMessage, process_id: str) -> PendingMessage | None:
@@ -286,35 +308,16 @@ def reclaim_messages(held: HeldMessage, process_id: str) -> PendingMessage | Non
 
     None for one that is settled, or claimed by another process.
     """
-    if not _release(held):
+    if not all(release_messages([held])):
         return None
     row = Message.objects.select_related("session").get(pk=held.message_pk)
     return _taken(row, process_id, load_manners_table())
 
 
-def _release(held: HeldMessage) -> bool:
-    message = Message.objects.filter(UNSETTLED, pk=held.message_pk, claim_number=held.claim_number)
-    if not message.update(state=State.WAITING, claimed_by="", claim_number=NEXT_CLAIM):
-        return False
-    runs = list(
-        Run.objects.filter(message=held.message_pk, state=Run.State.RUNNING).values_list(
-            "pk", "parent_id"
-        )
-    )
-    for pk, parent in runs:
-        if parent:
-            break_off_run(pk, SERVER_STOPPED)
-    own = [pk for pk, parent in runs if not parent]
-    _interrupt(own)
-    out = Message.objects.filter(run__in=own, direction=Message.Direction.OUT)
-    _settle_outgoing(out.exclude(BY_HAND))
-    return True
-
-
 def give_up_messages(held: HeldMessage, error: str) -> None:
     """Fail a message whose run cannot end, with the given error: it is visible, and blocks
     nothing."""
-    if _release(held):
+    if all(release_messages([held])):
         now = timezone.now()
         message = Message.objects.filter(pk=held.message_pk)
         count_messages(message, State.FAILED)

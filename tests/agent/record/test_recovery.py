@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agent.domain.states import FIRST_CLAIM
@@ -249,17 +251,28 @@ def test_many_are_taken_over_in_several_transactions_the_oldest_first(monkeypatc
 def test_a_message_that_is_given_back_waits_in_nobodys_hands():
     pk, run_pk, calls = running("me", "f")
     seen("me")
-    release_messages(HeldMessage(pk, FIRST_CLAIM))
+    release_messages([HeldMessage(pk, FIRST_CLAIM)])
     row = Message.objects.get(pk=pk)
     assert (row.state, row.claimed_by) == ("waiting", "")
     assert (states(Run, run_pk), states(ToolCall, *calls)) == (["interrupted"], ["unknown"])
     assert [left.pk for left in taken("other")] == [pk]
 
 
+def test_many_messages_are_given_back_with_as_many_statements_as_two():
+    """A process that ends has hundreds in hand, and what comes in meanwhile waits for it."""
+    counts = []
+    for many in (2, 40):
+        held = [HeldMessage(running("me")[0], FIRST_CLAIM) for _ in range(many)]
+        with CaptureQueriesContext(connection) as asked:
+            assert release_messages(held) == [True] * many
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
 def test_a_message_that_came_to_its_end_meanwhile_is_not_given_back():
     pk, _, _ = running("me")
     Message.objects.filter(pk=pk).update(state=State.ANSWERED)
-    release_messages(HeldMessage(pk, FIRST_CLAIM))
+    release_messages([HeldMessage(pk, FIRST_CLAIM)])
     assert states(Message, pk) == ["answered"]
 
 
@@ -295,10 +308,10 @@ def test_a_process_that_was_taken_for_dead_learns_so_and_has_nothing_in_hand():
 
 def test_a_claim_that_was_given_back_or_taken_over_cannot_be_given_back_again():
     pk, _, _ = running("me", "f")
-    assert release_messages(HeldMessage(pk, FIRST_CLAIM))
+    assert release_messages([HeldMessage(pk, FIRST_CLAIM)]) == [True]
     (left,) = taken("other")
     assert left.claim_number > FIRST_CLAIM
-    assert not release_messages(HeldMessage(pk, FIRST_CLAIM))
+    assert release_messages([HeldMessage(pk, FIRST_CLAIM)]) == [False]
     assert Message.objects.get(pk=pk).claimed_by == "other"
 
 
