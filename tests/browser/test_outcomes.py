@@ -36,7 +36,7 @@ def told(page: Page, words: str) -> None:
 def press(page: Page, act: str) -> None:
     button = page.locator(f"[formaction$='/act/{act}/'], form[action$='/act/{act}/'] button").first
     if not button.is_visible():
-        page.click("#acts details.more summary")
+        page.click("#acts a[data-panel]")
     button.click()
 
 

@@ -30,7 +30,7 @@ def chat(page: Page, story: Story) -> None:
     peer = f"SELECT id FROM agent_chatsession WHERE peer_id = '{GROUPS[0]}'"
     page.goto(story.page(peer, "/admin/agent/chatsession/{}/change/"))
     expect(page.locator(".live-on")).to_be_visible()
-    page.locator("li.said-by-person details.why summary").nth(2).click()
+    page.locator("li.said-by-person a.why").nth(2).click()
     page.wait_for_load_state("networkidle")
     shown = page.locator("li.said-by-person").nth(2)
     shown.evaluate("bubble => bubble.scrollIntoView({ block: 'start' })")

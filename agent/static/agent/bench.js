@@ -281,7 +281,7 @@
         const link = event.target.closest("[data-quote]"), isOff = event.target.closest("[data-unquote]");
         if (!(link || isOff) || !document.getElementById("compose")) return;
         event.preventDefault();
-        const said = link?.closest("li").querySelector(".words");
+        const said = link?.closest("li").querySelector(".said");
         quote(link ? link.dataset.quote : "", said ? said.textContent.trim().slice(0, 120) : "");
     });
 

@@ -8,7 +8,7 @@ function openStream() {
     if (!box) return null;
     const list = box.querySelector("ol.chat"), button = document.querySelector(".to-newest");
     /* Messages that are asked about again; that make a scroll end; that stay in the page. */
-    const MARKS = 60, NEAR = 60, MOST = 400;
+    const MARKS = 60, NEAR = 60, MOST = 200;
     let unseen = 0, isAsking = false, askAgain = false;
 
     /* The column runs upwards: 0 is its bottom, and places above are negative. */

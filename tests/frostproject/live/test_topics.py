@@ -12,7 +12,7 @@ def viewer(client):
     return User.objects.get(pk=client.session["_auth_user_id"])
 
 
-@pytest.mark.parametrize("text", ["session:12", "run:1", "overview"])
+@pytest.mark.parametrize("text", ["session:12", "run:1", "overview", "chats"])
 def test_a_topic_is_named_as_it_is_written(text):
     assert str(parse_topic(text)) == text
 
@@ -64,11 +64,12 @@ def test_who_has_single_chats_follows_those_alone(db):
     assert not reach_topic(user, Topic("run", other.pk))
 
 
-def test_the_overview_of_single_chats_changes_with_those_alone(db):
+@pytest.mark.parametrize("kind", ["overview", "chats"])
+def test_what_shows_single_chats_changes_with_those_alone(db, kind):
     own, other = chat(), chat("701")
     user = viewer(logged_in("chat_owner"))
     ChatGrant.objects.create(user=user, account=own.account, chat=own.key)
-    topic = reach_topic(user, Topic("overview"))
+    topic = reach_topic(user, Topic(kind))
     assert topic is not None
     before = digest_topic(topic)
     said(other, state="waiting")
