@@ -249,6 +249,7 @@
             const isDone = !page.querySelector("#outcome .error");
             place(page);
             if (form.id === "compose" && isDone) empty(form);
+            if (!document.getElementById("outcome").checkVisibility()) closePanel(); // it fills a phone
             if (document.activeElement === document.body) bench.querySelector("#acts button")?.focus();
             stream?.follow();
         } catch (_error) {
