@@ -52,6 +52,7 @@ from frostproject.signin.session_store import SessionStore
 from onebot.connections.handshake import Handshake
 from onebot.models import Bot
 from tools.error_boundary import LogLimit
+from tools.mcp.models import McpServerStatus
 
 #: Of a chat: the newest messages that are watched for changes.
 NEWEST_WATCHED = 60
@@ -145,8 +146,11 @@ def _digest_overview(_pk: int) -> object:
         for state in (Message.State.ANSWERED, Message.State.FAILED, Message.State.UNKNOWN)
     ]
     stops = BudgetStop.objects.order_by("-at").values_list("pk", "at")
+    acts = OperatorAct.objects.order_by("-pk").values_list("pk")
+    servers = McpServerStatus.objects.order_by("pk").values_list("pk", "state")
+    some = (bots, endpoints, servers, approvals[:20], stops[:1], acts[:1])
     return (
-        *(tuple(rows[:500]) for rows in (bots, endpoints, approvals[:20], stops[:1])),
+        *(tuple(rows[:500]) for rows in some),
         *newest,
         Message.objects.filter(UNSETTLED)[:MOST_UNSETTLED].count(),
     )
