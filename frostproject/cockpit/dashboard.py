@@ -157,7 +157,7 @@ def overview_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     """All of the first page, of what the user may see; tables only where they are asked for."""
     viewer = find_viewer(request.user)
     state = load_state(request, site, viewer)
-    days = state.pop("days", [])
+    days = state.get("days", [])
     charts = list_charts(load_hours(viewer), days) if days else []
     is_all_silenced = any(row.is_silencing for row in find_everywhere())
     more = load_more(viewer, days) if "more" in request.GET else {}
@@ -348,7 +348,7 @@ def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[Chart]:
             days,
         ),
         _counts(
-            _("Messages of today, by hour"),
+            _("Today by hour"),
             [(_("received"), "--chart-1", "received"), (_("answered"), "--chart-2", "answered")],
             hours,
         ),
@@ -398,7 +398,7 @@ def _times(days: Sequence[Period]) -> Chart:
         (_("half of the answers within"), "--chart-2"),
         (_("95 percent of the answers within"), "--chart-3"),
     ]
-    return Chart(_("Seconds to the answer (approximate)"), "line", columns, rows)
+    return Chart(_("Time to the answer"), "line", columns, rows)
 
 
 def _seconds(seconds: float | None) -> str:

@@ -495,6 +495,7 @@ def test_the_budget_on_everything_stands_in_the_rows_of_what_was_spent(browser: 
         at=timezone.now(),
     )
     text = page(browser, "/admin/")
+    assert "Received today" in text
     assert "85 % of 100 tokens a day" in text
     assert "15 tokens left, and a call may take 16 tokens" in text
 
