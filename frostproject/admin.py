@@ -34,6 +34,7 @@ from frostproject.signin import admin_site, factors, record
 from onebot.models import Bot
 from tools.admin.fields import LinesField, choosing
 from tools.admin.record_pages import LoggedAdmin, ModelForm, choice_filter
+from tools.admin.settings_page import choice_alone
 
 # The chats that an account of the admin owns, on the page of that account.
 
@@ -330,14 +331,10 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
     add_form_template = change_form_template = "admin/auth/user/change_form.html"
     add_fieldsets = ((None, {"fields": ("username", "password1", "password2", "role", "chats")}),)
     fieldsets = (
-        (None, {"fields": ("username", "is_active", "is_superuser", "groups")}),
-        (
-            _("Rights one by one"),
-            {"classes": ("collapse",), "fields": ("is_staff", "user_permissions")},
-        ),
+        (None, {"fields": ("username", "is_active", "is_staff", "is_superuser", "groups")}),
+        (_("Rights one by one"), {"classes": ("collapse",), "fields": ("user_permissions",)}),
         (_("Mail address"), {"classes": ("collapse",), "fields": ("email",)}),
     )
-    change_password_form = PasswordForm
     #: What only superusers give.
     rights: ClassVar = ("is_superuser", "groups", "user_permissions")
 
@@ -379,7 +376,7 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """What the boxes let somebody do, in words."""
-        field: Any = super().formfield_for_dbfield(db_field, request, **options)
+        field: Any = choice_alone(super().formfield_for_dbfield(db_field, request, **options))
         if words := _BOXES.get(db_field.name):
             field.label, field.help_text = words
         return field

@@ -90,8 +90,9 @@ def _says_something(shown: Any) -> bool:
     except FieldDoesNotExist:
         column = None
     if shown.is_readonly:
-        is_entered = column is not None and name not in shown.model_admin.readonly_fields
-        return is_entered and column.value_from_object(form.instance) != column.get_default()
+        if column is None or not column.editable or name in shown.model_admin.readonly_fields:
+            return False
+        return bool(column.value_from_object(form.instance) != column.get_default())
     usual = shown.field.field.initial if column is None else column.get_default()
     if form.is_bound:
         return bool(shown.field.field.has_changed(usual, shown.field.value()))
