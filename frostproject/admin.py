@@ -231,10 +231,9 @@ class AccountForm(_AddForm):
             return
         there = {group.name: group_words(group) for group in Group.objects.order_by("name")}
         offered = {name: words for name, words in ROLES.items() if name in {*there, EVERYTHING}}
-        self.fields["role"].choices = [
-            *offered.items(),
-            *((n, w) for n, w in there.items() if n not in offered),
-        ]  # type: ignore[attr-defined]
+        others = [(name, words) for name, words in there.items() if name not in offered]
+        field: Any = self.fields["role"]
+        field.choices = [*offered.items(), *others]
 
     def clean_chats(self) -> list[tuple[str, str]]:
         return [find_chat(line) for line in self.cleaned_data["chats"]]
@@ -353,8 +352,10 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
             options |= {"form_class": GroupsField, "widget": forms.CheckboxSelectMultiple}
         return super().formfield_for_manytomany(db_field, request, **options)
 
-    def get_form(self, request: HttpRequest, obj: Any = None, **options: Any) -> Any:
-        form = super().get_form(request, obj, **options)
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change=change, **options)
         return type(form.__name__, (form,), {"user": request.user})
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

@@ -126,9 +126,8 @@ class MannersForm(SettingsForm):
 
     def _row(self) -> Manners:
         """The row, or a new one for the chats that a link leads to."""
-        if self.instance.pk:
-            return self.instance
-        return Manners(**{name: self.initial.get(name) or "" for name in SCOPE})
+        row: Manners = self.instance
+        return row if row.pk else Manners(**{name: self.initial.get(name) or "" for name in SCOPE})
 
 
 def find_holding(row: Manners) -> Iterator[tuple[str, str, str]]:

@@ -317,6 +317,11 @@ async def test_a_file_that_only_looks_like_a_picture_is_on_record_and_never_sent
 # --- Choosing by looking ------------------------------------------------------------
 
 
+@pytest.fixture
+def _looks(settings: Any) -> None:
+    settings.STICKERS_BY_VISION = True
+
+
 def looking(record: Record, tmp_path: Path, *answers: Any) -> tuple[Desk, Script]:
     model = Script(*answers)
 
@@ -331,6 +336,7 @@ def three(folder: Path) -> None:
         (folder / name).write_bytes(picture(colour=colour))
 
 
+@pytest.mark.usefixtures("_looks")
 async def test_a_model_is_shown_numbered_pictures_and_its_choice_is_sent(
     record: Record, folder: Path, tmp_path: Path
 ):
@@ -364,6 +370,7 @@ async def test_a_model_that_cannot_be_asked_leaves_the_choice_to_the_words(
     assert "没有符合" in (await desk.send("火车")).error_message
 
 
+@pytest.mark.usefixtures("_looks")
 async def test_a_picture_that_cannot_be_decoded_is_not_shown(
     record: Record, folder: Path, tmp_path: Path
 ):

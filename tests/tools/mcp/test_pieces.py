@@ -148,7 +148,8 @@ def test_a_row_whose_secrets_cannot_be_read_says_that_they_are_to_be_entered_ane
     assert "Enter them anew" in to_server_settings(row).problem
 
 
-def test_a_row_is_read_whole():
+def test_a_row_is_read_whole(settings):
+    settings.MCP_ALLOWED_COMMANDS = ["x"]
     row = McpServer(name="a", command="x", plain_arguments=["-y", 5], include="get_*, list_*\nfind")
     row.environment = {"A": "b"}
     read = to_server_settings(row)
@@ -158,6 +159,14 @@ def test_a_row_is_read_whole():
         {"A": "b"},
         "",
     )
+
+
+def test_a_program_that_is_no_longer_allowed_is_not_run_any_more(settings):
+    row = McpServer(name="a", command="x", transport="stdio")
+    settings.MCP_ALLOWED_COMMANDS = ["x"]
+    assert to_server_settings(row).problem == ""
+    settings.MCP_ALLOWED_COMMANDS = ["y"]
+    assert "is not among the programs" in to_server_settings(row).problem
 
 
 def test_a_row_without_what_its_transport_needs_has_a_problem():
