@@ -512,7 +512,7 @@ class SettingsAdmin(HistoryAdmin):
     #: The fields that are asked for first, and the groups of all others, each folded in until it
     #: is opened or says something. A field of both stands among the first.
     first_fields: ClassVar[tuple[Any, ...]] = ()
-    more_fields: ClassVar[tuple[tuple[Any, tuple[str, ...]], ...]] = ()
+    more_fields: ClassVar[tuple[tuple[Any, tuple[Any, ...]], ...]] = ()
 
     changed = Column(
         _("changed"), lambda row: format_moment(row.updated_at), admin_order_field="updated_at"
