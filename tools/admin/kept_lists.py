@@ -77,8 +77,8 @@ class KeptListAdmin(RecordAdmin):
         if "columns" in request.POST:
             wanted = request.POST.getlist("column")
             self._keep(request, "", ",".join(name for name in self.choosable if name in wanted))
-        elif name := request.POST.get("forget", ""):
-            rows.filter(name=name).delete()
+        elif "forget" in request.POST:
+            rows.filter(name=_name_of(request, "forget")).delete()
         elif problem := self._find_problem(request, query):
             messages.error(request, problem)
         else:
@@ -109,6 +109,7 @@ class KeptListAdmin(RecordAdmin):
         )
 
 
-def _name_of(request: HttpRequest) -> str:
+def _name_of(request: HttpRequest, field: str = "name") -> str:
     """The name that was given, with nothing unseen in it."""
-    return escape_direction_chars(" ".join(request.POST.get("name", "").replace("\0", "").split()))
+    words = request.POST.get(field, "").replace("\0", "").split()
+    return escape_direction_chars(" ".join(words))

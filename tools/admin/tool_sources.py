@@ -47,7 +47,7 @@ def source_key(provider: str, fingerprint: str) -> str:
 
 def rows_of_source(rows: Rows, key: str) -> Rows:
     """Of ``rows``, those with the :func:`source_key`; with that of a provider, all of it."""
-    provider, _at, mark = key.partition("@")
+    provider, _at, mark = key.replace("\0", "").partition("@")
     rows = rows.filter(provider_name=provider)
     return rows.filter(fingerprint__endswith=f"@{mark}") if mark else rows
 
