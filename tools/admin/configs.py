@@ -251,7 +251,8 @@ class ToolConfigAdmin(SettingsAdmin):
 
     def _show_look(self, request: HttpRequest, rows: Any, closed: Any) -> HttpResponse | None:
         """The same, for ``rows``; the tools that are ``closed`` are opened to everyone with it."""
-        found = list(rows.filter(LOOK_NEEDED).order_by("name")[: MOST_AT_ONCE + 1])
+        rows = rows.filter(LOOK_NEEDED).defer(None).order_by("name")
+        found = list(rows[: MOST_AT_ONCE + 1])
         if not found and not closed:
             self.message_user(
                 request, gettext("None of these tools is new or has changed."), messages.INFO
