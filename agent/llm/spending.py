@@ -67,8 +67,10 @@ def _detailed(usage: Mapping[str, object], names: tuple[str, ...], groups: tuple
 
 
 def _first(usage: Mapping[str, object], names: tuple[str, ...]) -> int:
-    numbers = map(usage.get, names)
-    return next((one for one in numbers if type(one) is int and 0 < one < MOST), 0)
+    for name in names:
+        if type(one := usage.get(name)) is int and 0 < one < MOST:
+            return one
+    return 0
 
 
 NANO_PER_TOKEN = 1_000
@@ -205,14 +207,15 @@ meter = SpendMeter()
 def bound_tokens(request: LLMRequest) -> int:
     """The tokens that a request hardly exceeds, at a small part of what an estimate takes: a
     character of a usual message counts as one, a tool as :data:`TOOL`."""
-    return len(request.tools) * TOOL + sum(
+    each = [
         MESSAGE + len(content)
         if isinstance(content := message.get("content"), str)
         and len(content) <= USUAL
         and "tool_calls" not in message
         else math.ceil(estimate_message_tokens(message))
         for message in request.messages
-    )
+    ]
+    return len(request.tools) * TOOL + sum(each)
 
 
 def estimate_tokens(request: LLMRequest, text: str) -> int:

@@ -16,6 +16,9 @@ from itertools import chain
 from typing import Any, ClassVar, cast
 
 from daphne import server as daphne_server  # first of all Twisted imports: it installs the reactor
+
+# isort: split
+from autobahn.websocket import protocol as autobahn_protocol
 from daphne.ws_protocol import WebSocketProtocol
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -99,6 +102,10 @@ class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne h
         return len(waiting) >= FRAMES_WAITING or size >= BYTES_WAITING
 
 
+def _plain(value: object, **_colours: object) -> object:
+    return getattr(value, "__qualname__", value)
+
+
 class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has no types
     """The server behind both ``runserver`` and the ``daphne`` command."""
 
@@ -143,6 +150,9 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
         cast("Any", reactor).callLater(0, self.gateway.ensure_started)  # once the loop runs
         cast("Any", reactor).callLater(LOOK_AFTER_SECONDS, self._look_after_callers)
         daphne_server.HTTPFactory = http_channel.BoundedFactory  # daphne has no setting for it
+        # It colours words for its log of details with each frame, whether or not it writes them.
+        words = cast("Any", autobahn_protocol)
+        words.hltype = words.hlval = _plain
         process_memory.hide_process_memory()
         gc.freeze()  # what was loaded by now stays; full collections need not walk it each time
         gc.set_threshold(YOUNG_OBJECTS)

@@ -62,8 +62,11 @@ def parse_completion(
     if not isinstance(message, dict):
         raise LLMError("the first choice holds no message")
     usage = usage or read_usage(body) or Usage()
-    return replace(
-        _response(message, speaker, offered if text_calls != TextCallMode.OFF else (), text_calls),
+    return _response(
+        message,
+        speaker,
+        offered if text_calls != TextCallMode.OFF else (),
+        text_calls,
         finish_reason=str(choice.get("finish_reason") or ""),
         input_tokens=usage.input,
         output_tokens=usage.output,
@@ -109,8 +112,9 @@ class _AnyName(frozenset[str]):
 
 
 def _response(
-    message: ChatMessage, speaker: str, offered: Collection[str], mode: str
+    message: ChatMessage, speaker: str, offered: Collection[str], mode: str, **beside_it: Any
 ) -> LLMResponse:
+    """The answer in ``message``, with the fields ``beside_it``."""
     text, thoughts = _text(message.get("content")), ""
     # Most texts hold no such mark, and a huge one is not to hold the loop up.
     if text.startswith("analysis") or any(mark in text for mark in _MARKS):
@@ -138,7 +142,9 @@ def _response(
             **_harmless(beside),
             **private,
         }
-    return LLMResponse(text, calls, echoed, recorded_message=message, reasoning=reasoning)
+    return LLMResponse(
+        text, calls, echoed, recorded_message=message, reasoning=reasoning, **beside_it
+    )
 
 
 def reasoning_of(message: dict[str, object]) -> str | None:

@@ -18,10 +18,9 @@ AGENT = "FrostAgent"
 
 
 class _Route(NamedTuple):
-    """How ``url`` is reached: ``session`` is that of the proxy, if there is one, that ``options``
-    name."""
+    """How an address is reached: ``session`` is that of the proxy, if there is one, that
+    ``options`` name."""
 
-    url: str
     session: Any
     options: dict[str, Any]
 
@@ -38,7 +37,7 @@ class EndpointConnections:
         self._aiohttp = aiohttp
         # An answer is awaited until a deadline, so that each step needs no limit of its own.
         self._no_limit = aiohttp.ClientTimeout()
-        self._routes: dict[httpx2.URL, _Route] = {}
+        self._routes: dict[str, _Route] = {}
 
     @classmethod
     async def open(cls) -> Self:
@@ -55,7 +54,7 @@ class EndpointConnections:
         return cls(DefaultAioHttpClient(limits=LIMITS, headers={"User-Agent": AGENT}), aiohttp)
 
     def ask(
-        self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: object = None
+        self, method: str, url: str, headers: Mapping[str, str], body: object = None
     ) -> AbstractAsyncContextManager[Any]:
         """The ``aiohttp.ClientResponse`` to ``body``, bytes or an iterator of them, for as long as
         the block. Its body is as it comes, and is not limited (:mod:`agent.llm.answers.bounds`)."""
@@ -64,7 +63,7 @@ class EndpointConnections:
             "AbstractAsyncContextManager[Any]",
             route.session.request(
                 method,
-                route.url,
+                url,
                 data=body,
                 headers=headers,
                 # It would turn the question into a GET, or take keys elsewhere.
@@ -78,9 +77,9 @@ class EndpointConnections:
     async def close(self) -> None:
         await self._http.aclose()
 
-    def _find_route(self, url: httpx2.URL) -> _Route:
+    def _find_route(self, url: str) -> _Route:
         # Neither library says which connections lead to an address; it is one of the proxies'.
-        opened: Any = self._http._transport_for_url(url)
+        opened: Any = self._http._transport_for_url(httpx2.URL(url))
         if not isinstance(opened.client, self._aiohttp.ClientSession):
             opened.client = opened.get_client()
         options: dict[str, Any] = {}
@@ -91,5 +90,5 @@ class EndpointConnections:
                 "proxy_auth": auth,
                 "proxy_headers": proxy.headers,
             }
-        route = self._routes[url] = _Route(str(url), opened.client, options)
+        route = self._routes[url] = _Route(opened.client, options)
         return route

@@ -67,20 +67,18 @@ class RequestPacer:
         self._bucket = TokenBucket(rate) if rate else None
         self._next = asyncio.Lock()
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def turn(self) -> AbstractAsyncContextManager[None]:
         """Wait until one more request may be made, and hold its place while it is."""
-        async with self._slots:
-            await self._take()
-            yield
+        return self._slots if self._bucket is None else self._turn(self._bucket)
 
-    async def _take(self) -> None:
-        if self._bucket is None:
-            return
-        async with self._next:
-            if seconds := self._bucket.wait_seconds():
-                await asyncio.sleep(seconds)
-            self._bucket.take()
+    @asynccontextmanager
+    async def _turn(self, bucket: TokenBucket) -> AsyncIterator[None]:
+        async with self._slots:
+            async with self._next:
+                if seconds := bucket.wait_seconds():
+                    await asyncio.sleep(seconds)
+                bucket.take()
+            yield
 
 
 AGAIN_SECONDS = 3600.0
@@ -279,7 +277,7 @@ class EndpointTransport:
         self.lost: tuple[type[Exception], ...] = LOST
         """What says that a request got no answer; of aiohttp once it is loaded."""
         self._connections: EndpointConnections | None = None
-        self._urls: dict[str, httpx2.URL] = {}
+        self._urls: dict[str, str] = {}
 
     async def ask(
         self,
@@ -325,14 +323,14 @@ class EndpointTransport:
         if self._connections is not None:
             await self._connections.close()
 
-    def url(self, base: str, path: str) -> httpx2.URL:
+    def url(self, base: str, path: str) -> str:
         address = f"{base}{path}"
         if address not in self._urls:
             try:
                 url = httpx2.URL(address).copy_merge_params(self._query)
             except httpx2.InvalidURL as error:
                 raise LLMError(f"the address of the endpoint is none: {error}") from error
-            self._urls[address] = url
+            self._urls[address] = str(url)
         return self._urls[address]
 
 
@@ -434,7 +432,7 @@ class _Asking:
         target = failure.headers.get("location", "")
         if not (target and 300 < failure.status < 400 and self._base == self._transport.base):
             return ""
-        here = self._transport.url(self._base, self._path)
+        here = httpx2.URL(self._transport.url(self._base, self._path))
         try:
             there = here.join(target).copy_with(query=None, fragment=None)
         except httpx2.InvalidURL:

@@ -64,8 +64,7 @@ def kept_hash(part: object) -> str:
 
 
 def has_kept_pictures(messages: Messages) -> bool:
-    contents = (message.get("content") for message in messages)
-    lists = (content for content in contents if isinstance(content, list))
+    lists = [parts for one in messages if isinstance(parts := one.get("content"), list)]
     return any(kept_hash(part) for parts in lists for part in parts)
 
 
@@ -312,7 +311,7 @@ FUNCTION_KEYS = frozenset({"name", "arguments"})
 def messages_for(endpoint: Endpoint, messages: list[ChatMessage]) -> list[ChatMessage]:
     """``messages`` as ``endpoint`` may be sent them: the very same list where nobody's extras are
     among them."""
-    if not any(SPEAKER in message for message in messages):
+    if not [True for message in messages if SPEAKER in message]:
         return messages
     speaker = endpoint.speaker
     return [

@@ -106,7 +106,7 @@ class Statement:
             for place in form.moments_at:
                 if given[place] is not None:
                     given[place] = str(given[place].astimezone(UTC).replace(tzinfo=None))
-            if form.direct and not (db.execute_wrappers or db.queries_logged):
+            if form.direct and not (db.execute_wrappers or db.force_debug_cursor):
                 if db.connection is None or db.needs_rollback:
                     db.validate_no_broken_transaction()
                     db.ensure_connection()
@@ -399,14 +399,19 @@ explain_message = Statement("UPDATE agent_message SET reason = %(reason)s WHERE 
 
 tell_run = Statement("UPDATE agent_run SET final_text = %(text)s WHERE id = %(pk)s")
 
-finish_run = Statement("""
+finish_runs = Statement("""
+    WITH ended (pk, state, final_text, error, notes, now, calls, input, output) AS (
+        VALUES (
+            %(pk)s, %(state)s, %(final_text)s, %(error)s, %(notes)s::jsonb, %(now)s::timestamptz,
+            %(model_calls)s, %(input_tokens)s, %(output_tokens)s
+        )
+    )
     UPDATE agent_run
-    SET state = %(state)s, final_text = %(final_text)s, error = %(error)s,
-        notes = %(notes)s::jsonb, finished_at = %(now)s::timestamptz,
-        model_calls = model_calls + %(model_calls)s,
-        input_tokens = input_tokens + %(input_tokens)s,
-        output_tokens = output_tokens + %(output_tokens)s
-    WHERE id = %(pk)s
+    SET state = ended.state, final_text = ended.final_text, error = ended.error,
+        notes = ended.notes, finished_at = ended.now, model_calls = model_calls + ended.calls,
+        input_tokens = input_tokens + ended.input, output_tokens = output_tokens + ended.output
+    FROM ended
+    WHERE agent_run.id = ended.pk
 """)
 
 #: The newest summary of a chat that begins after a run.

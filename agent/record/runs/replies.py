@@ -237,8 +237,9 @@ def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
 
 
 def _end(endings: Sequence[RunCompletion], now: datetime) -> None:
-    statements.finish_run.each(
-        {
+    """Write how runs end, each once, by its last ending."""
+    rows = {
+        e.run_pk: {
             "pk": e.run_pk,
             "state": e.run_state,
             "final_text": e.final_text,
@@ -250,4 +251,5 @@ def _end(endings: Sequence[RunCompletion], now: datetime) -> None:
             "output_tokens": e.output_tokens,
         }
         for e in endings
-    )
+    }
+    statements.finish_runs.many(list(rows.values()))

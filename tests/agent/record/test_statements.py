@@ -200,7 +200,7 @@ VALUES: dict[str, dict[str, object]] = {
     },
     "explain_message": {"pk": "message", "reason": "stopped"},
     "tell_run": {"pk": "run", "text": WORDS},
-    "finish_run": {
+    "finish_runs": {
         "pk": "run",
         "state": "completed",
         "final_text": WORDS,
@@ -316,6 +316,18 @@ def test_an_end_is_written_once_unless_it_is_said_again(keys):
     assert (other.message_id, other.run_id, other.settled_at) == ("4", None, AT)
     assert statements.settle_messages.many(rows) == []
     assert len(statements.settle_messages.many([row | {"again": True}])) == 1
+
+
+def test_many_runs_end_at_once_each_as_it_did(keys):
+    started: dict[str, Any] = {"session_id": keys["session"], "started_at": AT}
+    other = Run.objects.create(**started, model_calls=4)
+    row = filled(VALUES["finish_runs"], keys)
+    ends = [row, row | {"pk": other.pk, "state": "failed", "final_text": "", "notes": []}]
+    statements.finish_runs.many(ends)
+    found = Run.objects.order_by("pk").values_list("state", "final_text", "notes", "finished_at")
+    assert list(found) == [("completed", WORDS, [WORDS], AT), ("failed", "", [], AT)]
+    other.refresh_from_db()
+    assert (other.model_calls, other.input_tokens, other.output_tokens) == (5, 2, 3)
 
 
 def test_rows_that_are_there_are_added_to(keys):
