@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.models import Installation, Manners, ModelEndpoint, Persona
 from agent.models.installation import VARIABLES
-from agent.record.settings.installation import GIB, IN_BYTES, environment_value, load_said
+from agent.record.settings.installation import GIB, IN_BYTES, environment_value, load_installation
 from frostproject.cockpit.tables import name_table
 from frostproject.signin import record
 from onebot.models import Bot
@@ -104,7 +104,7 @@ def format_setting(variable: str, value: Any) -> str:
 def list_settings() -> Iterator[dict[str, Any]]:
     """Every setting of ``.env.example``: its value, from where it is, and where or why not it is
     said elsewhere."""
-    said = load_said()
+    said = load_installation()[1]
     places = {name: model for model, names in ELSEWHERE.items() for name in names}
     reasons = {name: why for why, names in REASONS.items() for name in names}
     for variable in (*VARIABLES, *places, *(name for name in reasons if name not in places)):

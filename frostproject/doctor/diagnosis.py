@@ -26,7 +26,7 @@ from agent.domain.manners import MarkdownStyle
 from agent.markdown import drawing_packages
 from agent.models import Manners
 from agent.record.ground.clock_skew import find_clock_skew
-from agent.record.settings.installation import load_clock
+from agent.record.settings.installation import load_installation
 from agent.runtime.database import (
     DatabaseRefused,
     check_integrity,
@@ -321,7 +321,7 @@ def check_database() -> Iterator[Finding]:
         yield _pending(is_file=is_file)
         return
     yield ok_finding(_("The database can be reached and is up to date."))
-    yield check_zone(load_clock())
+    yield check_zone(load_installation()[0])
     yield from check_clock()
     yield from check_drawing()
     yield from _accounts(accounts)

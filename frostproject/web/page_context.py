@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.decorators import sync_and_async_middleware
 
 from agent.pages.error_words import page_read_by
-from agent.record.settings.installation import load_clock
+from agent.record.settings.installation import load_installation
 from tools.local_time import Clock, page_clock, present_clock
 
 ADMIN = "/admin/"
@@ -40,6 +40,6 @@ def _clock_for(request: HttpRequest) -> Clock:
     if not request.path_info.startswith(ADMIN):
         return present_clock()
     try:
-        return load_clock()
+        return load_installation()[0]
     except Error:  # the page says what is wrong with the database
         return present_clock()

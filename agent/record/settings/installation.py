@@ -14,25 +14,24 @@ from tools.local_time import Clock
 GIB = 2**30
 #: Variables in GiB, whose settings are in bytes.
 IN_BYTES = {"MEDIA_KEEP_GIB": "MEDIA_KEEP_BYTES", "MEDIA_FREE_GIB": "MEDIA_FREE_BYTES"}
+_CLOCK = ("time_zone", "changed_on", "begun_on")
 
 
-def load_clock() -> Clock:
-    """The clock as the row has it, the machine's without one. One query."""
-    columns = Installation.objects.values_list("time_zone", "changed_on", "begun_on")
-    return Clock(*(columns.filter(pk=Installation.ONLY).first() or ()))
-
-
-def load_said() -> dict[str, Any]:
-    """What the row says in place of the environment, by the name of Django's setting."""
+def load_installation() -> tuple[Clock, dict[str, Any]]:
+    """The clock as the row has it, the machine's without one; and what the row says in place of the
+    environment, by the name of Django's setting. One query."""
     columns = {variable.lower(): variable for variable in VARIABLES}
-    row = Installation.objects.filter(pk=Installation.ONLY).values(*columns).first() or {}
-    said = {columns[name]: value for name, value in row.items() if value not in (None, "")}
+    row = Installation.objects.filter(pk=Installation.ONLY).values(*_CLOCK, *columns).first()
+    if row is None:
+        return Clock(), {}
+    clock = Clock(*(row[name] for name in _CLOCK))
+    said = {columns[name]: row[name] for name in columns if row[name] not in (None, "")}
     if "MCP_ALLOWED_COMMANDS" in said:
         lines = said["MCP_ALLOWED_COMMANDS"].split()
         said["MCP_ALLOWED_COMMANDS"] = [line for line in lines if line != NONE]
     for variable in IN_BYTES.keys() & said.keys():
         said[IN_BYTES[variable]] = int(said.pop(variable) * GIB)
-    return said
+    return clock, said
 
 
 class _Process:

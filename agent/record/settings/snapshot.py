@@ -9,7 +9,7 @@ from agent.domain.states import Pause
 from agent.domain.types import AccountSettings, ChatAddress
 from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_table
 from agent.record.settings.endpoints import load_endpoint_rows
-from agent.record.settings.installation import load_clock, load_said, obey
+from agent.record.settings.installation import load_installation, obey
 from agent.record.settings.manners import MannersTable, load_manners_table
 from agent.record.settings.personas import PersonaTable, load_chosen, load_personas
 from tools.http_tools.validation import HttpToolSettings
@@ -55,9 +55,9 @@ Loader = Callable[[Settings], Settings]
 
 
 def _read_installation(known: Settings) -> Settings:
-    said = load_said()
+    clock, said = load_installation()
     obey(said)  # before other rows are read, which are judged by it
-    return replace(known, clock=load_clock(), said=said)
+    return replace(known, clock=clock, said=said)
 
 
 def _read_personas(known: Settings) -> Settings:

@@ -8,7 +8,7 @@ from django.utils import translation
 
 from agent.memory.service import MemoryService
 from agent.models import Installation
-from agent.record.settings.installation import environment_value, load_said, obey
+from agent.record.settings.installation import environment_value, load_installation, obey
 from agent.runtime import wiring
 from agent.runtime.record_retention import retention_rules
 from tests.agent.talk import arrival, arrivals, message
@@ -69,14 +69,14 @@ def test_what_was_rolled_back_never_counts():
 )
 def test_programs_are_the_rows_alone_where_it_names_any(text: str, allowed: list[str]):
     say(mcp_allowed_commands=text)
-    obey(load_said())
+    obey(load_installation()[1])
     assert allowed == django_settings.MCP_ALLOWED_COMMANDS
 
 
 def test_the_language_of_what_nobody_asked_for_is_the_rows():
     for code, words in (("en", "Monday"), ("zh-hans", "星期一")):
         say(language_code=code)
-        obey(load_said())
+        obey(load_installation()[1])
         translation.deactivate()
         assert str(translation.gettext("Monday")) == words
 
