@@ -36,7 +36,7 @@ def stay(page: Page) -> None:
 
 
 def stayed(page: Page) -> bool:
-    return page.evaluate("window.isSamePage === true")
+    return bool(page.evaluate("window.isSamePage === true"))
 
 
 def test_list_follows_and_marks_what_was_not_seen(live, bot, model, open_window: OpenWindow):
@@ -54,7 +54,9 @@ def test_list_follows_and_marks_what_was_not_seen(live, bot, model, open_window:
     expect(first).to_contain_text("where are you?")
     expect(first).to_have_class("has-unread")
     expect(page.locator("li.said-by-bot").last).to_contain_text("second")
-    assert first.bounding_box()["height"] <= 41
+    box = first.bounding_box()
+    assert box is not None
+    assert box["height"] <= 41
     first.click()
     expect(page.locator("#bench-chat h1")).to_contain_text(str(group))
     expect(page.locator("li.said-by-person").last).to_contain_text("where are you?")

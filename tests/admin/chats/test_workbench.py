@@ -140,8 +140,9 @@ def test_a_refusal_offers_nothing_to_take_back(browser: Client):
 
 def test_the_panel_of_a_message_shows_its_run_and_calls(browser: Client):
     question = said(chat(), state="answered", reason="mention")
-    answer = answered(question)
-    call = call_of(step_of(answer.run), "get_weather", result="sunny", duration_ms=12)
+    run = answered(question).run
+    assert run is not None
+    call = call_of(step_of(run), "get_weather", result="sunny", duration_ms=12)
     shown = part(browser, address(question.session, f"?panel=m{question.pk}"), "panel")
     for words in ("the bot was mentioned", "get_weather", "sunny", f"toolcall/{call.pk}/"):
         assert words in shown

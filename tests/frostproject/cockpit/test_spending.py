@@ -102,8 +102,8 @@ def test_more_than_are_shown_are_reached_page_by_page(browser: Client):
     third = page(browser, f"{PAGE}?kind=person&page=3")
     assert names(third, "person") == [f"{number:03}" for number in range(200, 230)]
     assert '<ol start="201">' in third
-    for number in ("0", "-1", "x", "9" * 400, "99999"):
-        assert browser.get(f"{PAGE}?kind=person&page={number}").status_code == 200
+    for other in ("0", "-1", "x", "9" * 400, "99999"):
+        assert browser.get(f"{PAGE}?kind=person&page={other}").status_code == 200
 
 
 def test_who_runs_one_chat_sees_what_was_spent_there_alone():
