@@ -57,7 +57,7 @@ Loader = Callable[[Settings], Settings]
 def _read_installation(known: Settings) -> Settings:
     clock, said = load_installation()
     obey(said)  # before other rows are read, which are judged by it
-    return replace(known, clock=clock, said=said)
+    return replace(known, clock=clock, said=known.said if said == known.said else said)
 
 
 def _read_personas(known: Settings) -> Settings:
