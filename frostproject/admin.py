@@ -326,6 +326,7 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
     actions = ("reset_second_factor",)
     inlines = (ChatGrantInline,)
     filter_horizontal = ("user_permissions",)
+    change_password_form = PasswordForm
     add_form = AccountForm
     add_form_template = change_form_template = "admin/auth/user/change_form.html"
     add_fieldsets = ((None, {"fields": ("username", "password1", "password2", "role", "chats")}),)

@@ -22,7 +22,8 @@ def shown(browser: Client, address: str) -> list[int]:
     return [
         int(pk)
         for pk in re.findall(
-            r'<th class="field-\w+"><a href="/admin/\w+/\w+/(\d+)/change/', page(browser, address)
+            r'<(?:th class="field-\w+"|li id="c\d+"[^>]*)><a href="/admin/\w+/\w+/(\d+)/change/',
+            page(browser, address),
         )
     ]
 

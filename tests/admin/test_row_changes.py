@@ -166,7 +166,7 @@ def test_a_chats_state_is_taken_back(browser: Client):
     session = chat()
     address = f"/admin/agent/chatsession/{session.pk}/change/"
     browser.post(address, {"state": '{"city": "Oslo"}', "initial-state": "{}"})
-    assert newest(browser, address).after == {"state": {"city": "Oslo"}}
+    assert newest(browser, f"{address}?panel=settings").after == {"state": {"city": "Oslo"}}
     revert(browser, session)
     assert session.state == {}
 

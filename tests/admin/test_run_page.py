@@ -207,13 +207,13 @@ def test_a_run_of_an_agent_shows_nothing_of_its_call_to_whoever_may_not_see_call
     assert "use_subagent" not in page(browser, address(inner))
 
 
-def test_the_page_of_a_chat_shows_the_run_of_the_message_and_not_those_inside_it(browser: Client):
+def test_the_page_of_a_chat_shows_the_run_of_the_message(browser: Client):
     message = said(chat(), state="answered")
-    outer = run_for(message)
-    inner = run_for(message, parent=call_of(step_of(outer), "use_subagent"), origin="agent")
-    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
-    assert address(outer) in text
-    assert address(inner) not in text
+    run = run_for(message)
+    text = page(
+        browser, f"/admin/agent/chatsession/{message.session_id}/change/?panel=m{message.pk}"
+    )
+    assert address(run) in text
 
 
 # --- Calls whose outcome came later ---------------------------------------------------
@@ -274,7 +274,9 @@ def test_a_result_that_was_cut_is_whole_on_the_page_of_its_call(browser: Client)
 def test_an_outcome_that_is_told_later_is_nobodys_words_in_the_chat(browser: Client):
     call = call_of(step_of(run_for()), "render")
     message = said(chat(), "[工具结果: render]", reason="later_result", tool_call=call)
-    text = page(browser, f"/admin/agent/chatsession/{message.session_id}/change/")
+    text = page(
+        browser, f"/admin/agent/chatsession/{message.session_id}/change/?panel=m{message.pk}"
+    )
     assert f'href="{call_page(call)}"' in text
     assert "sent by the tool" not in text
     assert "said-by-person" not in text

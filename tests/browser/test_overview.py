@@ -11,8 +11,11 @@ COUNTED = """
 import django
 django.setup()
 from agent.models import ActivitySum, ChatSession
+from django.utils import timezone
 from tools.local_time import current_day
-chat = ChatSession.objects.create(account="10001", kind="group", peer_id="700")
+chat = ChatSession.objects.create(
+    account="10001", kind="group", peer_id="700", last_message_at=timezone.now()
+)
 ActivitySum.objects.create(day=current_day(), session=chat, received=5, failed=3)
 """
 MODEL = ".alerts > ul [data-kind=no-model]"

@@ -61,7 +61,7 @@ def test_owner_of_a_chat_sees_nothing_of_others(live, owned, open_window: OpenWi
         page, frames = window.page, listen(window.page)
         window.sign_in(f"owner-{owned}", PASSWORD)
         page.goto("/admin/agent/chatsession/")
-        expect(page.locator("#result_list tbody tr")).to_have_count(1)
+        expect(page.locator("#result_list > li[id]")).to_have_count(1)
         page.click(f"#result_list a:has-text('{owned}')")
         expect(page.locator(".live-on")).to_be_visible()
         bot.say_group(other, 20002, f"{SECRET} again")

@@ -87,6 +87,7 @@ def test_fields_are_filled_in_by_name(open_window: OpenWindow, group: int):
     page.keyboard.press("Enter")
     expect(page.locator("#id_chats")).to_have_value(f"group:1\ngroup:{group}")
     expect(page.locator(".field-chats .chosen")).to_have_text(f"<b>Garden{group} (group:{group})")
+    page.locator("details:has(#id_denied_people) > summary").click()
     page.locator("#id_denied_people").press_sequentially(f"ann{group}")
     options(page, ".field-denied_people").click()
     expect(page.locator("#id_denied_people")).to_have_value(str(group - 1))

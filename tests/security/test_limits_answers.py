@@ -227,7 +227,7 @@ async def test_a_silence_is_on_the_chats_page_and_ends_by_itself(server, model, 
     await settled(server, group, 11)
     (row,) = server.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
     assert f"对 {other} 暂停到" in await page(
-        server, f"/admin/agent/chatsession/{row['id']}/change/"
+        server, f"/admin/agent/chatsession/{row['id']}/change/?panel=chat"
     )
     write(server, "UPDATE agent_tally SET silent_until = 1, recent = '' WHERE silent_until > 0")
     await bot.say_group(group, other, "are you there?")
