@@ -19,10 +19,11 @@ from agent.models import (
     Message,
 )
 from agent.models.activity import WHOLE_DAY
+from agent.record.chats.chat_record import find_address
 from agent.record.runs import deferred_calls
 from agent.record.settings import chat_manners, manners
 from agent.record.sums.activity import hour_of
-from agent.record.waiting import hand_messages, pauses, take_overs
+from agent.record.waiting import pauses, take_overs
 from frostproject.cockpit.alert import BAD, Alert, AlertAct, clean, look_at_chat, moment
 from frostproject.cockpit.viewer import Viewer, link
 from onebot.admin.bots import account_words
@@ -240,7 +241,7 @@ def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
         session.pk
         for session in mine[:MOST_SILENT]
         if not types.is_playground(session.account)
-        and table.find(hand_messages.find_address(session)).silenced_by
+        and table.find(find_address(session)).silenced_by
     ]
     if silent:
         text = ngettext(

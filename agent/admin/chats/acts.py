@@ -28,11 +28,12 @@ from agent.media import file_store, media_store
 from agent.models import ChatSession, Message, Run
 from agent.models.message import BY_HAND
 from agent.record.chats import chat_resets, members
+from agent.record.chats.chat_record import find_address
 from agent.record.runs.replies import FORWARD
 from agent.record.settings import chat_choices, chat_manners, timed_silences
 from agent.record.settings.manners import ONEBOT, load_manners_table
 from agent.record.waiting import operator_acts, pauses, stops, take_overs
-from agent.record.waiting.hand_messages import GOING_ON, HandMessage, find_address, put_down, resend
+from agent.record.waiting.hand_messages import GOING_ON, HandMessage, put_down, resend
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
 from agent.runtime.steering import Steering

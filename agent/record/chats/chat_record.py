@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from agent.domain.types import ChatAddress
+from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Digest, Message, MessageMedia
 from agent.record.chats import early_recalls
 from agent.record.chats.quoted_words import blank_quoted, quoted_mark
@@ -185,12 +185,7 @@ def _recalled(row: Message) -> RecalledMessage:
     return RecalledMessage(
         row.pk,
         row.session_id,
-        ChatAddress(
-            session.account,
-            "group" if session.kind == ChatSession.Kind.GROUP else "private",
-            session.peer_id,
-            session.platform,
-        ),
+        find_address(session),
         Direction(row.direction),
         State(row.state),
         row.run_id,
@@ -233,6 +228,12 @@ def find_session(chat: ChatAddress) -> int | None:
         platform=chat.platform, account=chat.account, kind=chat.kind, peer_id=chat.peer_id
     )
     return rows.values_list("pk", flat=True).first()
+
+
+def find_address(session: ChatSession) -> ChatAddress:
+    """The chat of a session."""
+    kind: ChatKind = "group" if session.kind == ChatSession.Kind.GROUP else "private"
+    return ChatAddress(session.account, kind, session.peer_id, session.platform)
 
 
 def _find_pk(rows: "QuerySet[Message]", before: str) -> int | None:

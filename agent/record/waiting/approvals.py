@@ -23,8 +23,9 @@ from agent.domain.approvals import (
     format_argument_lines,
     parse_approval_reply,
 )
-from agent.domain.types import ChatAddress, IncomingMessage
-from agent.models import Approval, ChatSession, Message, ToolCall
+from agent.domain.types import IncomingMessage
+from agent.models import Approval, Message, ToolCall
+from agent.record.chats.chat_record import find_address
 from agent.record.chats.own_messages import quoted_own_messages
 from agent.record.runs.deferred_calls import OPEN, announce_outcome
 from agent.record.sums.activity import count_failed_calls
@@ -126,12 +127,7 @@ def _ask_in_private(approval: Approval, owners: frozenset[str]) -> bool:
     the record knows; whether they are asked."""
     session, call = approval.session, approval.call
     ids = {owner.rpartition(":")[2] for owner in owners}
-    chat = ChatAddress(
-        session.account,
-        "group" if session.kind == ChatSession.Kind.GROUP else "private",
-        session.peer_id,
-        session.platform,
-    )
+    chat = find_address(session)
     if not ids or (chat.peer_id in ids and chat.kind == "private"):
         return False
     said = Message.objects.filter(sender_id__in=ids, place=chat.place)

@@ -19,8 +19,9 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.errors import ClaimLost, build_apology, build_refusal_apology
 from agent.domain.states import FIRST_CLAIM, ActKind
-from agent.domain.types import ChatAddress, ChatKind
+from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message, Run, ServerProcess
+from agent.record.chats.chat_record import find_address
 from agent.record.chats.own_messages import find_history_run
 from agent.record.runs.recorded_answers import RecordedAnswerMessage
 from agent.record.runs.replies import FORWARD, SendResult
@@ -109,11 +110,6 @@ def _as_pending(session: ChatSession, author: User) -> dict[str, Any]:
         "place": find_address(session).place,
         "created_at": timezone.now(),
     }
-
-
-def find_address(session: ChatSession) -> ChatAddress:
-    kind: ChatKind = "group" if session.kind == ChatSession.Kind.GROUP else "private"
-    return ChatAddress(session.account, kind, session.peer_id, session.platform)
 
 
 def _find_temp_group(session: ChatSession) -> str:

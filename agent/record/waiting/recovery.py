@@ -3,7 +3,8 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -20,7 +21,6 @@ from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import (
     DEFAULT_ACCOUNT,
     AccountSettings,
-    ChatAddress,
     IncomingMessage,
     Mention,
 )
@@ -28,6 +28,7 @@ from agent.llm.requests.messages import SpokenMessage
 from agent.models import UNSETTLED, ChatSession, Message, Run, ServerProcess, ToolCall
 from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
+from agent.record.chats.chat_record import find_address
 from agent.record.runs import deferred_calls
 from agent.record.runs.merged import HeldMessage
 from agent.record.runs.subagent_runs import SERVER_STOPPED, break_off_run
@@ -168,35 +169,53 @@ def claim_messages(
     """Take over the oldest waiting messages of ``account`` that no process has claimed; none if
     none is left. Two processes never get the same one."""
     living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
-    orphaned = ~Q(claimed_by__in=living)
-    waiting = Message.objects.filter(UNSETTLED, orphaned, session__account=account)
+    waiting = Message.objects.filter(UNSETTLED, session__account=account)
+    waiting = waiting.exclude(claimed_by__in=living)
     waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
-    rows = list(waiting.select_related("session").order_by("pk")[:CLAIMS_AT_ONCE])
-    manners = read_manners() if rows else MannersTable()
-    return [left for row in rows if (left := _taken(row, process_id, manners))]
+    while rows := _lock(waiting)[:CLAIMS_AT_ONCE]:
+        if claimed := _claim(rows, process_id, read_manners()):
+            return claimed
+    return []
 
 
-def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessage | None:
-    """The message of ``row``, claimed by ``process_id``; None if another process was faster, or if
-    it must not be answered."""
-    mine = Message.objects.filter(
-        UNSETTLED, pk=row.pk, claimed_by=row.claimed_by, claim_number=row.claim_number
-    )
+def _lock(waiting: "QuerySet[Message]") -> "QuerySet[Message]":
+    """What another process is just claiming is waited for, and left to it."""
+    waiting = waiting.select_for_update(of=("self",), no_key=True)
+    return waiting.select_related("session").order_by("pk")
+
+
+def _claim(rows: Iterable[Message], process_id: str, manners: MannersTable) -> list[PendingMessage]:
+    """The messages of ``rows``, which are locked, claimed by ``process_id``: those that are to be
+    answered. With as many statements for fifty as for one, since a process may leave thousands."""
+    own = {row.pk: row for row in rows if not _is_misfiled(row)}
+    merged: defaultdict[int | None, list[Message]] = defaultdict(list)
+    for one in Message.objects.filter(merged_into__in=own).order_by("pk"):
+        merged[one.merged_into_id].append(one)
+    Message.objects.filter(pk__in=own).update(claimed_by=process_id, claim_number=NEXT_CLAIM)
+    for pk, row in list(own.items()):
+        if any(one.recalled_at is not None for one in (row, *merged[pk])):
+            stop_answer(pk, Message.Reason.RECALLED)
+            del own[pk]  # what is left of it waits for the next one who claims
+    begun = set(Run.objects.filter(message__in=own).values_list("message_id", flat=True))
+    return [_to_pending(row, merged[pk], manners, pk in begun) for pk, row in own.items()]
+
+
+def _is_misfiled(row: Message) -> bool:
+    """Whether ``row`` stands in the record of another chat, where it fails."""
+    place = find_address(row.session).place
+    if not row.place or row.place == place:
+        return False
+    logger.critical("Message %s of %s stands in the record of %s", row.pk, row.place, place)
+    message = Message.objects.filter(pk=row.pk)
+    count_messages(message, State.FAILED)
+    message.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
+    return True
+
+
+def _to_pending(
+    row: Message, earlier: Sequence[Message], manners: MannersTable, has_begun: bool
+) -> PendingMessage:
     message = to_incoming(row, row.session)
-    if row.place and row.place != message.chat.place:
-        logger.critical(
-            "Message %s of %s stands in the record of %s", row.pk, row.place, message.chat.place
-        )
-        count_messages(mine, State.FAILED)
-        mine.update(state=State.FAILED, detail=MISFILED, claimed_by="", settled_at=timezone.now())
-        return None
-    number = (row.claim_number or 0) + 1
-    if not mine.update(claimed_by=process_id, claim_number=number):
-        return None
-    earlier = list(Message.objects.filter(merged_into=row.pk).order_by("pk"))
-    if any(one.recalled_at is not None for one in (row, *earlier)):
-        stop_answer(row.pk, Message.Reason.RECALLED)
-        return None  # what is left of it waits for the next one who claims
     heard = manners.find(message.chat)
     is_later_result = row.reason == Message.Reason.LATER_RESULT
     is_command = row.reason == Message.Reason.COMMAND
@@ -205,7 +224,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         row.session_id,
         message,
         is_later_result=is_later_result,
-        claim_number=number,
+        claim_number=(row.claim_number or 0) + 1,
         notice=build_notice(row),
         approval_reply=None
         if is_later_result
@@ -213,7 +232,7 @@ def _taken(row: Message, process_id: str, manners: MannersTable) -> PendingMessa
         command=parse_command(message.text, heard.command_prefix) if is_command else None,
         manners=heard,
         was_cut_off=row.state == State.RUNNING,
-        has_begun=Run.objects.filter(message=row.pk).exists(),
+        has_begun=has_begun,
         earlier=tuple(
             PendingMessage(one.pk, row.session_id, to_incoming(one, row.session), manners=heard)
             for one in earlier
@@ -240,12 +259,7 @@ def find_held_messages(process_id: str) -> dict[int, int]:
 def to_incoming(row: Message, session: ChatSession) -> IncomingMessage:
     """The message of ``row`` as it came in."""
     return IncomingMessage(
-        chat=ChatAddress(
-            session.account,
-            "group" if session.kind == ChatSession.Kind.GROUP else "private",
-            session.peer_id,
-            session.platform,
-        ),
+        chat=find_address(session),
         sender_id=row.sender_id,
         sender_name=row.sender_name,
         text=row.text,
@@ -310,8 +324,8 @@ def reclaim_messages(held: HeldMessage, process_id: str) -> PendingMessage | Non
     """
     if not all(release_messages([held])):
         return None
-    row = Message.objects.select_related("session").get(pk=held.message_pk)
-    return _taken(row, process_id, load_manners_table())
+    rows = _lock(Message.objects.filter(UNSETTLED, pk=held.message_pk))
+    return next(iter(_claim(rows, process_id, load_manners_table())), None)
 
 
 def give_up_messages(held: HeldMessage, error: str) -> None:

@@ -9,12 +9,12 @@ from agent.domain.errors import ClaimLost, build_refusal_apology
 from agent.domain.states import MessageState
 from agent.domain.types import Delivery
 from agent.models import ChatSession, Message, OperatorAct, Run, ServerProcess
+from agent.record.chats.chat_record import find_address
 from agent.record.runs.replies import SendResult
 from agent.record.waiting.hand_messages import (
     MOST_AGE,
     HandMessage,
     claim_hand_messages,
-    find_address,
     mark_hand_message_sent,
     put_down,
     resend,

@@ -269,6 +269,17 @@ def test_many_messages_are_given_back_with_as_many_statements_as_two():
     assert counts[0] == counts[1]
 
 
+def test_many_messages_are_claimed_with_as_many_statements_as_two():
+    """A process that was killed may leave thousands, while others wait for the record."""
+    counts = []
+    for many in (2, 40):
+        left = [running()[0] for _ in range(many)]
+        with CaptureQueriesContext(connection) as asked:
+            assert [one.pk for one in taken()] == left
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
 def test_a_message_that_came_to_its_end_meanwhile_is_not_given_back():
     pk, _, _ = running("me")
     Message.objects.filter(pk=pk).update(state=State.ANSWERED)

@@ -6,13 +6,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
-from agent.models import Run, Step, ToolCall
-from agent.record.waiting.recovery import record_heartbeat
+from agent.models import Message, Run, ServerProcess, Step, ToolCall
+from agent.record.waiting.recovery import claim_messages, record_heartbeat
 from tests.agent.databases import in_place, postgres
+from tests.agent.talk import PRIVATE, accept, message
 
 NOW = timezone.now()
 __all__ = ["postgres"]  # a fixture
@@ -45,6 +46,19 @@ def test_a_call_that_begins_while_its_run_is_taken_over_is_of_unknown_outcome():
         "interrupted",
         ["succeeded", "unknown"],
     )
+
+
+def test_what_another_process_is_just_claiming_is_left_to_it():
+    first, second = (accept(message(text), process_id="dead")[0].pk for text in "ab")
+    with psycopg.connect(connection.connection.info.dsn) as late:
+        late.execute("UPDATE agent_message SET claimed_by = 'late' WHERE id = %s", [first])
+        ServerProcess.objects.create(pk="late", pid=1, last_seen_at=NOW)
+        ending = threading.Thread(target=_commit_once_waited_for, args=(late,))
+        ending.start()
+        with transaction.atomic():
+            assert [one.pk for one in claim_messages(PRIVATE.account, "me")] == [second]
+        ending.join()
+    assert Message.objects.get(pk=first).claimed_by == "late"
 
 
 def _commit_once_waited_for(late: "psycopg.Connection[Any]") -> None:
