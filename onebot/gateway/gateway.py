@@ -13,7 +13,7 @@ from django.utils import timezone
 from agent.domain.types import ChatAddress, IncomingMessage, is_playground
 from agent.record.chats import early_ids
 from agent.record.chats.chat_record import MessageRecall
-from agent.record.runs.replies import correct_send_result
+from agent.record.runs.replies import correct_send_result, is_wanted
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.runtime import Runtime
 from onebot.connections.client import (
@@ -359,6 +359,9 @@ class Gateway:
         """Carry out another process's action."""
         if self.runtime.record.is_lease_over:  # after a sleep its outcome is unknown here
             raise NotConnected("the account is not connected")
+        # The channel layer may have kept it back for seconds.
+        if not await self.runtime.record.submit(is_wanted, echo):
+            raise NotConnected("the process that asked for it has given it up")
         return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
     async def _load_channels(self) -> dict[str, str]:

@@ -2,12 +2,14 @@
 answered once, in order."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Iterator
 
 import psycopg
 import pytest
+from channels_redis.core import RedisChannelLayer
 
 from tests.cast import fresh_id
 from tests.e2e.brisk import BriskServer, known_to_others
@@ -229,6 +231,31 @@ async def test_what_is_to_be_relayed_while_the_layer_is_away_is_said_once_when_i
         assert {row["state"] for row in two.rows(SAID, str(account))} == {"delivered"}
         await event.say_private(users[0], "afterwards")
         assert await hear(api, 1) == ["re afterwards"]
+
+
+async def test_what_was_given_up_is_not_said_by_the_process_that_hears_of_it_late(
+    environment, first, model
+):
+    """The channel layer was away, or the process: meanwhile the outcome went on record, and what
+    comes next in the chat was said."""
+    model.script(["said", "afterwards"])
+    account, user = fresh_id(), fresh_id()
+    layer = RedisChannelLayer([environment["REDIS_URL"]])
+    async with client(first, account) as bot:
+        await bot.say_private(user, "hi")
+        action = await bot.next_action()
+        bots = "SELECT channel FROM onebot_bot WHERE self_id = ? AND channel <> ''"
+        mailbox = (await first.row(bots, str(account)))["channel"]
+        await first.row(
+            "SELECT 1 FROM agent_message WHERE echo = ? AND state = 'delivered'", action["echo"]
+        )
+        late = {"type": "call", "account": str(account), "echo": action["echo"], "seconds": 5.0}
+        late |= {"text": json.dumps(action), "reply_to": await layer.new_channel()}
+        await layer.send(mailbox, late)
+        assert (await layer.receive(late["reply_to"]))["kind"] == "NotConnected"
+        await bot.say_private(user, "again")
+        assert spoken(await bot.next_action()) == "afterwards"
+    await layer.close_pools()
 
 
 # --- An account that moves -----------------------------------------------------------

@@ -207,6 +207,14 @@ def correct_send_result(account: str, echo: str, delivery: Delivery) -> bool:
     return changed > 0
 
 
+def is_wanted(echo: str) -> bool:
+    """Whether what another process wants to have written is still to be: of a message that it has
+    given up, the outcome is on record, and later ones may have been said. What is no message has
+    no row."""
+    states = Message.objects.filter(echo=echo).values_list("state", flat=True)
+    return all(state == State.SENT for state in states)
+
+
 def complete_runs(endings: Sequence[RunCompletion]) -> list[None]:
     """Settle the final message, the message answered, and the run, together."""
     now = timezone.now()
