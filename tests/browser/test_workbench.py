@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.dialled import Dialled, dial
@@ -210,6 +210,89 @@ def multiply(live: LiveServer, session: int, count: int) -> None:
             (session,),
         )
         database.commit()
+
+
+def test_two_operators_in_one_chat_see_what_the_other_does(
+    live, bot, model, open_window: OpenWindow
+):
+    model.script(["pong"])
+    person = start_chat(bot)
+    one, two = (open_window(language="en").page for _ in range(2))
+    for page in (one, two):
+        open_chat(page, live, person)
+    take_over = "#acts form[action$='take-over/'] button"
+    one.click(take_over)
+    expect(two.locator("#taken-over")).to_be_visible()
+    two.fill("#compose-text", "by the second")
+    two.click("#compose button.default")
+    assert bot.heard() == "by the second"
+    expect(one.locator("li.said-by-bot").last).to_contain_text("by the second")
+    one.locator("#outcome").get_by_role("button", name="Undo").click()
+    expect(two.locator("#taken-over")).to_have_count(0)
+    expect(two.locator(take_over)).to_be_visible()
+
+
+def test_page_whose_socket_was_away_shows_all_that_was_said_meanwhile(
+    live, bot, open_window: OpenWindow
+):
+    group, sockets, is_away = start_group(bot, "before"), [], False
+    page = open_window(language="en").page
+
+    def carry(socket: WebSocketRoute) -> None:
+        if is_away:
+            socket.close()
+        else:
+            sockets.append(socket)
+            socket.connect_to_server()
+
+    page.route_web_socket("**/ws/admin/live", carry)
+    said = "SELECT session_id FROM agent_message m JOIN agent_chatsession s ON s.id = session_id"
+    row = bot.wait(live.row(f"{said} WHERE s.peer_id = ?", str(group)))
+    open_chat(page, live, group)
+    stay(page)
+    is_away = True
+    sockets.pop().close()
+    expect(page.locator("html[data-live-state='off']")).to_be_attached()
+    multiply(live, row["session_id"], 130)
+    is_away = False
+    page.evaluate("window.dispatchEvent(new Event('online'))")
+    shown = page.locator("ol.chat li[data-message]")
+    expect(shown.last).to_contain_text("many 130")
+    page.wait_for_function(UP, polling=50)
+    numbers = [int(one.partition("many ")[2].split()[0]) for one in shown.all_inner_texts()[1:]]
+    assert numbers == list(range(1, 131))
+    assert stayed(page)
+
+
+FITS = "document.documentElement.scrollWidth <= window.innerWidth"
+STRANGE = {
+    "long": "名" * 250 + "x" * 250,
+    "right to left": "\u202egnihtemos\u202c שלום עולם",
+    "markup": "<img src=x onerror=window.isHurt=1>{{ 1 }}</li></main>",
+}
+
+
+@pytest.mark.parametrize("name", STRANGE.values(), ids=STRANGE)
+def test_strange_names_keep_to_their_place(live, bot, model, open_window: OpenWindow, name: str):
+    model.script(["pong"])
+    group = fresh_id()
+    bot.say_group(group, ANN, name, sender={"user_id": ANN, "card": name, "nickname": name})
+    bot.heard()
+    page = open_window(language="en").page
+    (row,) = live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
+    chat = f"/admin/agent/chatsession/{row['id']}/change/"
+    (message,) = live.rows(
+        "SELECT max(id) AS id FROM agent_message WHERE session_id = ? AND direction = 'in'",
+        row["id"],
+    )
+    places = [chat, f"{chat}?panel=m{message['id']}", f"{chat}?panel=chat"]
+    for place in [*places, "/admin/", "/admin/spending/", "/admin/agent/run/"]:
+        page.goto(place)
+        expect(page.locator("main")).to_be_attached()
+        for width in (1280, PHONE):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_function(FITS)
+        assert not page.evaluate("window.isHurt"), place
 
 
 UP = """() => {

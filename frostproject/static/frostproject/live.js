@@ -79,6 +79,10 @@
         missed.clear();
         topicsMissed.forEach(fire);
     });
+    window.addEventListener("online", function () {
+        pause = 1000;
+        watch();
+    });
     document.addEventListener("htmx:afterSettle", watch);
     if (document.readyState === "loading") {
         document.addEventListener("DOMContentLoaded", watch);
