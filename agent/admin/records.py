@@ -443,7 +443,7 @@ class SpendSumAdmin(RecordAdmin):
         ),
     }
 
-    def prepare_rows(self, rows: list[Any]) -> None:
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
         """The names of those that the sums are of."""
         for kind in {row.kind for row in rows}:
             own = [row for row in rows if row.kind == kind and row.subject]

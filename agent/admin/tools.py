@@ -143,8 +143,8 @@ admin.site.unregister(ToolConfig)
 class ToolPageAdmin(ToolConfigAdmin):
     row_pages = ("trial",)
 
-    def describe_rows(self, request: HttpRequest, rows: list[Any]) -> None:
-        super().describe_rows(request, rows)
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        super().prepare_rows(request, rows)
         sees = request.user.has_perm("agent.view_toolcall")
         uses = load_uses_of_today() if sees else {}
         for row in rows:

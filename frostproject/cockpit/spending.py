@@ -377,10 +377,8 @@ def keep_budget(request: HttpRequest, site: AdminSite) -> HttpResponse:
     else:
         require(admin.has_add_permission(request))
         entered["name"] = free_name(entered.get("name", "").strip() or _("budget"))
-    made = admin.get_form(request, row, change=row is not None)
-    made.is_partial = True
     with transaction.atomic():
-        form = made(entered, instance=row)
+        form = admin.partial_form(request, entered, row)
         if form.is_valid():
             saved = form.save(commit=False)
             admin.save_model(request, saved, form, change=row is not None)

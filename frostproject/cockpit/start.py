@@ -109,9 +109,7 @@ def _try_new(request: HttpRequest, admin: Any) -> ModelTry:
     require(admin.has_add_permission(request))
     entered = request.POST.copy()
     entered["model"] = entered.get("model", "").strip() or _first_model(entered.get("preset", ""))
-    made = admin.get_form(request)
-    made.is_partial = True
-    form = made(entered)
+    form = admin.partial_form(request, entered)
     if not entered["model"]:
         found = load_models(request.user, entered_endpoint(form))
         return ModelTry(models=[one.name for one in found][:MOST_OFFERED])

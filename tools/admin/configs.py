@@ -17,8 +17,8 @@ from tools.admin.counted_lists import CappedPaginator, CountedList
 from tools.admin.declared import (
     LOOK_NEEDED,
     MOST_AT_ONCE,
-    DeclarationDiff,
     LookFilter,
+    compare_declaration,
     declared_title,
     look_badge,
     look_state,
@@ -29,6 +29,7 @@ from tools.admin.fields import JSON_INPUT, IndentedJSONField
 from tools.admin.record_pages import (
     EXCERPT,
     Column,
+    Rows,
     author_of,
     by_post,
     choice_filter,
@@ -36,21 +37,66 @@ from tools.admin.record_pages import (
     require,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
-from tools.admin.tool_sources import (
-    provider_words,
-    rows_of_source,
-    source_key,
-    sources_of,
-)
-from tools.models import ToolConfig
+from tools.models import McpServer, ToolConfig
 from tools.models.row_history import record_changes, record_look
 from tools.models.tool_config import AllowedCallers, ApprovalMode
-from tools.text.readable import text_block
+from tools.registry.catalogue import covers_fingerprint, declaration_fingerprint, source_mark
+from tools.text.readable import escape_direction_chars, text_block
+
+# Where tools come from: the program, a plugin, or one of several MCP servers.
+
+#: What the program's own providers are called; the others have names that people gave them.
+PROVIDERS = {
+    "maisaka_builtin": _("built in"),
+    "samples": _("examples"),
+    "mcp": _("MCP servers"),
+    "http": _("HTTP tools"),
+    "plugin_runtime": _("plugins"),
+}
 
 
-def told_description(config: ToolConfig) -> str:
-    """What the model is told that the tool does: the operator's words, or the tool's own."""
-    return config.description or own_description(config)
+def provider_words(name: str) -> str:
+    """Who provides a tool, as people call it."""
+    return escape_direction_chars(str(PROVIDERS.get(name, name)))
+
+
+def source_key(provider: str, fingerprint: str) -> str:
+    """What stands for the source of a tool in addresses: its provider, and of MCP servers, which
+    have one provider, the mark of the server."""
+    mark = source_mark(fingerprint) if provider == "mcp" else ""
+    return f"{provider}@{mark}" if mark else provider
+
+
+def rows_of_source(rows: Rows, key: str) -> Rows:
+    """Of ``rows``, those with the :func:`source_key`; with that of a provider, all of it."""
+    provider, _at, mark = key.replace("\0", "").partition("@")
+    rows = rows.filter(provider_name=provider)
+    return rows.filter(fingerprint__endswith=f"@{mark}") if mark else rows
+
+
+def sources_of(request: Any) -> dict[str, dict[str, Any]]:
+    """The sources of all tools, by key: the ``name`` of each, how many tools it has in all
+    (``total``), how many are ``enabled``, and how many are ``closed`` to people other than owners,
+    because nobody has looked at them or their rows say so. Loaded once for a request: by one query,
+    and another where there are MCP servers."""
+    found: dict[str, dict[str, Any]] = getattr(request, "tool_sources", {})
+    if not found:
+        request.tool_sources = found
+        columns = ("provider_name", "fingerprint", "looked_at", "enabled", "allowed")
+        rows = ToolConfig.objects.order_by("provider_name").values_list(*columns)
+        for provider, mark, looked, enabled, allowed in rows:
+            key, name = source_key(provider, mark), provider_words(provider)
+            none = {"key": key, "name": name, "total": 0, "enabled": 0, "closed": 0}
+            source = found.setdefault(key, none)
+            source["total"] += 1
+            source["enabled"] += enabled
+            is_new = mark and not covers_fingerprint(looked, mark)
+            source["closed"] += bool(is_new or allowed != AllowedCallers.EVERYONE)
+        if any("@" in key for key in found):
+            for name in McpServer.objects.values_list("name", flat=True):
+                if source := found.get(source_key("mcp", declaration_fingerprint({}, name))):
+                    source["name"] = f"MCP · {escape_direction_chars(name)}"
+    return found
 
 
 def own_description(config: ToolConfig) -> str:
@@ -87,18 +133,9 @@ def other_approval(config: ToolConfig) -> str:
 SourceFilter = choice_filter(
     _("provider"),
     "provider",
-    lambda request: [(one.key, one.name) for one in sources_of(request).values() if one.key],
+    lambda request: [(key, one["name"]) for key, one in sources_of(request).items() if key],
     rows_of_source,
 )
-
-
-class ToolList(CountedList):
-    """The list of tools, with a heading where those of another source begin."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.may_change = self.model_admin.has_change_permission(request)
-        self.model_admin.describe_rows(request, self.result_list)
 
 
 class ToolConfigForm(SettingsForm):
@@ -135,6 +172,7 @@ class ToolConfigAdmin(SettingsAdmin):
     buttons = ("switch",)
     ordering = ("provider_name", Right("fingerprint", 17), "name")
     paginator = CappedPaginator
+    change_list = CountedList
     sortable_by = ()
     list_display = ("name",)
     list_filter = (
@@ -176,30 +214,29 @@ class ToolConfigAdmin(SettingsAdmin):
         is_named = obj is None or "session" in (obj.parameter_names or ())
         return () if is_named else ("other_chats",)
 
-    provider = Column(_("provider"), lambda row: provider_words(row.provider_name) or "-")
-    own_words = Column(_("its own description"), lambda row: text_block(own_description(row)))
-    arguments = Column(
-        _("arguments"),
-        lambda row: ", ".join(f"{{{name}}}" for name in row.parameter_names or ()) or "-",
-    )
+    columns: ClassVar = {
+        "provider": Column(_("provider"), lambda row: provider_words(row.provider_name) or "-"),
+        "own_words": Column(_("its own description"), lambda row: text_block(own_description(row))),
+        "arguments": Column(
+            _("arguments"),
+            lambda row: ", ".join(f"{{{name}}}" for name in row.parameter_names or ()) or "-",
+        ),
+    }
 
     # --- The list -------------------------------------------------------------------
-
-    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ToolList]:
-        return ToolList
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("looked_declaration")
 
-    def describe_rows(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Give the ``rows`` of a page of the list what it says of them."""
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
         last = None
         for row in rows:
             key = source_key(row.provider_name, row.fingerprint)
             row.source = sources_of(request).get(key) if key != last else None
             last = key
             row.title, row.badge = declared_title(row.declaration), look_badge(row)
-            row.words = told_description(row)[:EXCERPT]
+            # what the model is told that it does: the operator's words, or the tool's own
+            row.words = (row.description or own_description(row))[:EXCERPT]
             row.asks, row.other_approval = approval_words(row), other_approval(row)
             row.asks_always = asks_first(row)
             said = [row.get_allowed_display()]
@@ -211,9 +248,7 @@ class ToolConfigAdmin(SettingsAdmin):
         page."""
         with transaction.atomic():
             row = ToolConfig.objects.select_for_update().get(pk=config.pk)
-            made = self.get_form(request, row, change=True)
-            made.is_partial = True
-            form = made(request.POST, instance=row)
+            form = self.partial_form(request, request.POST, row)
             if form.is_valid():
                 self.save_model(request, form.save(commit=False), form, change=True)
         for line in [str(line) for lines in form.errors.values() for line in lines]:
@@ -259,7 +294,7 @@ class ToolConfigAdmin(SettingsAdmin):
             )
             return None
         page: dict[str, Any] = {
-            "glances": [DeclarationDiff(config) for config in found[:MOST_AT_ONCE]],
+            "glances": [compare_declaration(config) for config in found[:MOST_AT_ONCE]],
             "most": MOST_AT_ONCE if len(found) > MOST_AT_ONCE else 0,
             "closed": closed,
         }
@@ -292,8 +327,8 @@ class ToolConfigAdmin(SettingsAdmin):
         return there
 
     def _looked(self, request: HttpRequest, entry: str) -> bool:
-        """Put down one entry of the form, :attr:`DeclarationDiff.mark`; whether it was still
-        true."""
+        """Put down one entry of the form, the mark of :func:`compare_declaration`; whether it was
+        still true."""
         number, _colon, mark = entry.partition(":")
         config = get_object_or_404(ToolConfig, pk=parse_row_number(number))
         if record_look(config.pk, mark, author_of(request)):
@@ -309,5 +344,5 @@ class ToolConfigAdmin(SettingsAdmin):
         """The context of a tool's page in addition to the default one."""
         page: dict[str, Any] = {"declared": readable_declaration(config.declaration)}
         if look_state(config):
-            page["glance"] = DeclarationDiff(config)
+            page["glance"] = compare_declaration(config)
         return page

@@ -48,11 +48,19 @@ class CountOf(Subquery):
     output_field = IntegerField()
 
 
-class CountedList(ChangeList):
-    """A list that reads the rows of a page, and how many there are, in one query."""
+class PreparedList(ChangeList):
+    """A list whose rows are given what they show by ``prepare_rows`` of its pages."""
 
     model_admin: Any
     paginator: Any
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.model_admin.prepare_rows(request, self.result_list)
+
+
+class CountedList(PreparedList):
+    """A list that reads the rows of a page, and how many there are, in one query."""
 
     def get_results(self, request: HttpRequest) -> None:
         counted = self.queryset.order_by().values("pk")[: COUNT_LIMIT + 1]
@@ -69,3 +77,4 @@ class CountedList(ChangeList):
         self.result_count = self.full_result_count = pages.count  # the search box shows no other
         self.multi_page = pages.count > self.list_per_page
         self.show_full_result_count, self.show_admin_actions = False, bool(found)
+        self.model_admin.prepare_rows(request, found)

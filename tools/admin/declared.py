@@ -3,7 +3,6 @@ for its arguments."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -30,18 +29,6 @@ ICON_SOURCES = ("https://", "data:image/")
 UNESCAPED_CHARS = "\n\t\u3000\ufe0f"
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredParameter:
-    """One argument of a tool; ``type_label`` is its type in JSON Schema's words, or the values it
-    may have."""
-
-    name: str
-    kind: str
-    description: str
-    is_required: bool
-    default: str = ""
-
-
 def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
     """The parts of a row's ``declaration`` as a page shows them; whatever a foreign tool declares
     can be shown."""
@@ -55,7 +42,7 @@ def readable_declaration(declaration: dict[str, Any]) -> dict[str, Any]:
             for icon in declaration.get("icons") or ()
             if str(icon.get("src")).startswith(ICON_SOURCES)
         ],
-        "parameters": [describe_parameter(parameter) for parameter in list_parameters(schema)],
+        "parameters": list_parameters(schema),
         "parameters_json": shown_text(format_readable(schema)) if schema else "",
         "output_json": shown_text(format_readable(output)) if output else "",
         "annotation_json": shown_text(format_readable(said))
@@ -73,33 +60,25 @@ def declared_title(declaration: dict[str, Any]) -> str:
     )
 
 
-def list_parameters(schema: Any) -> list[DeclaredParameter]:
-    """The arguments that a parameters schema names, in its order."""
+def list_parameters(schema: Any) -> list[dict[str, Any]]:
+    """The arguments that a parameters schema names, in its order, for people to read; ``key`` is
+    the name of one as it is, ``kind`` its type in JSON Schema's words, or the values it may
+    have."""
     required = schema.get("required") if isinstance(schema, dict) else None
     needed = required if isinstance(required, list) else ()
     return [
-        DeclaredParameter(
-            name,
-            type_label(part),
-            str(part.get("description") or ""),
-            is_required=name in needed,
-            default=format_readable(part["default"], limit=200)
-            if part.get("default") is not None
-            else "",
-        )
+        {
+            "key": name,
+            "name": shown_text(name),
+            "kind": shown_text(type_label(part)),
+            "description": shown_text(part.get("description") or ""),
+            "is_required": name in needed,
+            "default": ""
+            if part.get("default") is None
+            else shown_text(format_readable(part["default"], limit=200)),
+        }
         for name, part in argument_schemas(schema).items()
     ]
-
-
-def describe_parameter(said: DeclaredParameter) -> DeclaredParameter:
-    """An argument for people to read."""
-    return DeclaredParameter(
-        shown_text(said.name),
-        shown_text(said.kind),
-        shown_text(said.description),
-        said.is_required,
-        shown_text(said.default),
-    )
 
 
 def shown_text(text: Any) -> str:
@@ -179,12 +158,8 @@ def look_state(config: ToolConfig) -> str:
 
 def look_badge(config: ToolConfig) -> str:
     """The state as a label, "" for none."""
-    match look_state(config):
-        case "new":
-            return render_badge("waiting", _("new"))
-        case "changed":
-            return render_badge("waiting", _("has changed"))
-    return SafeString("")
+    words = {"new": _("new"), "changed": _("has changed")}.get(look_state(config))
+    return render_badge("waiting", words) if words else SafeString("")
 
 
 #: What a list of tools can be narrowed to: those that are new or have changed since a review.
@@ -201,38 +176,26 @@ LookFilter = choice_filter(
 )
 
 
-@dataclass(slots=True)
-class DeclarationDiff:
-    """A tool's declaration line by line, each with ``-`` or ``+`` before it where it is gone or
-    new. Nothing in it is unseen."""
-
-    config: ToolConfig
-    state: str = ""
-    lines: list[tuple[str, str]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.state = look_state(self.config)
-        now = list(declaration_lines(self.config.declaration))
-        before = list(declaration_lines(self.config.looked_declaration or {}))
-        if not before:
-            self.lines = [(" ", line) for line in now]
-        elif max(len(before), len(now)) > MOST_COMPARED:
-            self.lines = [("-", line) for line in before] + [("+", line) for line in now]
-        else:
-            self.lines = list(_compared(before, now))
-
-    @property
-    def badge(self) -> str:
-        return look_badge(self.config)
-
-    @property
-    def mark(self) -> str:
-        """What is sent back: which tool, and what of it was shown."""
-        return f"{self.config.pk}:{self.config.fingerprint}"
+def compare_declaration(config: ToolConfig) -> dict[str, Any]:
+    """What is declared, for the page of a review: ``lines``, each with ``-`` or ``+`` before it
+    where it is gone or new, and nothing in it unseen; and what is sent back, ``mark``: which tool,
+    and what of it was shown."""
+    now = list(declaration_lines(config.declaration))
+    before = list(declaration_lines(config.looked_declaration or {}))
+    return {
+        "config": config,
+        "state": look_state(config),
+        "badge": look_badge(config),
+        "mark": f"{config.pk}:{config.fingerprint}",
+        "lines": list(_compared(before, now)) if before else [(" ", line) for line in now],
+    }
 
 
 def _compared(before: list[str], now: list[str]) -> Iterator[tuple[str, str]]:
-    for kind, start, end, first, last in SequenceMatcher(None, before, now).get_opcodes():
+    edits: Any = [("replace", 0, len(before), 0, len(now))]  # of what is too long to compare
+    if max(len(before), len(now)) <= MOST_COMPARED:
+        edits = SequenceMatcher(None, before, now).get_opcodes()
+    for kind, start, end, first, last in edits:
         if kind == "equal":
             yield from ((" ", line) for line in now[first:last])
         else:
@@ -277,20 +240,18 @@ class ArgumentForm(forms.Form):
         self._parameters = (
             list_parameters(schema)
             if schema
-            else [DeclaredParameter(WHOLE_VALUE, "object", "", is_required=False)]
+            else [{"key": WHOLE_VALUE, "name": "", "kind": "object"}]
         )
         parts = argument_schemas(schema)
         self.fields.update(
             {
-                parameter.name: build_argument_field(parts.get(parameter.name, {}))
-                for parameter in self._parameters
+                one["key"]: build_argument_field(parts.get(one["key"], {}))
+                for one in self._parameters
             }
         )
 
-    def rows(self) -> list[tuple[BoundField, DeclaredParameter]]:
-        return [
-            (self[parameter.name], describe_parameter(parameter)) for parameter in self._parameters
-        ]
+    def rows(self) -> list[tuple[BoundField, dict[str, Any]]]:
+        return [(self[one["key"]], one) for one in self._parameters]
 
     def arguments(self) -> Any:
         """The arguments of a valid form, as a model would give them."""

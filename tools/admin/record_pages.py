@@ -33,7 +33,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from tools.admin.counted_lists import CappedPaginator, CountedList
+from tools.admin.counted_lists import CappedPaginator, CountedList, PreparedList
 from tools.models import ToolConfigChange
 from tools.models.change import ChangeKind
 from tools.models.row_history import find_history, record_event
@@ -225,7 +225,6 @@ def author_of(request: HttpRequest) -> User:
 class RecordChangeList(CountedList):
     """A list in one order, whose every query is short by an index or a bound."""
 
-    model_admin: "RecordAdmin"
     is_windowed = False
     #: Where a list that was bounded continues: below this id, 0 for nowhere; None for others.
     further: int | None = None
@@ -255,10 +254,6 @@ class RecordChangeList(CountedList):
         """The list's own order, whatever the address asks for: no other one has an index."""
         return list(self.model_admin.get_ordering(request))
 
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.model_admin.prepare_rows(self.result_list)
-
     @property
     def older_rows_url(self) -> str:
         """The address where a list continues that is longer than what is counted; "" if it ends on
@@ -275,12 +270,14 @@ Addresses = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a list, or a field of a page: what it is called, what it shows of a row, and by
-    which field of the row the list is sorted for it, None for none."""
+    """A column of a list, or a field of a page: what it is called, what it shows of a row, by which
+    field of the row the list is sorted for it, None for none, and whether it shows a sign for yes,
+    no and unknown."""
 
     short_description: str | Promise
     show: Callable[[Any], object]
     admin_order_field: str | None = None
+    boolean: bool = False
 
     def __call__(self, row: Any) -> object:
         return self.show(row)
@@ -288,6 +285,15 @@ class Column:
 
 class LoggedAdmin(ModelAdmin):
     """Pages that keep what is done there in the one history of rows, in place of Django's log."""
+
+    #: What they show beside fields, under the names by which ``list_display`` and ``fields`` call
+    #: it.
+    columns: ClassVar[Mapping[str, Column]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, column in cls.columns.items():
+            setattr(cls, name, column)
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         return record_event(author_of(request), obj, ChangeKind.ADDED, message)
@@ -324,21 +330,19 @@ class LoggedAdmin(ModelAdmin):
 class PageAdmin(LoggedAdmin):
     """Pages of one row that show more than its fields."""
 
-    #: What they show beside fields, under the names by which ``list_display`` and ``fields`` call
-    #: it.
-    columns: ClassVar[Mapping[str, Column]] = {}
-
     #: What people may do with the rows, as far as they have the permission to.
     rights: ClassVar[frozenset[str]] = frozenset({"add", "change", "delete"})
 
     #: Addresses beside Django's own, of a class and of each of its bases: the name of one, and the
     #: route to the method ``<name>_view``.
     addresses: ClassVar[Addresses] = ()
+    change_list: ClassVar[type[ChangeList]] = PreparedList
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for name, column in cls.columns.items():
-            setattr(cls, name, column)
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        return self.change_list
+
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Give the ``rows`` of one page of the list what is asked for once for all of them."""
 
     def get_urls(self) -> list[URLPattern]:
         own = [one for cls in type(self).__mro__ for one in vars(cls).get("addresses", ())]
@@ -422,6 +426,7 @@ class RecordAdmin(PageAdmin):
     actions = None
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     paginator = CappedPaginator
+    change_list = RecordChangeList
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
@@ -435,8 +440,9 @@ class RecordAdmin(PageAdmin):
         "filtered list."
     )
 
-    #: Of rows with a state.
-    outcome = Column(_("state"), lambda row: render_state(row))
+    columns: ClassVar[Mapping[str, Column]] = {
+        "outcome": Column(_("state"), lambda row: render_state(row))
+    }
 
     #: Texts that a list shows the beginning of, as ``<name>_excerpt``.
     list_excerpts: ClassVar[tuple[str, ...]] = ()
@@ -456,9 +462,6 @@ class RecordAdmin(PageAdmin):
     #: Lookups that narrow any index further.
     free_lookups: ClassVar[frozenset[str]] = frozenset({"since", "until", "id__lt"})
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return RecordChangeList
-
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the pages link to: another one typed into the address could scan the table."""
         return (
@@ -466,9 +469,6 @@ class RecordAdmin(PageAdmin):
             or lookup in self.indexed_lookups
             or super().lookup_allowed(lookup, value, request)
         )
-
-    def prepare_rows(self, rows: list[Any]) -> None:
-        """Give the ``rows`` of one page of the list what is asked for once for all of them."""
 
     def has_index(self, conditions: Iterable[str]) -> bool:
         """Whether one index answers all ``conditions`` and gives the order."""

@@ -6,7 +6,6 @@ what was what before, and the way back, on each row's page; and a list of all of
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -63,23 +62,15 @@ VALUE_LIMIT = 2_000
 CHANGES_SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDifference:
-    """One field of a change, its values as the form calls them."""
-
-    label: str
-    before: str
-    after: str
-
-
-def list_differences(change: ToolConfigChange, model: type[Model]) -> list[FieldDifference]:
-    """What ``change`` did to a row of ``model``, field by field in the order of the model."""
+def list_differences(change: ToolConfigChange, model: type[Model]) -> list[dict[str, str]]:
+    """What ``change`` did to a row of ``model``, field by field in the order of the model: the
+    ``label``, and the value ``before`` and ``after`` as the form calls them."""
     return [
-        FieldDifference(
-            field_label(model, name),
-            format_field_value(model, name, change.before.get(name)),
-            format_field_value(model, name, value),
-        )
+        {
+            "label": field_label(model, name),
+            "before": format_field_value(model, name, change.before.get(name)),
+            "after": format_field_value(model, name, value),
+        }
         for name, value in (change.after or dict.fromkeys(change.before)).items()
         if name not in SAID
         and (change.after or change.before[name] not in (None, "", {}, []))
@@ -101,12 +92,6 @@ def field_label(model: type[Model], name: str) -> str:
     except FieldDoesNotExist:
         return name
     return str(capfirst(field.verbose_name))
-
-
-def format_moment_and_author(change: ToolConfigChange) -> str:
-    """When a change was made, and by whom, in one line of text."""
-    at = timezone.localtime(change.at).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{at} {change.made_by or gettext('the program')}"
 
 
 def problem_lines(error: ValidationError, model: type[Model]) -> list[str]:
@@ -183,7 +168,7 @@ class HistoryAdmin(PageAdmin):
             if made is not None:
                 told = gettext("Took back change #%(number)d.") % {"number": change.pk}
                 self.log_change(request, row, told)
-                fields = ", ".join(one.label for one in list_differences(made, self.model))
+                fields = ", ".join(one["label"] for one in list_differences(made, self.model))
                 text = gettext("Taken back: %(fields)s.") % {"fields": fields}
             self.message_user(request, text, messages.SUCCESS if made else messages.INFO)
         return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", row.pk)
@@ -376,9 +361,10 @@ def conflict_lines(row: Model) -> list[str]:
         )
     ]
     if change := find_changes(row).select_related("author").first():
-        lines.append(format_moment_and_author(change))
+        at = timezone.localtime(change.at).strftime("%Y-%m-%d %H:%M:%S")
+        lines.append(f"{at} {change.made_by or gettext('the program')}")
         lines += [
-            f"{one.label}: {one.before} → {one.after}"
+            "{label}: {before} → {after}".format(**one)
             for one in list_differences(change, type(row))
         ]
     return lines
@@ -514,9 +500,11 @@ class SettingsAdmin(HistoryAdmin):
     first_fields: ClassVar[tuple[Any, ...]] = ()
     more_fields: ClassVar[tuple[tuple[Any, tuple[Any, ...]], ...]] = ()
 
-    changed = Column(
-        _("changed"), lambda row: format_moment(row.updated_at), admin_order_field="updated_at"
-    )
+    columns: ClassVar[Mapping[str, Column]] = {
+        "changed": Column(
+            _("changed"), lambda row: format_moment(row.updated_at), admin_order_field="updated_at"
+        )
+    }
 
     # --- What is seen ---------------------------------------------------------------
 
@@ -567,6 +555,13 @@ class SettingsAdmin(HistoryAdmin):
     def changeform_view(self, *arguments: Any, **options: Any) -> Any:
         """Its reports of errors do not hold what was sent, which may be a key."""
         return super().changeform_view(*arguments, **options)
+
+    def partial_form(self, request: HttpRequest, entered: Any, row: Model | None = None) -> Any:
+        """The form of ``row``, or of a new one, as a page sends it that holds some of its fields
+        alone."""
+        made = self.get_form(request, row, change=row is not None)
+        made.is_partial = True
+        return made(entered, instance=row)
 
     def get_changelist_form(self, request: HttpRequest, **options: Any) -> Any:
         return type(self.list_form.__name__, (self.list_form,), {"user": request.user})

@@ -344,7 +344,7 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
 
     # --- The list -------------------------------------------------------------------
 
-    def prepare_rows(self, rows: list[Any]) -> None:
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
         session_list.add_session_facts(rows)
 
     def beyond(self, row: ChatSession) -> dict[str, object]:

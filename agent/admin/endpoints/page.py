@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.http import (
     Http404,
@@ -49,17 +48,6 @@ _ABILITIES = ("can_chat", "can_tools", "can_see", "can_think", "can_transcribe",
 SHOWN = 100
 #: Endpoints that the action of the list tests.
 MOST_TESTED = 5
-
-
-class EndpointChangeList(ChangeList):
-    """Each row knows what it is asked for."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        roles = find_roles()
-        rows: Any = self.result_list
-        for row in rows:
-            row.asked_for = roles.get(row.pk, [])
 
 
 @admin.register(ModelEndpoint)
@@ -128,8 +116,10 @@ class EndpointAdmin(SettingsAdmin):
         actions.pop("delete_selected", None)
         return actions
 
-    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
-        return EndpointChangeList
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        roles = find_roles()
+        for row in rows:
+            row.asked_for = roles.get(row.pk, [])
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """What was learnt of another address or model counts no more."""
@@ -145,33 +135,29 @@ class EndpointAdmin(SettingsAdmin):
 
     # --- What is shown ----------------------------------------------------------
 
-    @admin.display(description=_("name"), ordering="name")
-    def endpoint(self, row: ModelEndpoint) -> str:
-        preset = PRESETS.get(row.preset)
-        badge = render_badge("off", ".env") if row.environment else ""
-        title = preset.title if preset else mask_url(row.base_url)
-        return format_html('{} {}<div class="quiet">{}</div>', row.name, badge, title)
-
-    model_name = Column(_("model"), lambda row: row.model or "-", admin_order_field="model")
-    abilities = Column(
-        _("what it can do"),
-        lambda row: format_html('<span class="quiet">{}</span>', list_abilities(row) or "-"),
-    )
-    state = Column(_("state"), describe_state)
-    roles = Column(_("asked for"), lambda row: ", ".join(row.asked_for) or "-")
-    price = Column(_("price"), describe_price)
-    address = Column(_("base URL"), lambda row: mask_url(row.base_url) or "-")
-
-    @admin.display(description=_("keys"))
-    def key_count(self, row: ModelEndpoint) -> str:
-        keys = read_sealed(row, "keys")
-        if keys is None:
-            return gettext("cannot be read: sealed under another secret key")
-        return ngettext("%d key", "%d keys", len(keys)) % len(keys)
-
-    header_names = Column(
-        _("headers"), lambda row: mask_values(read_sealed(row, "headers"), "{}: {}")
-    )
+    columns: ClassVar = {
+        "endpoint": Column(_("name"), lambda row: _named(row), admin_order_field="name"),
+        "model_name": Column(_("model"), lambda row: row.model or "-", admin_order_field="model"),
+        "abilities": Column(
+            _("what it can do"),
+            lambda row: format_html('<span class="quiet">{}</span>', list_abilities(row) or "-"),
+        ),
+        "state": Column(_("state"), describe_state),
+        "roles": Column(_("asked for"), lambda row: ", ".join(row.asked_for) or "-"),
+        "price": Column(_("price"), describe_price),
+        "address": Column(_("base URL"), lambda row: mask_url(row.base_url) or "-"),
+        "key_count": Column(
+            _("keys"),
+            lambda row: (
+                mask_values(None)
+                if (keys := read_sealed(row, "keys")) is None
+                else ngettext("%d key", "%d keys", len(keys)) % len(keys)
+            ),
+        ),
+        "header_names": Column(
+            _("headers"), lambda row: mask_values(read_sealed(row, "headers"), "{}: {}")
+        ),
+    }
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         page: dict[str, Any] = {
@@ -290,6 +276,13 @@ class EndpointAdmin(SettingsAdmin):
             row.save()
         logged = gettext("Chose the model %s.") % name
         return self.tell_done(request, row, gettext("The model is %s now.") % name, logged)
+
+
+def _named(row: ModelEndpoint) -> str:
+    preset = PRESETS.get(row.preset)
+    badge = render_badge("off", ".env") if row.environment else ""
+    title = preset.title if preset else mask_url(row.base_url)
+    return format_html('{} {}<div class="quiet">{}</div>', row.name, badge, title)
 
 
 def _wants_json(request: HttpRequest) -> bool:

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django import forms
-from django.forms import BoundField
 from django.utils.translation import gettext, gettext_lazy as _
 from jsonschema.exceptions import ValidationError
 
 from tools.admin.declared import (
-    DeclaredParameter,
     argument_schemas,
     build_argument_field,
     list_parameters,
@@ -128,23 +126,16 @@ class PluginConfigForm(forms.Form):
         )
         return field
 
-    def _row(self, parameter: DeclaredParameter) -> dict[str, Any]:
-        name, part = parameter.name, self._parts[parameter.name]
-        forget: BoundField | None = (
-            self[FORGET_PREFIX + name] if FORGET_PREFIX + name in self.fields else None
-        )
-        label = str(part.get("title") or name)
-        is_secret_value = name in self._secrets
-        row = {
+    def _row(self, parameter: dict[str, Any]) -> dict[str, Any]:
+        name, is_secret = parameter["key"], parameter["key"] in self._secrets
+        return {
             "field": self[name],
             "parameter": parameter,
-            "label": label,
-            "is_secret": is_secret_value,
-            "forget": forget,
-        }
-        return row | {
+            "label": str(self._parts[name].get("title") or name),
+            "is_secret": is_secret,
+            "forget": self[FORGET_PREFIX + name] if FORGET_PREFIX + name in self.fields else None,
             "is_broken": name in self._broken,
-            "default": "" if is_secret_value else parameter.default,
+            "default": "" if is_secret else parameter["default"],
         }
 
     def _given(self) -> dict[str, Any]:
