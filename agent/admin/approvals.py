@@ -34,6 +34,7 @@ from tools.admin.record_pages import (
     parse_row_number,
     record_link,
     render_state,
+    with_less,
 )
 from tools.text.readable import escape_invisible_chars, escape_invisible_json
 
@@ -43,6 +44,16 @@ DECIDED = {
         "Approved. The call is made in its turn; below stands what the chat heard."
     ),
     ApprovalOutcome.REFUSED: _("Refused. The call is not made; what the chat heard stands below."),
+}
+#: Why a decision comes too late, by the state of the call.
+LATE: dict[str, Any] = {
+    "approved": _(
+        "This call was already approved by %(who)s, at %(when)s. Your decision changes nothing."
+    ),
+    "refused": _(
+        "This call was already refused by %(who)s, at %(when)s. Your decision changes nothing."
+    ),
+    "expired": _("This call expired at %(when)s, before anybody decided. It is not made."),
 }
 #: Characters of the arguments that a list looks at.
 EXCERPT = 500
@@ -103,8 +114,7 @@ class ApprovalAdmin(OwnChatsAdmin, RecordAdmin):
         # the outcome and who decided it; of a waiting one, until when it waits
         "verdict": Column(
             _("state"),
-            lambda row: format_html(
-                '{} <div class="quiet">{}</div>',
+            lambda row: with_less(
                 render_state(row),
                 format_html(gettext("until {}"), format_moment(row.expires_at))
                 if row.state == Approval.State.WAITING
@@ -113,9 +123,7 @@ class ApprovalAdmin(OwnChatsAdmin, RecordAdmin):
         ),
         "chat_and_asker": Column(
             _("chat session"),
-            lambda row: format_html(
-                '{} <div class="quiet">{}</div>', _chat_link(row), row.call.requested_by
-            ),
+            lambda row: with_less(_chat_link(row), row.call.requested_by),
         ),
         "told": Column(_("told to the chat"), lambda row: _told(row)),
         "tool": Column(
@@ -220,20 +228,8 @@ def _exact(arguments: dict[str, Any] | None) -> str:
 def _too_late(approval: Approval) -> str:
     """Why a decision comes too late: who was faster, and when."""
     at = f"{timezone.localtime(approval.decided_at or approval.expires_at):%Y-%m-%d %H:%M:%S}"
-    match approval.state:
-        case Approval.State.APPROVED:
-            form = gettext(
-                "This call was already approved by %(who)s, at %(when)s. Your decision "
-                "changes nothing."
-            )
-        case Approval.State.REFUSED:
-            form = gettext(
-                "This call was already refused by %(who)s, at %(when)s. Your decision changes "
-                "nothing."
-            )
-        case _:
-            form = gettext("This call expired at %(when)s, before anybody decided. It is not made.")
-    return form % {"who": approval.decided_by, "when": at}
+    words = str(LATE.get(approval.state, LATE["expired"]))
+    return words % {"who": approval.decided_by, "when": at}
 
 
 def _is_open(approval: Approval) -> bool:

@@ -1,6 +1,6 @@
 """Budgets, with what is spent of them now."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.domain.budgets import TOKENS, BudgetAction, SpendKind
+from agent.domain.budgets import TOKENS, BudgetAction, BudgetTerms, SpendKind
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint
 from agent.record.chats.subject_names import name_subjects
 from agent.record.sums.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
 from tools.admin.fields import choosing
-from tools.admin.record_pages import Column, render_badge
+from tools.admin.record_pages import Column, render_badge, with_less
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 
 #: Fields that say what is bounded: with others, owners are told anew.
@@ -114,45 +114,50 @@ class BudgetAdmin(SettingsAdmin):
                 messages.WARNING,
             )
 
-    @admin.display(description=_("Whose spending"))
-    def bounded(self, budget: Budget) -> str:
-        whom = name_subjects(budget.kind, [budget.subject])[budget.subject]
-        if not whom and budget.kind != SpendKind.TOTAL:
-            whom = gettext("each one for itself")
-        return format_html('{} <div class="quiet">{}</div>', budget.get_kind_display(), whom)
-
-    @admin.display(description=_("limit"))
-    def most(self, budget: Budget) -> str:
-        terms = budget_terms(budget)
-        return f"{terms.in_words(terms.limit)} / {budget.get_period_display()}"
-
-    #: With a mark while it turns somebody away.
-    named = Column(
-        _("name"),
-        lambda budget: format_html("{} {}", str(budget), _mark(_most_used(budget))),
-        admin_order_field="name",
-    )
-
-    @admin.display(description=_("spent now"))
-    def spent_now(self, budget: Budget) -> str:
-        """Of those who have it each for themselves: by the one who was turned away, or who spent
-        most."""
-        if not budget.pk:
-            return "-"
-        use = _most_used(budget)
-        whom = name_subjects(budget.kind, [use.subject])[use.subject] if use.subject else ""
-        beside = [use.shortage.words] if use.shortage else []
-        return format_html(
-            '{} ({}) {} <div class="quiet">{}</div>',
-            use.spent_words,
-            f"{use.percent}%" if use.percent < 100 else render_badge("failed", f"{use.percent}%"),
-            _mark(use),
-            " · ".join(filter(None, [whom, *beside])),
-        )
+    columns: ClassVar = {
+        # with a mark while it turns somebody away
+        "named": Column(
+            _("name"),
+            lambda budget: format_html("{} {}", str(budget), _mark(_most_used(budget))),
+            admin_order_field="name",
+        ),
+        "bounded": Column(
+            _("Whose spending"),
+            lambda budget: with_less(
+                budget.get_kind_display(),
+                name_subjects(budget.kind, [budget.subject])[budget.subject]
+                or (gettext("each one for itself") if budget.kind != SpendKind.TOTAL else ""),
+            ),
+        ),
+        "most": Column(
+            _("limit"),
+            lambda budget: f"{_limit(budget_terms(budget))} / {budget.get_period_display()}",
+        ),
+        "spent_now": Column(_("spent now"), lambda budget: _spent(budget) if budget.pk else "-"),
+    }
 
 
 def _is_of_environment(budget: Model | None) -> bool:
     return isinstance(budget, Budget) and bool(budget.environment)
+
+
+def _limit(terms: BudgetTerms) -> str:
+    return terms.in_words(terms.limit)
+
+
+def _spent(budget: Budget) -> str:
+    """Of those who have it each for themselves: by the one who was turned away, or who spent
+    most."""
+    use = _most_used(budget)
+    whom = name_subjects(budget.kind, [use.subject])[use.subject] if use.subject else ""
+    beside = [use.shortage.words] if use.shortage else []
+    return format_html(
+        '{} ({}) {} <div class="quiet">{}</div>',
+        use.spent_words,
+        f"{use.percent}%" if use.percent < 100 else render_badge("failed", f"{use.percent}%"),
+        _mark(use),
+        " · ".join(filter(None, [whom, *beside])),
+    )
 
 
 def _most_used(budget: Budget) -> BudgetUse:

@@ -1,7 +1,8 @@
 """Manners: how the bot behaves where, which of two rows counts, and one switch for everything."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from itertools import islice
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -24,9 +25,17 @@ from agent.pages.manners import (
 )
 from agent.record.settings import chat_manners, manners
 from agent.record.settings.manners import ADDED_UP, rank_row, said_values
-from tools.admin import record_pages
 from tools.admin.fields import choosing, name_source
-from tools.admin.record_pages import by_post, choice_filter, require
+from tools.admin.record_pages import (
+    Column,
+    author_of,
+    by_post,
+    choice_filter,
+    go_back,
+    record_link,
+    render_badge,
+    require,
+)
 from tools.admin.settings_page import (
     SettingsAdmin,
     SettingsForm,
@@ -121,13 +130,11 @@ class MannersForm(SettingsForm):
         if "endpoint" in self.fields:
             usable = Q(can_chat=True, enabled=True) | Q(pk=self.instance.endpoint_id)  # or chosen
             self.fields["endpoint"].queryset = ModelEndpoint.objects.filter(usable)  # type: ignore[attr-defined]
-        for name, words, source in find_holding(self._row()):
-            self.show_unsaid(name, words, source)
-
-    def _row(self) -> Manners:
-        """The row, or a new one for the chats that a link leads to."""
         row: Manners = self.instance
-        return row if row.pk else Manners(**{name: self.initial.get(name) or "" for name in SCOPE})
+        if not row.pk:  # a new one, for the chats that a link leads to
+            row = Manners(**{name: self.initial.get(name) or "" for name in SCOPE})
+        for name, words, source in find_holding(row):
+            self.show_unsaid(name, words, source)
 
 
 def find_holding(row: Manners) -> Iterator[tuple[str, str, str]]:
@@ -139,7 +146,7 @@ def find_holding(row: Manners) -> Iterator[tuple[str, str, str]]:
         is_left = getattr(counting, one.field) is None  # to the persona, or to another limit
         source = "" if is_left else name_source(VARIABLES.get(one.field, ""))
         if one.row is not None:
-            name = record_pages.record_link("agent_manners", one.row.pk, one.row.name)
+            name = record_link("agent_manners", one.row.pk, one.row.name)
             source = format_html("{} “{}”", Manners._meta.verbose_name, name)
         yield one.field, one.words, source
 
@@ -156,18 +163,11 @@ def covers(other: Manners, row: Manners) -> bool:
     )
 
 
-class Contradiction(NamedTuple):
-    """``fields`` are those of which ``other`` says something else; ``other_counts``: it is the
-    more particular row, and counts where both are for a chat."""
-
-    other: Manners
-    fields: list[str]
-    other_counts: bool
-
-
-def find_contradictions(row: Manners, others: Iterable[Manners]) -> Iterator[Contradiction]:
-    """What ``others`` say against ``row``, of chats that both are for. Denial and silence add up,
-    and contradict nothing."""
+def find_contradictions(
+    row: Manners, others: Iterable[Manners]
+) -> Iterator[tuple[Manners, list[str]]]:
+    """Each of ``others`` that says something against ``row``, of chats that both are for, with the
+    fields of which it does. Denial and silence add up, and contradict nothing."""
     mine = dict(said_values(row))
     for other in others:
         if other.pk == row.pk or not share_chats(row, other):
@@ -179,7 +179,7 @@ def find_contradictions(row: Manners, others: Iterable[Manners]) -> Iterator[Con
             if name in theirs and name not in ADDED_UP and mine[name] != theirs[name]
         ]
         if fields:
-            yield Contradiction(other, fields, rank_row(other) < rank_row(row))
+            yield other, fields
 
 
 def share_chats(one: Manners, other: Manners) -> bool:
@@ -225,7 +225,11 @@ class MannersAdmin(SettingsAdmin):
     change_list_template = "admin/agent/manners/change_list.html"
     change_form_template = "admin/agent/manners/change_form.html"
     list_pages = ("everything",)
-    scope = record_pages.Column(_("where it counts"), scope_words)
+    columns: ClassVar = {
+        "scope": Column(_("where it counts"), scope_words),
+        "state": Column(_("state"), lambda row: _state(row)),
+        "says": Column(_("what it says"), lambda row: _says(row)),
+    }
     first_fields = (
         *("name", "enabled", "chats", "wake_names", "quiet_hours", "answered"),
         *("ambient_messages", "part_chars", "endpoint", "person_per_day"),
@@ -267,7 +271,7 @@ class MannersAdmin(SettingsAdmin):
     def everything_view(self, request: HttpRequest) -> HttpResponse:
         """Silence every chat, or end that; then back to the page with the button."""
         require(self.has_change_permission(request))
-        author = record_pages.author_of(request)
+        author = author_of(request)
         if "silence" in request.POST:
             row = chat_manners.silence_everything(gettext("everywhere"), author)
             self.log_change(request, row, gettext("Silenced everything."))
@@ -278,41 +282,38 @@ class MannersAdmin(SettingsAdmin):
                 self.log_change(request, row, gettext("Ended the silence of everything."))
             words = gettext("The bot speaks again; chats that rows of their own silence stay so.")
             self.message_user(request, words, messages.SUCCESS)
-        return record_pages.go_back(request, "admin:agent_manners_changelist")
+        return go_back(request, "admin:agent_manners_changelist")
 
-    # --- The list ---------------------------------------------------------------------
 
-    @admin.display(description=_("state"))
-    def state(self, row: Manners) -> str:
-        if not row.enabled:
-            return record_pages.render_badge("off", _("off"))
-        if row.is_silencing and row.silenced_until is not None:
-            return record_pages.render_badge("refused", silenced_words(row.silenced_until))
-        if row.is_silencing:
-            return record_pages.render_badge("refused", _("silenced"))
-        return record_pages.render_badge("succeeded", _("on"))
+def _state(row: Manners) -> str:
+    if not row.enabled:
+        return render_badge("off", _("off"))
+    if not row.is_silencing:
+        return render_badge("succeeded", _("on"))
+    until = row.silenced_until
+    return render_badge("refused", _("silenced") if until is None else silenced_words(until))
 
-    @admin.display(description=_("what it says"))
-    def says(self, row: Manners) -> str:
-        said = list(list_said(row))
-        lines = format_html_join(
-            "", "<div>{}: {}</div>", ((s.label, s.words) for s in said[:STATEMENTS])
-        )
-        more = len(said) - STATEMENTS
-        beyond = gettext("and %(count)d more") % {"count": more} if more > 0 else ""
-        return format_html('<div class="quiet">{}{}</div>', lines, beyond) if said else "-"
+
+def _says(row: Manners) -> str:
+    said = list(list_said(row))
+    lines = format_html_join(
+        "", "<div>{}: {}</div>", ((s.label, s.words) for s in said[:STATEMENTS])
+    )
+    more = len(said) - STATEMENTS
+    beyond = gettext("and %(count)d more") % {"count": more} if more > 0 else ""
+    return format_html('<div class="quiet">{}{}</div>', lines, beyond) if said else "-"
 
 
 def contradiction_lines(row: Manners) -> Any:
     """For the page of ``row``: the rows that say something else of some of its chats, and which
     counts there."""
-    others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=manners.rank_row)
-    for found in list(find_contradictions(row, others))[:CONTRADICTIONS]:
-        fields = ", ".join(f"“{field_label(Manners, name)}”" for name in found.fields)
-        link = record_pages.record_link("agent_manners", found.other.pk, found.other.name)
-        text = (
+    others = sorted(Manners.objects.filter(enabled=True).exclude(pk=row.pk), key=rank_row)
+    for other, names in islice(find_contradictions(row, others), CONTRADICTIONS):
+        fields = ", ".join(f"“{field_label(Manners, name)}”" for name in names)
+        link = record_link("agent_manners", other.pk, other.name)
+        text = (  # the more particular row counts where both are for a chat
             gettext("Of %(fields)s, {row} says something else, and counts: it is more particular.")
-            if found.other_counts
+            if rank_row(other) < rank_row(row)
             else gettext("Of %(fields)s, {row} says something else; this row counts.")
         )
         yield format_html(text % {"fields": fields}, row=link)

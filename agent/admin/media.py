@@ -53,6 +53,7 @@ from tools.admin.record_pages import (
     format_moment,
     render_badge,
     require,
+    with_less,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.live_rows import ConfigVersion, LiveKind
@@ -139,8 +140,28 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
         (None, {"fields": ("picture", "words", "tags", "enabled")}),
         (_("File"), {"fields": facts}),
     )
-    picture = Column(_("picture"), lambda sticker: _shown(sticker, SIDE))
-    preview = Column(_("picture"), lambda sticker: _shown(sticker, PREVIEW_SIDE))
+    columns: ClassVar = {
+        "picture": Column(_("picture"), lambda sticker: _shown(sticker, SIDE)),
+        "preview": Column(_("picture"), lambda sticker: _shown(sticker, PREVIEW_SIDE)),
+        "described": Column(_("words"), lambda sticker: _described(sticker)),
+        # whether it can be sent, and if not, why
+        "condition": Column(
+            _("state"),
+            lambda sticker: (
+                render_badge("failed", gettext("missing on disk"))
+                if sticker.is_missing
+                else render_badge("failed", gettext("cannot be sent"))
+                if not sticker.sha256
+                else render_badge("delivered", gettext("enabled"))
+                if sticker.enabled
+                else render_badge("silent", gettext("disabled"))
+            ),
+        ),
+        "used": Column(
+            _("times used"),
+            lambda sticker: with_less(sticker.use_count, format_moment(sticker.last_used_at)),
+        ),
+    }
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
@@ -158,21 +179,8 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
 
     def picture_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """The picture itself, to who may see the list."""
-        if not self.has_view_permission(request):
-            return HttpResponse(status=403)
-        sticker = get_object_or_404(Sticker, pk=pk)
-        target = locate_sticker(sticker.path)
-        try:
-            if target is None:
-                raise errors.MediaError(sticker.path)
-            with open_media_file(target) as file:
-                content = file.read(LARGEST)
-        except errors.MediaError as error:
-            raise Http404(str(error)) from error
-        mime = file_types.sniff_mime_type(content[: file_types.HEAD])
-        if mime not in TYPES:
-            raise Http404
-        return HttpResponse(content, content_type=mime, headers=HEADERS)
+        require(self.has_view_permission(request))
+        return _picture(locate_sticker(get_object_or_404(Sticker, pk=pk).path))
 
     def save_model(self, request: HttpRequest, obj: Sticker, form: Any, change: bool) -> None:
         """Store the row, in place of one that a scan of the folder has just made for the file."""
@@ -207,10 +215,9 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
     def _delete_files(self, request: HttpRequest, stickers: list[Sticker]) -> None:
         for sticker in stickers:
             target = locate_sticker(sticker.path)
-            if target is None or not target.is_file():
-                continue
             try:
-                remove_media_file(f"{FOLDER}/{sticker.path}")
+                if target is not None and target.is_file():
+                    remove_media_file(f"{FOLDER}/{sticker.path}")
             except errors.MediaError as error:
                 messages.error(request, str(error))
 
@@ -222,34 +229,25 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
     def disable(self, request: HttpRequest, queryset: QuerySet[Sticker]) -> None:
         _switch(request, queryset, enabled=False)
 
-    @admin.display(description=_("words"))
-    def described(self, sticker: Sticker) -> str:
-        words = clamp_text(str(sticker))
-        return (
-            format_html('{} <div class="quiet">{}</div>', words, sticker.tags)
-            if sticker.tags
-            else words
-        )
 
-    @admin.display(description=_("state"))
-    def condition(self, sticker: Sticker) -> str:
-        """Whether it can be sent, and if not, why."""
-        if sticker.is_missing:
-            return render_badge("failed", gettext("missing on disk"))
-        if not sticker.sha256:
-            return render_badge("failed", gettext("cannot be sent"))
-        return (
-            render_badge("delivered", gettext("enabled"))
-            if sticker.enabled
-            else render_badge("silent", gettext("disabled"))
-        )
+def _described(sticker: Sticker) -> str:
+    words = clamp_text(str(sticker))
+    return with_less(words, sticker.tags) if sticker.tags else words
 
-    used = Column(
-        _("times used"),
-        lambda sticker: format_html(
-            '{} <div class="quiet">{}</div>', sticker.use_count, format_moment(sticker.last_used_at)
-        ),
-    )
+
+def _picture(target: Path | None) -> HttpResponse:
+    """The picture in a file of the folder. Raises Http404 where there is none that is shown."""
+    try:
+        if target is None:
+            raise Http404
+        with open_media_file(target) as file:
+            content = file.read(LARGEST + 1)
+    except (errors.MediaError, OSError) as error:
+        raise Http404 from error
+    mime = file_types.sniff_mime_type(content[: file_types.HEAD])
+    if mime not in TYPES or len(content) > LARGEST:
+        raise Http404
+    return HttpResponse(content, content_type=mime, headers=HEADERS)
 
 
 def _shown(sticker: Sticker, height: int) -> str:
@@ -364,18 +362,7 @@ class MediaFileAdmin(PageAdmin):
     def picture_view(self, request: HttpRequest) -> HttpResponse:
         """A picture of the folder, to who may see the list."""
         require(self.has_view_permission(request))
-        target = locate_media_file(request.GET.get("path", ""))
-        try:
-            if target is None:
-                raise errors.MediaError("no such file")
-            with open_media_file(target) as file:
-                content = file.read(LARGEST + 1)
-        except (errors.MediaError, OSError) as error:
-            raise Http404 from error
-        mime = file_types.sniff_mime_type(content[: file_types.HEAD])
-        if mime not in TYPES or len(content) > LARGEST:
-            raise Http404
-        return HttpResponse(content, content_type=mime, headers=HEADERS)
+        return _picture(locate_media_file(request.GET.get("path", "")))
 
     def upload_view(self, request: HttpRequest) -> HttpResponse:
         """Put the files of the form into the folder; what cannot be put there is named, the rest is

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.access import NOTHING, find_access
@@ -41,6 +41,7 @@ from tools.admin.record_pages import (
     record_link,
     render_badge,
     require,
+    with_less,
 )
 from tools.admin.settings_page import HistoryAdmin
 from tools.text.readable import json_block, text_block
@@ -165,11 +166,11 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         "excerpt": Column(_("text"), lambda note: clamp_text(note.text[:EXCERPT])),
         "about": Column(
             _("about"),
-            lambda note: _with_less(note.owner_id or "-", note.get_owner_kind_display()),
+            lambda note: with_less(note.owner_id or "-", note.get_owner_kind_display()),
         ),
         "seen_by": Column(
             _("visible to"),
-            lambda note: _with_less(
+            lambda note: with_less(
                 note.get_visibility_display(),
                 note.chat if note.visibility == Note.Visibility.CHAT else "",
             ),
@@ -179,7 +180,7 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         ),
         "used": Column(
             _("times used"),
-            lambda note: _with_less(note.use_count, format_moment(note.last_used_at)),
+            lambda note: with_less(note.use_count, format_moment(note.last_used_at)),
         ),
         "speaker": Column(
             _("said by"),
@@ -287,10 +288,6 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         }
         self.message_user(request, words, messages.SUCCESS)
         return None
-
-
-def _with_less(text: object, beside: object) -> str:
-    return format_html('{} <div class="quiet">{}</div>', text, beside)
 
 
 def list_note_people(notes: Rows) -> list[tuple[str, str]]:

@@ -35,14 +35,7 @@ from agent.llm.requests import base, tokens
 from agent.llm.requests.messages import content_text
 from agent.media.pipeline import MediaText
 from agent.memory import recall, relevance, service
-from agent.models import (
-    ChatSession,
-    EndpointChoice,
-    Message,
-    Persona,
-    Persona as PersonaRow,
-    PersonaChoice,
-)
+from agent.models import ChatSession, EndpointChoice, Message, Persona, PersonaChoice
 from agent.pages.run_facts import shown_note
 from agent.record.chats import chat_history, sessions
 from agent.record.runs.runs import OTHERS, ActiveRun
@@ -65,7 +58,7 @@ from tools.text.readable import drop_surrogates, format_readable, shorten_text
 
 
 def build_preview(
-    row: PersonaRow, chat: types.ChatAddress, session_pk: int, text: str
+    row: Persona, chat: types.ChatAddress, session_pk: int, text: str
 ) -> dict[str, Any]:
     """What ``row`` would send if the last speaker of the chat said ``text`` now: the first request
     of a run, before any endpoint is known, and what each would be sent. ``has_server``: whether the
@@ -274,20 +267,17 @@ class PersonaForm(SettingsForm):
             if not (cleaned.get("description") or "").strip():
                 words = gettext("An agent needs one: by it, models choose whom to ask.")
                 self.add_error("description", words)
-            if cleaned.get("as_tool") and (name := cleaned.get("name")):
-                self._check_tool_name(name)
+            name = cleaned.get("name") if cleaned.get("as_tool") else None
+            if name and not TOOL_NAME.fullmatch(name):
+                words = gettext(
+                    "An agent that is a tool of its own needs the name of a tool: at most 64 "
+                    "letters a to z, digits, _ and -, beginning with a letter."
+                )
+                self.add_error("name", words)
+            elif name and is_tool_name_taken(name):
+                words = gettext("There is a tool of this name already; choose another name.")
+                self.add_error("name", words)
         return cleaned
-
-    def _check_tool_name(self, name: str) -> None:
-        if not TOOL_NAME.fullmatch(name):
-            words = gettext(
-                "An agent that is a tool of its own needs the name of a tool: at most 64 letters "
-                "a to z, digits, _ and -, beginning with a letter."
-            )
-            self.add_error("name", words)
-        elif is_tool_name_taken(name):
-            words = gettext("There is a tool of this name already; choose another name.")
-            self.add_error("name", words)
 
 
 def is_tool_name_taken(name: str) -> bool:
@@ -388,7 +378,7 @@ class PersonaChoiceAdmin(OfPersona, SettingsAdmin):
     search_fields = ("account", "peer_id", "user_id", "persona__name")
     list_per_page = 50
     fields = ("persona", "account", "chat_kind", "peer_id", "user_id")
-    where = Column(_("place"), str)
+    columns: ClassVar = {"where": Column(_("place"), str)}
 
     def _may_change(self, request: HttpRequest) -> bool:
         return request.user.has_perm("agent.change_persona")
@@ -476,13 +466,30 @@ class PersonaAdmin(SettingsAdmin):
         (_("How it answers in chats"), (*SWITCHES, "vision_mode")),
         (_("Limits"), NUMBERS),
     )
+    columns: ClassVar = {
+        "state": Column(
+            _("state"),
+            lambda row: (
+                render_badge("succeeded", _("the default one") if row.is_default else _("on"))
+                if row.enabled
+                else render_badge("off", _("off"))
+            ),
+        ),
+        "where": Column(_("where it answers"), lambda row: _where(row)),
+        "endpoints": Column(_("endpoints"), lambda row: str(row.endpoint_choice_count or "-")),
+        "tool_count": Column(
+            _("tools"),
+            lambda row: (
+                row.get_tool_choice_display()
+                + (f" ({len(row.tools.split())})" if row.tool_choice != "all" else "")
+            ),
+        ),
+    }
 
     def get_queryset(self, request: HttpRequest) -> Rows:
+        places, choices = (Count(name, distinct=True) for name in ("places", "choices"))
         rows: Rows = super().get_queryset(request)
-        counts = {name: Count(name, distinct=True) for name in ("places", "choices")}
-        counted: Rows = rows.annotate(
-            persona_choice_count=counts["places"], endpoint_choice_count=counts["choices"]
-        )
+        counted: Rows = rows.annotate(persona_choice_count=places, endpoint_choice_count=choices)
         return counted
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -530,32 +537,11 @@ class PersonaAdmin(SettingsAdmin):
             page["preview"] = build_preview(row, chat, session.pk, said)
         return self.show_page(request, "preview", gettext("Preview"), row, **page)
 
-    # --- The list ---------------------------------------------------------------------
 
-    state = Column(
-        _("state"),
-        lambda row: (
-            render_badge("succeeded", _("the default one") if row.is_default else _("on"))
-            if row.enabled
-            else render_badge("off", _("off"))
-        ),
-    )
-
-    @admin.display(description=_("where it answers"))
-    def where(self, row: Any) -> str:
-        if row.kind == PersonaKind.AGENT:
-            return gettext("tool of its own") if row.as_tool else "use_subagent"
-        return gettext("everywhere else") if row.is_default else str(row.persona_choice_count)
-
-    endpoints = Column(_("endpoints"), lambda row: str(row.endpoint_choice_count or "-"))
-
-    tool_count = Column(
-        _("tools"),
-        lambda row: (
-            row.get_tool_choice_display()
-            + (f" ({len(row.tools.split())})" if row.tool_choice != "all" else "")
-        ),
-    )
+def _where(row: Any) -> str:
+    if row.kind == PersonaKind.AGENT:
+        return gettext("tool of its own") if row.as_tool else "use_subagent"
+    return gettext("everywhere else") if row.is_default else str(row.persona_choice_count)
 
 
 def may_preview(request: HttpRequest) -> bool:

@@ -46,6 +46,7 @@ from tools.admin.record_pages import (
     render_badge,
     render_state,
     require,
+    with_less,
 )
 from tools.models import ToolConfig
 from tools.text.readable import (
@@ -206,8 +207,7 @@ class ToolCallAdmin(OwnPartsAdmin, RecordAdmin):
         ),
         "took": Column(
             _("state"),
-            lambda call: format_html(
-                '{} <div class="quiet">{}</div>',
+            lambda call: with_less(
                 render_state(call),
                 "" if call.duration_ms is None else f"{call.duration_ms:,} ms",
             ),

@@ -4,7 +4,7 @@ it cost, what the model thought; and what is kept from who may not see personas 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Q, QuerySet, Sum
 from django.utils.translation import gettext, gettext_lazy as _
@@ -96,16 +96,6 @@ RUN_LIMIT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedRows:
-    """What belongs to the calls of a run, by their keys: subagents' runs, later runs that announced
-    their outcome, approvals."""
-
-    inner: Mapping[int | None, list[Run]] = field(default_factory=dict)
-    later: Mapping[int | None, list[Run]] = field(default_factory=dict)
-    approvals: Mapping[int | None, Approval] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class RunRows:
     """A run with all of it that a user may see; what he may not see is empty."""
 
@@ -118,7 +108,11 @@ class RunRows:
     calls: Sequence[ToolCall] = ()
     #: What went out, oldest first.
     messages: Sequence[Message] = ()
-    beside: RelatedRows = field(default_factory=RelatedRows)
+    #: What belongs to the calls, by their keys: subagents' runs, later runs that announced their
+    #: outcome, approvals.
+    inner: Mapping[int | None, list[Run]] = field(default_factory=dict)
+    later: Mapping[int | None, list[Run]] = field(default_factory=dict)
+    approvals: Mapping[int | None, Approval] = field(default_factory=dict)
 
 
 def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
@@ -144,11 +138,9 @@ def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
         ToolOffer.objects.in_bulk({step.offer_id for step in steps if step.offer_id}),
         calls,
         messages,
-        RelatedRows(
-            load_inner_runs(calls),
-            load_outcome_runs(calls),
-            _approvals(calls) if "approval" in sees else {},
-        ),
+        load_inner_runs(calls),
+        load_outcome_runs(calls),
+        _approvals(calls) if "approval" in sees else {},
     )
 
 
@@ -236,32 +228,26 @@ VERDICTS: dict[str, Any] = {
 }
 
 
-class RunSums(NamedTuple):
-    """Of all steps of a run. ``costs`` are texts, one for each currency."""
-
-    cached: int
-    reasoning: int
-    costs: tuple[str, ...]
-
-
 def format_cost(nano: int | None, currency: str | None) -> str:
     """An amount in billionths of ``currency`` as people write it; "" where none is known."""
     return "" if nano is None else cost_words(nano, currency or "")
 
 
-def load_sums(run: Run) -> RunSums:
-    """The sums over the steps of ``run``. One query."""
+def load_sums(run: Run) -> dict[str, Any]:
+    """The sums over the steps of ``run``: of ``cached`` and ``reasoning`` tokens, and ``costs`` as
+    texts, one for each currency. One query."""
     sums = Step.objects.filter(run=run).order_by().values("currency")
     rows = list(
         sums.annotate(
             cost=Sum("cost_nano"), cached=Sum("cached_tokens"), thought=Sum("reasoning_tokens")
         )
     )
-    return RunSums(
-        sum(row["cached"] or 0 for row in rows),
-        sum(row["thought"] or 0 for row in rows),
-        tuple(filter(None, (format_cost(row["cost"], row["currency"]) for row in rows))),
-    )
+    costs = (format_cost(row["cost"], row["currency"]) for row in rows)
+    return {
+        "cached": sum(row["cached"] or 0 for row in rows),
+        "reasoning": sum(row["thought"] or 0 for row in rows),
+        "costs": list(filter(None, costs)),
+    }
 
 
 def describe_step(step: Step) -> dict[str, Any]:
@@ -285,9 +271,9 @@ def describe_calls(step: Step, rows: RunRows) -> list[dict[str, Any]]:
             "verdict": describe_verdict(call.verdict),
             "stood_in": call.verdict == CallVerdict.STOOD_IN,
             "sent": [message for message in rows.messages if message.tool_call_id == call.pk],
-            "runs": rows.beside.inner.get(call.pk, []),
-            "told": rows.beside.later.get(call.pk, []),
-            "approval": rows.beside.approvals.get(call.pk),
+            "runs": rows.inner.get(call.pk, []),
+            "told": rows.later.get(call.pk, []),
+            "approval": rows.approvals.get(call.pk),
         }
         for call in rows.calls
         if call.step_id == step.pk

@@ -3,12 +3,11 @@
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import F, Q, Sum
 from django.utils import timezone
-from django.utils.translation import gettext as _, ngettext
+from django.utils.translation import gettext as _, gettext_lazy, ngettext
 
 from agent.domain.budgets import BudgetAction, BudgetTerms, SpendKind, period_start
 from agent.models import (
@@ -70,64 +69,57 @@ def _shown_budgets(found: tuple[BudgetTerms, ...], places: list[str] | None) -> 
             for terms in found
             if terms.kind == SpendKind.CHAT and (not terms.subject or terms.subject in places)
         )
-    if len(found) > SHOWN_BUDGETS:
-        stopped = set(BudgetStop.objects.values_list("budget", flat=True).distinct())
-        found = tuple(
-            sorted(found, key=lambda terms: (not terms.environment, terms.pk not in stopped))
-        )
-    return list(found[:SHOWN_BUDGETS])
+    if len(found) <= SHOWN_BUDGETS:
+        return list(found)
+    stopped = set(BudgetStop.objects.values_list("budget", flat=True).distinct())
+    first = sorted(found, key=lambda terms: (not terms.environment, terms.pk not in stopped))
+    return first[:SHOWN_BUDGETS]
+
+
+#: What is said of a budget: what is the matter, and whether it is of somebody in particular.
+_STATES = {
+    ("near", True): gettext_lazy("The budget “%(name)s” of %(whom)s is used to %(percent)d %%."),
+    ("near", False): gettext_lazy("The budget “%(name)s” is used to %(percent)d %%."),
+    ("replaced", True): gettext_lazy(
+        "The budget “%(name)s” of %(whom)s: another endpoint answers, %(shortage)s."
+    ),
+    ("replaced", False): gettext_lazy(
+        "The budget “%(name)s”: another endpoint answers, %(shortage)s."
+    ),
+    ("stopped", True): gettext_lazy("The budget “%(name)s” of %(whom)s is stopped: %(shortage)s."),
+    ("stopped", False): gettext_lazy("The budget “%(name)s” is stopped: %(shortage)s."),
+}
 
 
 def _alert(viewer: Viewer, use: BudgetUse) -> Alert:
     terms, is_own = use.terms, not viewer.access.is_everything
     named = find_subjects(terms.kind, [use.subject])[use.subject] if use.subject else None
+    is_replaced = terms.action is BudgetAction.CHEAPER
+    state = "near" if use.shortage is None else "replaced" if is_replaced else "stopped"
     words = {
         "name": readable.escape_invisible_chars(terms.label),
         "whom": named.name if named else "",
         "percent": use.percent,
         "shortage": use.shortage.words if use.shortage else "",
     }
-    is_replaced = terms.action is BudgetAction.CHEAPER
     url = f"{link('spending')}#budget-{terms.pk}"
+    advice = _("Raise it, or wait until its day or month is over.")
     may_change = not is_own and viewer.may("agent.change_budget") and not terms.environment
     acts = (AlertAct(_("Raise it"), url),) if may_change else ()
     if is_own:
         pk = named.pk if named else None
         url = "" if pk is None else link("agent_chatsession_change", pk)
-    advice = _("It ends with its day or month. Who runs the bot can raise it.")
-    if not is_own:
-        advice = _("Raise it, or wait until its day or month is over.")
+        advice = _("It ends with its day or month. Who runs the bot can raise it.")
     if terms.environment:
         advice = _(
             "When they are used up, only owners are answered until midnight. More are allowed in "
             ".env; a budget stops single chats or people earlier."
         )
         url = link("agent_budget_changelist")  # who or what spends it
-    level = BAD if use.shortage and not is_replaced else NOTABLE
     begun = period_start(terms.period, first_of_day(current_day()))
     facts = (terms.pk, use.subject, begun, terms.limit, use.shortage is not None, is_replaced)
-    text = _text(use, is_replaced=is_replaced) % words
+    text, level = _STATES[state, bool(use.subject)] % words, BAD if state == "stopped" else NOTABLE
     return Alert("budget", text, advice, url, level, facts=facts, acts=acts)
-
-
-def _text(use: BudgetUse, *, is_replaced: bool) -> str:
-    if use.shortage is None:
-        return (
-            _("The budget “%(name)s” of %(whom)s is used to %(percent)d %%.")
-            if use.subject
-            else _("The budget “%(name)s” is used to %(percent)d %%.")
-        )
-    if is_replaced:
-        return (
-            _("The budget “%(name)s” of %(whom)s: another endpoint answers, %(shortage)s.")
-            if use.subject
-            else _("The budget “%(name)s”: another endpoint answers, %(shortage)s.")
-        )
-    return (
-        _("The budget “%(name)s” of %(whom)s is stopped: %(shortage)s.")
-        if use.subject
-        else _("The budget “%(name)s” is stopped: %(shortage)s.")
-    )
 
 
 #: Rows of each kind that are told of by themselves.
@@ -141,23 +133,30 @@ LEAST_FREE = 200 * 2**20
 def _outage(viewer: Viewer) -> Iterator[Alert]:
     """Every page has a banner for it; here it says why nothing else changes."""
     found = serving.get_serving()
-    outage = found.outage() if found else None
-    if outage:
-        text = _("The database cannot be written since %(since)s: %(reason)s")
-        words = {"since": moment(outage.since), "reason": _(outage.reason)}
-        advice = _("Messages wait until it can be written again. See to disk and database.")
-        yield Alert("outage", text % words, advice, level=BAD, facts=(outage.since,))
+    if outage := found.outage() if found else None:
+        yield Alert(
+            "outage",
+            _("The database cannot be written since %(since)s: %(reason)s")
+            % {"since": moment(outage.since), "reason": _(outage.reason)},
+            _("Messages wait until it can be written again. See to disk and database."),
+            level=BAD,
+            facts=(outage.since,),
+        )
 
 
 def _clock(viewer: Viewer) -> Iterator[Alert]:
     if skew := find_clock_skew():
-        text = _(
-            "Messages are %(minutes)d minutes old when they come, and are not answered: the clock "
-            "of this machine seems to be ahead."
+        yield Alert(
+            "clock",
+            _(
+                "Messages are %(minutes)d minutes old when they come, and are not answered: the "
+                "clock of this machine seems to be ahead."
+            )
+            % {"minutes": int(skew.total_seconds() // 60)},
+            _("Set the clock by NTP."),
+            link("agent_message_changelist", query="reason__exact=too_old"),
+            BAD,
         )
-        minutes = int(skew.total_seconds() // 60)
-        url = link("agent_message_changelist", query="reason__exact=too_old")
-        yield Alert("clock", text % {"minutes": minutes}, _("Set the clock by NTP."), url, BAD)
 
 
 def _models(viewer: Viewer) -> Iterator[Alert]:
@@ -177,15 +176,19 @@ def _models(viewer: Viewer) -> Iterator[Alert]:
         if is_left_over(status.endpoint):
             continue
         told = explain_error(status.error)
-        text = _("The model endpoint “%(name)s” fails, since %(at)s: %(error)s")
-        words = {
-            "name": clean(status.endpoint.name),
-            "at": moment(status.error_at),
-            "error": clean(told.sentence),
-        }
-        url = link("agent_modelendpoint_change", status.endpoint_id)
-        facts = (status.endpoint_id, status.error, status.answered_at)
-        yield Alert("model", text % words, clean(told.advice), url, BAD, facts=facts)
+        yield Alert(
+            "model",
+            _("The model endpoint “%(name)s” fails, since %(at)s: %(error)s")
+            % {
+                "name": clean(status.endpoint.name),
+                "at": moment(status.error_at),
+                "error": clean(told.sentence),
+            },
+            clean(told.advice),
+            link("agent_modelendpoint_change", status.endpoint_id),
+            BAD,
+            facts=(status.endpoint_id, status.error, status.answered_at),
+        )
 
 
 def _mcp(viewer: Viewer) -> Iterator[Alert]:
@@ -195,28 +198,27 @@ def _mcp(viewer: Viewer) -> Iterator[Alert]:
         server__enabled=True,
         process_id__in=ServerProcess.objects.values("pk"),
     )
-    seen: set[int] = set()
-    for status in dead.select_related("server").order_by("server_id", "-seen_at")[: SHOWN * 2]:
-        if status.server_id in seen:
-            continue
-        seen.add(status.server_id)
-        told = explain_error(status.error)
-        words = {"name": clean(status.server.name), "error": clean(told.sentence)[:300]}
+    rows = dead.select_related("server").order_by("server_id", "-seen_at")[: SHOWN * 2]
+    newest: dict[int, McpServerStatus] = {}
+    for row in rows:
+        newest.setdefault(row.server_id, row)
+    for status in newest.values():
+        server, told = status.server, explain_error(status.error)
+        # a server that is a program is theirs alone who may run commands
+        is_free = server.transport != McpServer.Transport.STDIO or may_run_commands(viewer.user)
+        again = AlertAct(_("Reconnect"), link("tools_mcpserver_reconnect", server.pk), {})
         text = _("The MCP server “%(name)s” is not connected: %(error)s")
         if status.state == state.STOPPED:
             text = _("The MCP server “%(name)s” was given up: %(error)s")
-        advice = clean(told.advice) or _("See its page; there it can be connected again.")
-        url = link("tools_mcpserver_change", status.server_id)
-        facts = (status.server_id, status.state, status.error)
-        acts = tuple(_reconnect(viewer, status.server))
-        yield Alert("mcp", text % words, advice, url, BAD, facts=facts, acts=acts)
-
-
-def _reconnect(viewer: Viewer, server: McpServer) -> Iterator[AlertAct]:
-    """For those who may: a server that is a program is theirs alone who may run commands."""
-    is_free = server.transport != McpServer.Transport.STDIO or may_run_commands(viewer.user)
-    if is_free and viewer.may("tools.change_mcpserver"):
-        yield AlertAct(_("Reconnect"), link("tools_mcpserver_reconnect", server.pk), {})
+        yield Alert(
+            "mcp",
+            text % {"name": clean(server.name), "error": clean(told.sentence)[:300]},
+            clean(told.advice) or _("See its page; there it can be connected again."),
+            link("tools_mcpserver_change", server.pk),
+            BAD,
+            facts=(server.pk, status.state, status.error),
+            acts=(again,) if is_free and viewer.may("tools.change_mcpserver") else (),
+        )
 
 
 def _plugins(viewer: Viewer) -> Iterator[Alert]:
@@ -229,30 +231,39 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
         Q(pk__in=broken.values("plugin")) | ~Q(fault=""), enabled=True
     ).order_by("pk")
     for plugin in faulty[:SHOWN]:
-        words = {
-            "name": clean(plugin.plugin_id or plugin.folder),
-            "fault": clean(error_words.retell(plugin.fault)),
-        }
         text = (
             _("The plugin “%(name)s” cannot run: %(fault)s")
             if plugin.fault
             else _("The plugin “%(name)s” was given up after repeated crashes.")
         )
-        advice = _("Its page has its last words, and a button to load it again.")
-        url, facts = link("tools_plugin_change", plugin.pk), (plugin.pk, plugin.fault)
-        yield Alert("plugin", text % words, advice, url, BAD, facts=facts)
+        yield Alert(
+            "plugin",
+            text
+            % {
+                "name": clean(plugin.plugin_id or plugin.folder),
+                "fault": clean(error_words.retell(plugin.fault)),
+            },
+            _("Its page has its last words, and a button to load it again."),
+            link("tools_plugin_change", plugin.pk),
+            BAD,
+            facts=(plugin.pk, plugin.fault),
+        )
 
 
 def _tools(viewer: Viewer) -> Iterator[Alert]:
     if count := ToolConfig.objects.filter(LOOK_NEEDED).order_by().count():
-        text = ngettext(
-            "%(count)s tool is new or has changed.",
-            "%(count)s tools are new or have changed.",
-            count,
+        yield Alert(
+            "new_tools",
+            ngettext(
+                "%(count)s tool is new or has changed.",
+                "%(count)s tools are new or have changed.",
+                count,
+            )
+            % {"count": count},
+            _("Only owners of the bot may use them until somebody has looked."),
+            link("tools_toolconfig_changelist", query="look=open"),
+            facts=(count,),
         )
-        advice = _("Only owners of the bot may use them until somebody has looked.")
-        url = link("tools_toolconfig_changelist", query="look=open")
-        yield Alert("new_tools", text % {"count": count}, advice, url, facts=(count,))
 
 
 def _sign_ins(viewer: Viewer) -> Iterator[Alert]:
@@ -260,11 +271,10 @@ def _sign_ins(viewer: Viewer) -> Iterator[Alert]:
     count = lately.aggregate(count=Sum("count"))["count"] or 0
     if count >= MANY_FAILURES:
         last = lately.order_by("-hour").first()
-        text = _("%(count)d failed sign-ins in the last 24 hours, the last from %(address)s.")
-        words = {"count": count, "address": (last.last_address if last else "") or "-"}
         yield Alert(
             "sign_ins",
-            text % words,
+            _("%(count)d failed sign-ins in the last 24 hours, the last from %(address)s.")
+            % {"count": count, "address": (last.last_address if last else "") or "-"},
             _("If that was not one of you: are the passwords long, and is the second factor on?"),
             link("second_factor"),
             facts=(last.hour, last.count) if last else (),
@@ -277,10 +287,10 @@ def _disk(viewer: Viewer) -> Iterator[Alert]:
     except OSError:
         return
     if free < max(LEAST_FREE, settings.MEDIA_FREE_BYTES):
-        text = _("Only %d MiB are free for the data folder.") % (free >> 20)
         advice, level = _("Make room: pictures, voice and files are not fetched."), NOTABLE
         if free < LEAST_FREE:
             advice, level = _("Make room: without it, messages cannot be recorded."), BAD
+        text = _("Only %d MiB are free for the data folder.") % (free >> 20)
         yield Alert("disk", text, advice, level=level, facts=(level,))
 
 
@@ -312,15 +322,9 @@ def find_alerts(viewer: Viewer) -> Iterator[Alert]:
             yield from part(viewer)
 
 
-class AlertList(NamedTuple):
-    """What needs somebody, the worst first, and what the viewer has put away."""
-
-    shown: list[Alert]
-    put_away: list[Alert]
-
-
-def list_alerts(viewer: Viewer) -> AlertList:
-    """All within reach. What was put away and is over is forgotten: it may come again."""
+def list_alerts(viewer: Viewer) -> tuple[list[Alert], list[Alert]]:
+    """All within reach, the worst first, and what of it the viewer has put away. What was put away
+    and is over is forgotten: it may come again."""
     alerts = sorted(find_alerts(viewer), key=lambda one: one.level != BAD)
     rows = SeenAlert.objects.filter(user=viewer.user.pk)
     seen = set(rows.values_list("digest", flat=True))
@@ -328,16 +332,13 @@ def list_alerts(viewer: Viewer) -> AlertList:
     if is_writable and (over := seen - {one.digest for one in alerts}):
         rows.filter(digest__in=over).delete()
     away = [one for one in alerts if one.digest in seen]
-    return AlertList([one for one in alerts if one.digest not in seen], away)
+    return [one for one in alerts if one.digest not in seen], away
 
 
-def put_away(viewer: Viewer, digest: str) -> None:
-    """Tell the viewer no more of an alert, as long as it says the same. One that is not within
-    reach, or says something else by now, is left alone."""
-    if any(one.digest == digest for one in find_alerts(viewer)):
+def put_away(viewer: Viewer, digest: str, *, again: bool = False) -> None:
+    """Tell the viewer no more of an alert, as long as it says the same, or ``again``. One that is
+    not within reach, or says something else by now, is left alone."""
+    if again:
+        SeenAlert.objects.filter(user=viewer.user.pk, digest=digest).delete()
+    elif any(one.digest == digest for one in find_alerts(viewer)):
         SeenAlert.objects.get_or_create(user=viewer.user, digest=digest)
-
-
-def show_again(viewer: Viewer, digest: str) -> None:
-    """The opposite."""
-    SeenAlert.objects.filter(user=viewer.user.pk, digest=digest).delete()

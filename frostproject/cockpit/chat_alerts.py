@@ -107,15 +107,21 @@ def find_sends(viewer: Viewer) -> Iterator[Alert]:
             facts=(one.pk,),
             acts=tuple(acts),
         )
-    if further := len(found) - UNTOLD if len(found) > UNTOLD else 0:
-        text = ngettext(
-            "Of %(count)s more message sent in the last 24 hours nobody knows whether it arrived.",
-            "Of %(count)s more messages sent in the last 24 hours nobody knows whether they "
-            "arrived.",
-            further,
+    if len(found) > UNTOLD:
+        further = len(found) - UNTOLD
+        yield Alert(
+            "unknown_sends",
+            ngettext(
+                "Of %(count)s more message sent in the last 24 hours nobody knows whether it "
+                "arrived.",
+                "Of %(count)s more messages sent in the last 24 hours nobody knows whether they "
+                "arrived.",
+                further,
+            )
+            % {"count": further},
+            url=link("agent_message_changelist", query="state__exact=unknown"),
+            facts=(found[UNTOLD],),
         )
-        url = link("agent_message_changelist", query="state__exact=unknown")
-        yield Alert("unknown_sends", text % {"count": further}, "", url, facts=(found[UNTOLD],))
 
 
 def _name_chat(session: ChatSession) -> str:
@@ -156,14 +162,18 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
         )
     if len(found) > UNTOLD:
         count = waiting.order_by()[:COUNTED].count() - UNTOLD
-        text = ngettext(
-            "%(count)s more tool call waits for an owner.",
-            "%(count)s more tool calls wait for an owner.",
-            count,
+        yield Alert(
+            "approvals",
+            ngettext(
+                "%(count)s more tool call waits for an owner.",
+                "%(count)s more tool calls wait for an owner.",
+                count,
+            )
+            % {"count": count},
+            _("Approve or refuse them before they expire."),
+            link("agent_approval_changelist", query="state__exact=waiting"),
+            facts=(found[-1].pk,),
         )
-        url = link("agent_approval_changelist", query="state__exact=waiting")
-        advice = _("Approve or refuse them before they expire.")
-        yield Alert("approvals", text % {"count": count}, advice, url, facts=(found[-1].pk,))
 
 
 def _decisions(viewer: Viewer, row: Approval, *, is_whole: bool) -> Iterator[AlertAct]:
@@ -184,14 +194,14 @@ def find_untold(viewer: Viewer) -> Iterator[Alert]:
     untold = deferred_calls.find_untold(timezone.now() - timedelta(days=1))
     mine = untold.filter(viewer.access.condition("session__"))
     for one in mine.select_related("session", "tool_call").order_by("-pk")[:UNTOLD]:
-        words = {
-            "tool": one.tool_call.tool_name if one.tool_call else "",
-            "chat": _name_chat(one.session),
-        }
         url = link("agent_chatsession_change", one.session_id, query=f"around={one.pk}#m{one.pk}")
         yield Alert(
             "untold",
-            _("“%(tool)s” was approved and made, and %(chat)s did not hear of it.") % words,
+            _("“%(tool)s” was approved and made, and %(chat)s did not hear of it.")
+            % {
+                "tool": one.tool_call.tool_name if one.tool_call else "",
+                "chat": _name_chat(one.session),
+            },
             _("Tell the chat by hand; the call has the result."),
             url,
             BAD,
@@ -210,23 +220,29 @@ def find_silence(viewer: Viewer) -> Iterator[Alert]:
         return
     query = "silenced__exact=1&enabled__exact=1"
     if any(map(chat_manners.is_for_everything, silencing)):
-        url = link("agent_manners_changelist", query=query)
-        text = _("Everything is silenced: the bot says nothing anywhere.")
-        facts = tuple(row.pk for row in silencing)
-        advice = _("Switch the row off to let it speak.")
-        yield Alert("silence", text, advice, url, BAD, facts=facts)
+        yield Alert(
+            "silence",
+            _("Everything is silenced: the bot says nothing anywhere."),
+            _("Switch the row off to let it speak."),
+            link("agent_manners_changelist", query=query),
+            BAD,
+            facts=tuple(row.pk for row in silencing),
+        )
         return
-    text = ngettext(
-        "%(count)s row of manners silences chats.",
-        "%(count)s rows of manners silence chats.",
-        len(silencing),
+    count = len(silencing)
+    yield Alert(
+        "silence",
+        ngettext(
+            "%(count)s row of manners silences chats.",
+            "%(count)s rows of manners silence chats.",
+            count,
+        )
+        % {"count": count},
+        _next_end([row.silenced_until for row in silencing if row.silenced_until is not None]),
+        link("agent_manners_change", silencing[0].pk),
+        others=_all(count, "agent_manners_changelist", query),
+        facts=tuple((row.pk, row.silenced_until) for row in silencing),
     )
-    ends = [row.silenced_until for row in silencing if row.silenced_until is not None]
-    count, page = len(silencing), link("agent_manners_change", silencing[0].pk)
-    others = _all(count, "agent_manners_changelist", query)
-    facts = tuple((row.pk, row.silenced_until) for row in silencing)
-    words = text % {"count": count}
-    yield Alert("silence", words, _next_end(ends), page, others=others, facts=facts)
 
 
 def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
@@ -244,16 +260,20 @@ def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
         and table.find(find_address(session)).silenced_by
     ]
     if silent:
-        text = ngettext(
-            "%(count)s of your chats is silenced: the bot says nothing there.",
-            "%(count)s of your chats are silenced: the bot says nothing there.",
-            len(silent),
-        )
         url = link("agent_chatsession_change", silent[0]) + "#acts"
-        advice = _("Let it speak on the page of the chat.")
-        acts = tuple(look_at_chat(viewer, url))
-        words = text % {"count": len(silent)}
-        yield Alert("silence", words, advice, url, facts=tuple(sorted(silent)), acts=acts)
+        yield Alert(
+            "silence",
+            ngettext(
+                "%(count)s of your chats is silenced: the bot says nothing there.",
+                "%(count)s of your chats are silenced: the bot says nothing there.",
+                len(silent),
+            )
+            % {"count": len(silent)},
+            _("Let it speak on the page of the chat."),
+            url,
+            facts=tuple(sorted(silent)),
+            acts=tuple(look_at_chat(viewer, url)),
+        )
 
 
 def _next_end(ends: list[datetime]) -> str:
@@ -270,16 +290,16 @@ def find_chats(viewer: Viewer) -> Iterator[Alert]:
     rows = mine.filter(take_overs.is_taken_over(now)).order_by("-taken_over_at")
     taken = list(rows.values_list("pk", "taken_over_until")[:COUNTED])
     if taken:
-        text = ngettext(
-            "%(count)s chat is taken over: an operator answers there, and not the bot.",
-            "%(count)s chats are taken over: an operator answers there, and not the bot.",
-            len(taken),
-        )
         advice = _("Hand them back on their pages when it is done.")
         page = link("agent_chatsession_change", taken[0][0]) + "#taken-over"
         yield Alert(
             "taken_over",
-            text % {"count": len(taken)},
+            ngettext(
+                "%(count)s chat is taken over: an operator answers there, and not the bot.",
+                "%(count)s chats are taken over: an operator answers there, and not the bot.",
+                len(taken),
+            )
+            % {"count": len(taken)},
             " ".join(filter(None, (advice, _next_end([end for _pk, end in taken if end])))),
             page,
             others=_all(len(taken), "agent_chatsession_changelist", "silence=taken_over"),
@@ -290,15 +310,15 @@ def find_chats(viewer: Viewer) -> Iterator[Alert]:
     muted = ChatSession.objects.filter(pauses.is_paused(now), pk__in=recent).order_by("-paused_at")
     paused = list(muted.values_list("pk", flat=True))
     if paused:
-        text = ngettext(
-            "In %(count)s chat an account cannot speak: it is muted or no longer there.",
-            "In %(count)s chats an account cannot speak: it is muted or no longer there.",
-            len(paused),
-        )
         page = link("agent_chatsession_change", paused[0]) + "#paused"
         yield Alert(
             "paused",
-            text % {"count": len(paused)},
+            ngettext(
+                "In %(count)s chat an account cannot speak: it is muted or no longer there.",
+                "In %(count)s chats an account cannot speak: it is muted or no longer there.",
+                len(paused),
+            )
+            % {"count": len(paused)},
             "",
             page,
             others=_all(len(paused), "agent_chatsession_changelist", "silence=paused"),

@@ -1,6 +1,6 @@
 """The first page: what happened, from sums that are kept up to date, and what to look at now."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.settings.chat_manners import find_everywhere
 from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import BudgetUse, load_uses_of
-from frostproject.cockpit.alerts import list_alerts, put_away, show_again
+from frostproject.cockpit.alerts import list_alerts, put_away
 from frostproject.cockpit.viewer import Viewer, find_viewer
 from frostproject.models import SignInRecord
 from frostproject.signin import plain_http
@@ -182,10 +182,7 @@ def more_fragment(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def see_alert(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """Put one alert away, or have it shown again; then the state, or the page."""
     viewer, digest = find_viewer(request.user), request.POST.get("alert", "")
-    if "again" in request.POST:
-        show_again(viewer, digest)
-    else:
-        put_away(viewer, digest)
+    put_away(viewer, digest, again="again" in request.POST)
     if request.headers.get("HX-Request"):
         return state_fragment(request, site)
     return redirect("admin:index")
@@ -195,10 +192,10 @@ def load_state(request: HttpRequest, site: AdminSite, viewer: Viewer) -> dict[st
     """What changes from one moment to the next, as ``viewer`` sees it, with the ``days`` of which
     the numbers are."""
     scheme = "wss" if request.is_secure() or plain_http.is_for_https_only() else "ws"
-    found = list_alerts(viewer)
+    alerts, away = list_alerts(viewer)
     return {
-        "alerts": found.shown,
-        "put_away": found.put_away,
+        "alerts": alerts,
+        "put_away": away,
         "at": timezone.now(),
         "title": _("Overview"),
         "site_title": site.site_title,
@@ -313,120 +310,104 @@ def _sign_ins(viewer: Viewer) -> dict[str, Any]:
 # Charts of the first page: each is a table of numbers, which a script draws where it can.
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One number: as it is drawn ("" for none), and as it is read."""
-
-    value: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """``columns`` are names of series with the variables of their colours."""
-
-    title: str
-    kind: str
-    columns: list[tuple[str, str]]
-    rows: list[tuple[str, list[Cell]]]
-
-    @property
-    def is_empty(self) -> bool:
-        return all(cell.value in ("", "0") for _name, cells in self.rows for cell in cells)
-
-
-def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[Chart]:
-    """Those of which there is anything to show; the first one always."""
+def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[dict[str, Any]]:
+    """Those of which there is anything to show; the first one always. ``columns`` are names of
+    series with the variables of their colours, ``rows`` names with cells: each number as it is
+    drawn ("" for none), and as it is read."""
+    received, answered = (_("received"), "--chart-1"), (_("answered"), "--chart-2")
     charts = [
         _counts(
             _("Messages"),
-            [
-                (_("received"), "--chart-1", "received"),
-                (_("to be answered"), "--chart-4", "addressed"),
-                (_("answered"), "--chart-2", "answered"),
-            ],
+            {
+                "received": received,
+                "addressed": (_("to be answered"), "--chart-4"),
+                "answered": answered,
+            },
             days,
         ),
-        _counts(
-            _("Today by hour"),
-            [(_("received"), "--chart-1", "received"), (_("answered"), "--chart-2", "answered")],
-            hours,
-        ),
+        _counts(_("Today by hour"), {"received": received, "answered": answered}, hours),
         _counts(
             _("Failures"),
-            [
-                (_("messages without their answer"), "--chart-3", "failed"),
-                (_("failed runs"), "--chart-4", "failed_runs"),
-                (_("not sent"), "--chart-5", "unsent"),
-                (_("unknown whether sent"), "--chart-1", "unknown"),
-            ],
+            {
+                "failed": (_("messages without their answer"), "--chart-3"),
+                "failed_runs": (_("failed runs"), "--chart-4"),
+                "unsent": (_("not sent"), "--chart-5"),
+                "unknown": (_("unknown whether sent"), "--chart-1"),
+            },
             days,
         ),
-        _times(days),
-        Chart(
+        # approximate, for they come from columns
+        _chart(
+            _("Time to the answer"),
+            "line",
+            [
+                (_("half of the answers within"), "--chart-2"),
+                (_("95 percent of the answers within"), "--chart-3"),
+            ],
+            [
+                (
+                    day,
+                    [
+                        (_seconds(percentile(day.counts, 0.5)), day.p50_words),
+                        (_seconds(percentile(day.counts, 0.95)), day.p95_words),
+                    ],
+                )
+                for day in days
+            ],
+        ),
+        _chart(
             _("Tokens"),
             "bar",
             [(_("tokens"), "--chart-1")],
-            [(_short(day.name), [Cell(str(day.tokens), f"{day.tokens:,}")]) for day in days],
+            [(day, [(str(day.tokens), f"{day.tokens:,}")]) for day in days],
         ),
         *_costs(days),
     ]
-    return [chart for index, chart in enumerate(charts) if not index or not chart.is_empty]
+    return [one for index, one in enumerate(charts) if not index or not one["is_empty"]]
 
 
-def _counts(title: str, series: Sequence[tuple[str, str, str]], periods: Sequence[Period]) -> Chart:
-    rows = []
-    for one in periods:
-        counts = [one.counts.get(name, 0) for _label, _colour, name in series]
-        rows.append((_short(one.name), [Cell(str(count), f"{count:,}") for count in counts]))
-    return Chart(title, "bar", [(label, colour) for label, colour, _name in series], rows)
+def _chart(
+    title: str,
+    kind: str,
+    columns: Iterable[tuple[str, str]],
+    rows: Sequence[tuple[Period, list[tuple[str, str]]]],
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "kind": kind,
+        "columns": list(columns),
+        "rows": [(_short(one.name), cells) for one, cells in rows],
+        "is_empty": all(value in ("", "0") for _one, cells in rows for value, _words in cells),
+    }
 
 
-def _times(days: Sequence[Period]) -> Chart:
-    """Approximate, for they come from columns."""
-    rows = [
-        (
-            _short(day.name),
-            [
-                Cell(_seconds(percentile(day.counts, 0.5)), day.p50_words),
-                Cell(_seconds(percentile(day.counts, 0.95)), day.p95_words),
-            ],
-        )
-        for day in days
-    ]
-    columns = [
-        (_("half of the answers within"), "--chart-2"),
-        (_("95 percent of the answers within"), "--chart-3"),
-    ]
-    return Chart(_("Time to the answer"), "line", columns, rows)
+def _counts(
+    title: str, series: Mapping[str, tuple[str, str]], periods: Sequence[Period]
+) -> dict[str, Any]:
+    counts = [(one, [one.counts.get(name, 0) for name in series]) for one in periods]
+    rows = [(one, [(str(count), f"{count:,}") for count in found]) for one, found in counts]
+    return _chart(title, "bar", series.values(), rows)
 
 
 def _seconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{min(seconds, float(ANSWER_SECONDS[-1])):.1f}"
 
 
-def _costs(days: Sequence[Period]) -> list[Chart]:
+def _costs(days: Sequence[Period]) -> list[dict[str, Any]]:
     """One for each currency: they cannot be added."""
-    currencies = sorted({one for day in days for one, cost in day.costs.items() if one and cost})
+    spent = {(day.name, one): cost for day in days for one, cost in day.costs.items()}
     return [
-        Chart(
+        _chart(
             _("Cost (%s)") % currency,
             "bar",
             [(currency, "--chart-2")],
             [
-                (
-                    _short(day.name),
-                    [
-                        Cell(
-                            f"{day.costs.get(currency, 0) / budgets.NANO:g}",
-                            budgets.cost_words(day.costs.get(currency, 0), currency),
-                        )
-                    ],
-                )
+                (day, [(f"{cost / budgets.NANO:g}", cost_words(cost, currency))])
                 for day in days
+                for cost in (spent.get((day.name, currency), 0),)
             ],
         )
-        for currency in currencies
+        for currency in sorted({one for (_day, one), cost in spent.items() if one and cost})
     ]
 
 

@@ -242,7 +242,7 @@ class ShownRun:
 
     run: Run
     seconds: str
-    sums: run_facts.RunSums
+    sums: dict[str, Any]
     notes: list[str]
     steps: list[dict[str, Any]]
     sent: Sequence[Message]

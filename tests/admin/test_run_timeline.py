@@ -6,7 +6,7 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone, translation
 
-from agent.admin.runs.waterfall import WIDTH, Bar, build_waterfall, format_span
+from agent.admin.runs.waterfall import WIDTH, build_waterfall, format_span
 from agent.models import Approval, Run
 from agent.pages.run_facts import load_run_rows
 from tests.admin.record import answered, call_of, chat, page, run_for, said, step_of
@@ -19,11 +19,11 @@ def after(seconds: float) -> Any:
     return BEGAN + timedelta(seconds=seconds)
 
 
-def bars(run: Run) -> dict[str, Bar]:
+def bars(run: Run) -> dict[str, Any]:
     run.refresh_from_db()
     with translation.override("en"):
-        drawn = build_waterfall(load_run_rows(run, ALL), after(60)).bars
-    return {bar.span.label: bar for bar in drawn}
+        drawn = build_waterfall(load_run_rows(run, ALL), after(60))["bars"]
+    return {bar["span"].label: bar for bar in drawn}
 
 
 def timed_run(**fields: Any) -> Run:
@@ -42,7 +42,7 @@ def test_bars_stand_where_the_record_says(db: None):
     calls = [call_of(step, f"tool{at}", position=at, duration_ms=1_000) for at in range(2)]
     type(calls[0]).objects.filter(run=run).update(created_at=after(4))
     found = bars(run)
-    places = {label: (bar.x, bar.width, bar.took) for label, bar in found.items()}
+    places = {label: (bar["x"], bar["width"], bar["took"]) for label, bar in found.items()}
     assert places["waited for its turn"] == (0, 100, "1.00 s")
     assert places["media and context"] == (100, 100, "1.00 s")
     assert places["step 1: model"] == (200, 200, "2.00 s")
@@ -55,8 +55,8 @@ def test_a_call_without_an_end_on_record_is_a_mark_and_says_so(browser: Client):
     run = timed_run(state="interrupted")
     call_of(step_of(run), "render", state="unknown")
     bar = bars(run)["render"]
-    assert bar.is_mark
-    assert bar.span.is_bad
+    assert bar["is_mark"]
+    assert bar["span"].is_bad
     assert "no end on record" in page(browser, f"/admin/agent/run/{run.pk}/change/")
 
 

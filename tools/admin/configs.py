@@ -94,8 +94,8 @@ def sources_of(request: Any) -> dict[str, dict[str, Any]]:
             source["closed"] += bool(is_new or allowed != AllowedCallers.EVERYONE)
         if any("@" in key for key in found):
             for name in McpServer.objects.values_list("name", flat=True):
-                if source := found.get(source_key("mcp", declaration_fingerprint({}, name))):
-                    source["name"] = f"MCP · {escape_direction_chars(name)}"
+                if server := found.get(source_key("mcp", declaration_fingerprint({}, name))):
+                    server["name"] = f"MCP · {escape_direction_chars(name)}"
     return found
 
 

@@ -564,6 +564,11 @@ def clamp_text(text: str, *, is_foreign: bool = False) -> str:
     return format_html('<div class="clamped">{}</div>', text)
 
 
+def with_less(text: object, beside: object) -> str:
+    """What a cell says, and what stands below it in small."""
+    return format_html('{} <div class="quiet">{}</div>', text, beside)
+
+
 def render_badge(value: str, words: object) -> str:
     """A state as a coloured label."""
     return format_html('<span class="badge badge-{}">{}</span>', value, words)

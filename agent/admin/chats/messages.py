@@ -33,6 +33,8 @@ from tools.admin.record_pages import (
     record_link,
     record_links,
     render_state,
+    require,
+    with_less,
 )
 from tools.text.readable import json_block, text_block
 
@@ -201,8 +203,7 @@ class MessageAdmin(OwnChatsAdmin, RecordAdmin):
         "recorded": Column(_("recorded at"), lambda row: format_moment(row.created_at)),
         "chat": Column(
             _("chat"),
-            lambda row: format_html(
-                '{} <div class="quiet">{}</div>',
+            lambda row: with_less(
                 record_link(
                     "agent_chatsession", row.session_id, row.session.title or row.session.key
                 ),
@@ -314,8 +315,7 @@ class MessageAdmin(OwnChatsAdmin, RecordAdmin):
     def picture_view(self, request: HttpRequest, pk: int, index: int) -> HttpResponse:
         """A thumbnail. Raises Http404 where there is no such picture any more, or it is out of
         reach."""
-        if not self.has_view_permission(request):
-            return HttpResponse(status=403)
+        require(self.has_view_permission(request))
         rows = self.get_queryset(request).filter(direction=Message.Direction.OUT)
         message = get_object_or_404(rows.only("segments"), pk=pk)
         try:
@@ -362,4 +362,4 @@ def _media_list(message: Message) -> str:
 def _decision(message: Message) -> str:
     state = render_state(message)
     words = reasons.reason_words(message, getattr(message, "detail_excerpt", ""))
-    return format_html('{} <div class="quiet">{}</div>', state, words) if words else state
+    return with_less(state, words) if words else state

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
@@ -16,10 +15,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.runs import waterfall
-from agent.admin.runs.comparison import compare
 from agent.domain.persona import PersonaKind
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
-from agent.models import Message, ModelEndpoint, Persona, Run, Step, ToolCall, ToolOffer
+from agent.models import Message, ModelEndpoint, Persona, Run, Step, ToolCall
+from agent.models.message import BY_HAND
 from agent.pages import run_facts
 from agent.pages.error_words import VIEW_ENDPOINT, format_error
 from agent.pages.own_chats import OwnRunsAdmin
@@ -38,6 +37,7 @@ from tools.admin.record_pages import (
     record_link,
     require,
 )
+from tools.refusals import CallVerdict
 from tools.text.readable import (
     TEXT_LIMIT,
     arguments_text,
@@ -121,49 +121,85 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
         messages.error(request, gettext(begun.reason))
 
 
+# Runs side by side: what each was asked with, did and said, and in what they differ.
+
+
+def compare(runs: Sequence[Run], user: Any) -> list[dict[str, Any]]:
+    """What a page says of each of ``runs`` that ``user`` may see: ``said`` are the texts that went
+    out, ``calls`` the tool calls, each with what it was given, ``facts`` are (label, value, whether
+    the runs differ in it)."""
+    found = [_describe_run(run, user) for run in runs]
+    for label in found[0]["facts"]:
+        values = [one["facts"][label] for one in found]
+        for one, value in zip(found, values, strict=True):
+            one.setdefault("shown", []).append((label, value, len(set(values)) > 1))
+    return found
+
+
+def _describe_run(run: Run, user: Any) -> dict[str, Any]:
+    run_facts.hold_back_model(run, user)
+    sees = {one for one in ("toolcall", "message", "step") if user.has_perm(f"agent.view_{one}")}
+    calls = ToolCall.objects.filter(run=run).order_by("step_id", "position")
+    columns = ("pk", "tool_name", "arguments", "verdict", "state", "run_id")
+    made = list(calls.only(*columns)[: run_facts.CALL_LIMIT]) if "toolcall" in sees else []
+    sent = Message.objects.filter(Q(run=run), direction=Message.Direction.OUT).exclude(BY_HAND)
+    said = sent.order_by("pk").defer("segments", "raw")[: run_facts.CALL_LIMIT]
+    took = waterfall.format_span(run.finished_at - run.started_at) if run.finished_at else ""
+    tokens = gettext("%(input)s in, %(output)s out")
+    facts = {
+        gettext("persona"): run.persona,
+        gettext("model"): run.model,
+        gettext("tools"): ", ".join(call.tool_name for call in made),
+        gettext("tokens"): tokens % {"input": run.input_tokens, "output": run.output_tokens},
+        gettext("duration"): took,
+        gettext("steps"): str(run.steps.count()) if "step" in sees else "",
+        gettext("cost"): " + ".join(run_facts.load_sums(run)["costs"]) if "step" in sees else "",
+    }
+    return {
+        "run": run,
+        "is_trial": run.trial_of_id is not None,
+        "said": list(said) if "message" in sees else [],
+        "facts": {label: value or "-" for label, value in facts.items()},
+        "calls": [
+            {
+                "call": call,
+                "given": arguments_text(call.arguments),
+                "stood_in": call.verdict == CallVerdict.STOOD_IN,
+            }
+            for call in made
+        ],
+    }
+
+
 # Model calls as conversations: who said what, and which tools were asked for. Pure.
 
 ROLES = {"system": _("system"), "user": _("user"), "assistant": _("assistant"), "tool": _("tool")}
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptMessage:
-    """One message of a model call: who speaks, what is said, which tools are called as (name,
-    arguments)."""
-
-    role: str
-    text: str
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    #: Of its words and the arguments of its calls, before anything is cut for the page.
-    characters: int = 0
-    #: Of the same, estimated.
-    tokens: int = 0
-
-    @property
-    def role_name(self) -> str:
-        return str(ROLES.get(self.role, self.role))
+def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[dict[str, Any]]:
+    """Chat-completion messages one by one: who speaks (``role``, ``role_name``), what is said
+    (``text``, at most ``limit`` characters of each), which tools are called (``calls``, each its
+    name and arguments), and how much it is before anything is cut (``characters``, and ``tokens``
+    as they are estimated). Anything else is one turn of JSON."""
+    listed = messages if isinstance(messages, list) else [messages]
+    return [_parse_message(message, limit) for message in listed]
 
 
-def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[TranscriptMessage]:
-    """Chat-completion messages one by one, of each text at most ``limit`` characters; anything
-    else as one turn of JSON."""
-    if not isinstance(messages, list):
-        messages = [messages]
-    return [parse_transcript_message(message, limit) for message in messages]
-
-
-def parse_transcript_message(message: Any, limit: int = TEXT_LIMIT) -> TranscriptMessage:
+def _parse_message(message: Any, limit: int) -> dict[str, Any]:
     if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
-        return TranscriptMessage("", format_readable(message, limit=limit))
+        words = format_readable(message, limit=limit)
+        return {"role": "", "text": words, "calls": [], "characters": 0, "tokens": 0}
     characters, tokens = _measure(message)
+    role = drop_surrogates(str(message.get("role") or "assistant"))
     calls = message.get("tool_calls")
-    return TranscriptMessage(
-        role=drop_surrogates(str(message.get("role") or "assistant")),
-        text=_content(message.get("content"), limit),
-        calls=[_call(call) for call in calls] if isinstance(calls, list) else [],
-        characters=characters,
-        tokens=tokens,
-    )
+    return {
+        "role": role,
+        "role_name": str(ROLES.get(role, role)),
+        "text": _content(message.get("content"), limit),
+        "calls": [_call(call) for call in calls] if isinstance(calls, list) else [],
+        "characters": characters,
+        "tokens": tokens,
+    }
 
 
 def _measure(message: dict[str, Any]) -> tuple[int, int]:
@@ -208,101 +244,54 @@ def _call(call: Any) -> tuple[str, str]:
 # out.
 
 
-@dataclass(frozen=True, slots=True)
-class SentContext:
-    """The request of one step. ``messages`` are those since the step before, or all of them where
-    it ``is_whole``; the counts are those of the whole request."""
+def read_contexts(
+    rows: run_facts.RunRows, whole: int, *, shows_prompts: bool
+) -> Iterator[dict[str, Any]]:
+    """The request of each step: ``messages`` are those since the step before, or all of the step
+    ``whole``, and where it ``is_whole``; ``count``, ``characters`` and ``tokens`` are those of the
+    whole request.
 
-    messages: Sequence[TranscriptMessage] = ()
-    is_whole: bool = False
-    count: int = 0
-    characters: int = 0
-    tokens: int = 0
-    #: Each with its ``name``; where more than that is on record, its ``definition`` and the number
-    #: of its ``characters``.
-    tools: Sequence[dict[str, Any]] = ()
-    #: The number of the earlier step that was offered the same, which shows them.
-    tools_as_in: int | None = None
-    tool_count: int = 0
-    #: Messages of the run so far that were not sent, for lack of room.
-    left_out: int = 0
-    tools_left_out: Sequence[str] = ()
-    #: The messages that were really sent, where some were shortened, or put into the form that the
-    #: endpoint takes.
-    reshaped: int | None = None
-
-
-@dataclass(slots=True)
-class ContextReader:
-    """Reads the requests of a run's steps, in their order; ``whole`` is the number of the step that
-    is shown with all its messages. Of each text of the others ``limit`` characters are shown."""
-
-    offers: Mapping[int, ToolOffer] = field(default_factory=dict)
-    whole: int = 0
-    limit: int = TEXT_LIMIT
-    shows_prompts: bool = True
-    _seen: dict[int, int] = field(default_factory=dict)
-    _count: int = 0
-    _characters: int = 0
-    _tokens: int = 0
-
-    def read(self, step: Step) -> SentContext:
-        """The request of ``step``, which comes after those that were read before."""
-        new = parse_transcript(step.request, self.limit)
-        count, characters, tokens = self._counted(step, new)
-        sent = len(json.loads(step.sent)) if step.sent is not None else count
-        shown = self._read_whole(step) or new
-        offered = self._tools(step)
+    ``tools`` stand at the first step that was offered them, each with its ``name`` and what is on
+    record of it; others name that step in ``tools_as_in``. ``left_out`` are messages that were not
+    sent for lack of room, ``tools_left_out`` tools. ``reshaped`` is how many messages were really
+    sent, where some were shortened, or put into the form that the endpoint takes."""
+    limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
+    total, first_offered = [0, 0, 0], dict[int, int]()
+    for step in rows.steps:
+        new = parse_transcript(step.request, limit)
+        size = [len(new), *(sum(one[name] for one in new) for name in ("characters", "tokens"))]
+        if step.phase == Step.Phase.ACTION:  # the timing gate is sent a request of its own
+            size = total = [before + now for before, now in zip(total, size, strict=True)]
+        sent = len(json.loads(step.sent)) if step.sent is not None else size[0]
+        found = _read_whole(step, shows_prompts=shows_prompts) if step.number == whole else []
         names = [drop_surrogates(str(name)) for name in step.tools]
-        known = {tool["name"] for tool in self._definitions(step)}
-        return SentContext(
-            shown,
-            shown is not new or count == len(new),
-            count,
-            characters,
-            tokens,
-            offered,
-            self._seen.get(step.offer_id or 0) if names and not offered else None,
-            len(names),
-            max(count - sent, 0),
-            [name for name in names if name not in known] if known else (),
-            sent if step.sent is not None and sent >= count else None,
-        )
+        offer = rows.offers.get(step.offer_id or 0)
+        known = [*map(_offered, run_facts.read_definitions(offer.definitions if offer else ()))]
+        first = first_offered.setdefault(step.offer_id or -step.number, step.number)
+        listed = [{"name": name} for name in names] if step.offer_id is None else known
+        tools = listed if first == step.number else []
+        lacking = set(names) - {tool["name"] for tool in known} if known else ()
+        yield {
+            "messages": found or new,
+            "is_whole": bool(found) or size[0] == len(new),
+            "count": size[0],
+            "characters": size[1],
+            "tokens": size[2],
+            "tools": tools,
+            "tools_as_in": first if names and not tools else None,
+            "tool_count": len(names),
+            "left_out": max(size[0] - sent, 0),
+            "tools_left_out": [name for name in names if name in lacking],
+            "reshaped": sent if step.sent is not None and sent >= size[0] else None,
+        }
 
-    def _counted(self, step: Step, new: Sequence[TranscriptMessage]) -> tuple[int, int, int]:
-        """Messages, characters and tokens of the whole request."""
-        sums = (len(new), sum(one.characters for one in new), sum(one.tokens for one in new))
-        if step.phase != Step.Phase.ACTION:  # the timing gate is sent a request of its own
-            return sums
-        self._count += sums[0]
-        self._characters += sums[1]
-        self._tokens += sums[2]
-        return self._count, self._characters, self._tokens
 
-    def _read_whole(self, step: Step) -> Sequence[TranscriptMessage]:
-        """All that was really sent, without the pictures themselves; () where it is not wanted, or
-        not on record."""
-        body = rebuild_request(step) if step.number == self.whole else None
-        if body is None:
-            return ()
-        messages = json.loads(body)["messages"]
-        return parse_transcript(messages if self.shows_prompts else run_facts.veil_whole(messages))
-
-    def _tools(self, step: Step) -> Sequence[dict[str, Any]]:
-        """Of each set of tools once, at the first step that was offered it."""
-        if step.offer_id is None:
-            return [{"name": drop_surrogates(str(name))} for name in step.tools]
-        if self._seen.setdefault(step.offer_id, step.number) != step.number:
-            return ()
-        return self._definitions(step)
-
-    def _definitions(self, step: Step) -> Sequence[dict[str, Any]]:
-        offer = self.offers.get(step.offer_id or 0)
-        return (
-            [_offered(one) for one in run_facts.read_definitions(offer.definitions)]
-            if offer
-            else ()
-        )
+def _read_whole(step: Step, *, shows_prompts: bool) -> list[dict[str, Any]]:
+    """All that was really sent, without the pictures themselves; [] where it is not on record."""
+    if (body := rebuild_request(step)) is None:
+        return []
+    messages = json.loads(body)["messages"]
+    return parse_transcript(messages if shows_prompts else run_facts.veil_whole(messages))
 
 
 def _offered(definition: Any) -> dict[str, Any]:
@@ -438,18 +427,18 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
         run_facts.hold_back_model(obj, request.user)
         for step in rows.steps:
             run_facts.hold_back(step, request.user)
-        limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
         whole = parse_row_number(request.GET.get("whole", ""))
-        reader = ContextReader(rows.offers, whole, limit, run_facts.may_see_prompts(request.user))
+        sees_prompts = run_facts.may_see_prompts(request.user)
+        contexts = read_contexts(rows, whole, shows_prompts=sees_prompts)
         steps: list[dict[str, Any]] = [
             {
                 "step": step,
-                "context": reader.read(step),
+                "context": context,
                 "answer": parse_transcript(step.response) if step.response is not None else [],
                 **run_facts.describe_step(step),
                 "calls": run_facts.describe_calls(step, rows),
             }
-            for step in rows.steps
+            for step, context in zip(rows.steps, contexts, strict=True)
         ]
         shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         is_unsettled = any(one.state in UNSETTLED_OUT for one in rows.messages)
@@ -470,7 +459,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
-            "sees_prompts": run_facts.may_see_prompts(request.user),
+            "sees_prompts": sees_prompts,
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
 

@@ -1,9 +1,10 @@
 """When a run did what: its rows as bars over time, by the times on record alone. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -33,27 +34,9 @@ class Span:
     is_bounding: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A span as it is drawn, in units of :data:`WIDTH`; a ``mark`` is a moment."""
-
-    span: Span
-    x: int
-    width: int
-    took: str
-    #: The time from the beginning of all to its own, in words.
-    after: str
-    is_mark: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Waterfall:
-    bars: Sequence[Bar] = ()
-    total: str = ""
-
-
-def build_waterfall(rows: run_facts.RunRows, now: datetime) -> Waterfall:
-    """What is on record of ``rows``, in the order in which it happened."""
+def build_waterfall(rows: run_facts.RunRows, now: datetime) -> dict[str, Any]:
+    """What is on record of ``rows``, in the order in which it happened: ``bars``, and the
+    ``total`` time in words."""
     inside = {call.pk for call in rows.calls}
     sent = (_sending(one, 0) for one in rows.messages if one.tool_call_id not in inside)
     spans = list(chain(_before(rows), _inside(rows), sent))
@@ -63,7 +46,8 @@ def build_waterfall(rows: run_facts.RunRows, now: datetime) -> Waterfall:
     last = now if run.state == Run.State.RUNNING else run.finished_at
     end = max([run.started_at, *filter(None, [last]), *ends, *(one.begin for one in spans)])
     seconds = max((end - begin).total_seconds(), 0.001)
-    return Waterfall([_bar(one, begin, end, seconds) for one in spans], format_span(end - begin))
+    bars = [_bar(one, begin, end, seconds) for one in spans]
+    return {"bars": bars, "total": format_span(end - begin)}
 
 
 def format_span(time: timedelta) -> str:
@@ -78,15 +62,24 @@ def format_span(time: timedelta) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> Bar:
+def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> dict[str, Any]:
+    """A span as it is drawn, in units of :data:`WIDTH`: a mark is a moment, ``after`` the time from
+    the beginning of all to its own, in words."""
+
     def offset_of(at: datetime) -> int:
         return round(min(max((at - begin).total_seconds() / seconds, 0), 1) * WIDTH)
 
     is_mark = span.end is None or span.end <= span.begin
     x = min(offset_of(span.begin), WIDTH - THINNEST)
-    width = THINNEST if is_mark else max(offset_of(span.end or end) - x, THINNEST)
-    took = "" if span.end is None or span.kind == "decision" else format_span(span.end - span.begin)
-    return Bar(span, x, width, took, format_span(span.begin - begin), is_mark)
+    is_timed = span.end is not None and span.kind != "decision"
+    return {
+        "span": span,
+        "x": x,
+        "width": THINNEST if is_mark else max(offset_of(span.end or end) - x, THINNEST),
+        "took": format_span((span.end or end) - span.begin) if is_timed else "",
+        "after": format_span(span.begin - begin),
+        "is_mark": is_mark,
+    }
 
 
 def _before(rows: run_facts.RunRows) -> Iterator[Span]:
@@ -153,12 +146,12 @@ def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[Span]
 
 
 def _of_call(call: ToolCall, rows: run_facts.RunRows) -> Iterator[Span]:
-    if approval := rows.beside.approvals.get(call.pk):
+    if approval := rows.approvals.get(call.pk):
         asked, decided = approval.created_at, approval.decided_at
         label, state = _("an owner is asked"), approval.get_state_display()
         href, is_bad = f"#call-{call.pk}", approval.state in BAD
         yield Span("wait", label, asked, decided, href, 2, state, is_bad, is_bounding=False)
-    for run in rows.beside.inner.get(call.pk, ()):
+    for run in rows.inner.get(call.pk, ()):
         href = reverse("admin:agent_run_change", args=(run.pk,))
         label = _("the agent's run #%(number)s") % {"number": run.pk}
         note, is_bad = run.persona or "", run.state in BAD

@@ -123,6 +123,6 @@ def test_each_currency_has_a_chart_of_its_own_and_empty_charts_are_left_out():
     spent("total", "", 10, currency="USD", cost=10**8)
     viewer = find_viewer(User.objects.create_superuser("root"))
     charts = list_charts(load_hours(viewer), load_days(viewer))
-    titles = [chart.title for chart in charts]
+    titles = [chart["title"] for chart in charts]
     assert titles == ["Messages", "Tokens", "Cost (CNY)", "Cost (USD)"]
-    assert charts[2].rows[-1][1][0].value == "0.5"
+    assert charts[2]["rows"][-1][1][0][0] == "0.5"
