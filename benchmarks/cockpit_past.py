@@ -27,8 +27,10 @@ from agent.models import (
 from agent.models.activity import WHOLE_DAY
 from onebot.models import ClientEvent
 
-#: Days of sums, and of sums by hour; steps of the long run, and letters of what each adds to its request.
-DAYS, DAYS_OF_HOURS, STEPS, REQUEST_CHARS = 30, 4, 50, 100_000
+#: Days of sums, of sums by hour, and of what was spent: a million rows where there are 3,000 chats.
+DAYS, DAYS_OF_HOURS, DAYS_OF_SPENDING = 30, 4, 170
+#: Steps of the long run, and letters of what each adds to its request.
+STEPS, REQUEST_CHARS = 50, 100_000
 CALLS_A_STEP = 3
 #: Own chats: among them the one with a fifth of all messages, and small ones alone.
 OWNERS = {"big-owner": (0, 1, 500), "small-owner": (7, 300, 900)}
@@ -53,9 +55,9 @@ def _write(model: type[models.Model], rows: Iterable[models.Model]) -> None:
         model._default_manager.bulk_create(batch)
 
 
-def _days() -> Iterator[str]:
+def _days(count: int = DAYS) -> Iterator[str]:
     today = timezone.localdate()
-    return ((today - timedelta(days=back)).isoformat() for back in range(DAYS))
+    return ((today - timedelta(days=back)).isoformat() for back in range(count))
 
 
 def _sums(sessions: list[ChatSession]) -> Iterator[ActivitySum]:
@@ -84,7 +86,7 @@ def _spendings(sessions: list[ChatSession]) -> Iterator[SpendSum]:
         *((SpendKind.PERSON, f"onebot:{one.account}/{one.peer_id}") for one in sessions),
     ]
     spent: dict[str, Any] = {"calls": 3, "input_tokens": 9_000, "output_tokens": 900}
-    for day, (kind, subject) in itertools.product(_days(), subjects):
+    for day, (kind, subject) in itertools.product(_days(DAYS_OF_SPENDING), subjects):
         yield SpendSum(
             day=day, kind=kind, subject=subject, currency="CNY", cost_nano=9_000_000, **spent
         )

@@ -366,7 +366,7 @@ async def admin(rig: Rig) -> Outcome:
     million messages; also for those who may see three chats."""
     with rig.installation.serving():
         pass  # makes the database and the account
-    sizes = str(rig.options.scaled(2000)), str(rig.options.scaled(1_000_000))
+    sizes = str(rig.options.scaled(3000)), str(rig.options.scaled(1_000_000))
     seeding = time.monotonic()
     await rig.installation.seed("record", *sizes, seconds=900)
     await rig.installation.seed("cockpit", seconds=300)

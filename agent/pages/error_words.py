@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from django.template.loader import render_to_string
 from django.utils.functional import Promise
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _, gettext_lazy
 
@@ -184,6 +185,14 @@ def format_error(raw: str) -> str:
     """What happened, as a list shows it: one sentence."""
     told = shown_words(raw)
     return clamp_text(told.sentence, is_foreign=told.is_foreign)
+
+
+def error_sentence(raw: object) -> str:
+    """What happened, in one line; words that are not ours are marked as of any language."""
+    told = shown_words(str(raw or ""))
+    if told.is_foreign:
+        return format_html('<span lang="">{}</span>', told.sentence)
+    return told.sentence
 
 
 def error_block(raw: str) -> SafeString | str:

@@ -1,10 +1,9 @@
 """Errors in words, for templates; see :mod:`agent.pages.error_words`."""
 
 from django import template
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agent.pages.error_words import error_block, shown_words
+from agent.pages.error_words import error_block, error_sentence
 
 register = template.Library()
 
@@ -15,10 +14,4 @@ def error_words(raw: object) -> SafeString | str:
     return error_block(str(raw or ""))
 
 
-@register.filter
-def error_sentence(raw: object) -> str:
-    """What happened, in one line; words that are not ours are marked as of any language."""
-    told = shown_words(str(raw or ""))
-    if told.is_foreign:
-        return format_html('<span lang="">{}</span>', told.sentence)
-    return told.sentence
+register.filter(error_sentence)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, path, reverse
-from django.utils.functional import Promise
+from django.utils.functional import Promise, SimpleLazyObject
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 from django.views.i18n import JavaScriptCatalog
@@ -355,15 +355,25 @@ class CockpitSite(FrostAdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
-        for group in context["available_apps"]:
-            for entry in group["models"]:
-                if entry.get("is_current"):
-                    context |= {"here": str(group["name"]), "tabs": entry.get("tabs", [])}
-        return context
+        groups = context["available_apps"]
+        current = SimpleLazyObject(lambda: next(_current_entries(groups), ("", [])))
+        here, tabs = (SimpleLazyObject(lambda part=part: current[part]) for part in (0, 1))
+        return {**context, "here": here, "tabs": tabs}
 
-    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """The navigation; with ``app_label`` the tables of that app, as in Django."""
-        apps: list[Any] = super().get_app_list(request, app_label)
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> Any:
+        """The navigation, made once somebody looks at it: parts of pages have none. With
+        ``app_label`` the tables of that app, as in Django."""
         if app_label or not self.has_permission(request):
-            return apps
-        return list_groups(request, apps)
+            return super().get_app_list(request, app_label)
+        return SimpleLazyObject(
+            # without Django's order by name, which has no say in groups
+            lambda: list_groups(request, self._build_app_dict(request).values())  # type: ignore[attr-defined]
+        )
+
+
+def _current_entries(groups: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
+    """Where the request is: the name of the group, and the tabs of the page."""
+    for group in groups:
+        for entry in group["models"]:
+            if entry.get("is_current"):
+                yield str(group["name"]), entry.get("tabs", [])

