@@ -36,7 +36,10 @@ class SpendSum(models.Model):
                 fields=["day", "kind", "subject", "currency"], name="one_sum_per_day"
             )
         ]
-        indexes: ClassVar = [models.Index(fields=["kind", "subject", "day"], name="spend_subject")]
+        indexes: ClassVar = [
+            models.Index(fields=["kind", "subject", "day"], name="spend_subject"),
+            models.Index(fields=["kind", "day"], name="spend_kind_day"),
+        ]
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.day, self.get_kind_display(), self.subject)))

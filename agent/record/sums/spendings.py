@@ -5,8 +5,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
-from django.db.models import Value
-from django.db.models.functions import Coalesce
 
 from agent.domain.budgets import SpendKind
 from agent.llm.spending import CallCost, Spend, SpendScope
@@ -86,10 +84,8 @@ def _added(cost: CallCost) -> list[int]:
 
 
 def sums_since(kind: SpendKind, first_day: str) -> "QuerySet[SpendSum]":
-    """All sums of a kind from a day on. SQLite is kept from the index of kinds, in which it would
-    walk through the sums of all days; that of days has the kinds too."""
-    rows = SpendSum.objects.alias(of_kind=Coalesce("kind", Value("")))
-    return rows.filter(of_kind=kind, day__gte=first_day).order_by()
+    """All sums of a kind from a day on."""
+    return SpendSum.objects.filter(kind=kind, day__gte=first_day).order_by()
 
 
 def load_spent(wanted: SumRange) -> SpentAmount:
