@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from agent.domain import budgets, states, types
@@ -26,6 +27,7 @@ from frostproject.models import SignInRecord
 from frostproject.signin import plain_http
 from onebot.admin.bots import client_words, nickname_of
 from tools.local_time import current_day, today
+from tools.text.readable import fill
 
 #: Days that are shown, today among them.
 DAYS = 30
@@ -35,7 +37,8 @@ COUNTS = (
     *("received", "addressed", "answered", "failed", "sent", "unsent", "unknown"),
     *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
 )
-_SUMS = {name: Sum(name, default=0) for name in COUNTS}
+#: Those of them that are shown by the hour.
+COUNTS_OF_HOURS = ("received", "answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,8 @@ def days_shown(today: date) -> list[str]:
 def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
     days = days_shown(today())
-    counts = _sum_by(_activity(viewer).filter(hour=WHOLE_DAY, day__gte=days[0]), "day")
+    # Each day by its name: from a day on, SQLite would walk through the sums of all hours.
+    counts = _sum_by(_activity(viewer).filter(hour=WHOLE_DAY, day__in=days), "day", COUNTS)
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
@@ -106,7 +110,8 @@ def load_days(viewer: Viewer) -> list[Period]:
 
 def load_hours(viewer: Viewer) -> list[Period]:
     """Every hour of today."""
-    counts = _sum_by(_activity(viewer).filter(hour__gt=WHOLE_DAY, day=current_day()), "hour")
+    rows = _activity(viewer).filter(hour__gt=WHOLE_DAY, day=current_day())
+    counts = _sum_by(rows, "hour", COUNTS_OF_HOURS)
     return [Period(f"{hour}:00", counts.get(hour, {})) for hour in range(24)]
 
 
@@ -132,9 +137,11 @@ def _activity(viewer: Viewer) -> "QuerySet[ActivitySum]":
     return ActivitySum.objects.filter(viewer.access.condition("session__")).order_by()
 
 
-def _sum_by(rows: "QuerySet[ActivitySum]", by: str) -> dict[Any, Mapping[str, int]]:
+def _sum_by(
+    rows: "QuerySet[ActivitySum]", by: str, names: Iterable[str]
+) -> dict[Any, Mapping[str, int]]:
     """The sums of ``rows`` by a column."""
-    found: Any = rows.values(by).annotate(**_SUMS)
+    found: Any = rows.values(by).annotate(**{name: Sum(name, default=0) for name in names})
     return {row[by]: row for row in found}
 
 
@@ -312,8 +319,8 @@ def _sign_ins(viewer: Viewer) -> dict[str, Any]:
 
 def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[dict[str, Any]]:
     """Those of which there is anything to show; the first one always. ``columns`` are names of
-    series with the variables of their colours, ``rows`` names with cells: each number as it is
-    drawn ("" for none), and as it is read."""
+    series with the variables of their colours, ``body`` rows of a table: names, and each number as
+    it is drawn ("" for none) and as it is read."""
     received, answered = (_("received"), "--chart-1"), (_("answered"), "--chart-2")
     charts = [
         _counts(
@@ -372,11 +379,15 @@ def _chart(
     columns: Iterable[tuple[str, str]],
     rows: Sequence[tuple[Period, list[tuple[str, str]]]],
 ) -> dict[str, Any]:
+    cell, row = '<td data-value="{}">{}</td>', '<tr><th scope="row">{}</th>{}</tr>'
+    drawn = (
+        (_short(one.name), "".join(fill(cell, *each) for each in cells)) for one, cells in rows
+    )
     return {
         "title": title,
         "kind": kind,
         "columns": list(columns),
-        "rows": [(_short(one.name), cells) for one, cells in rows],
+        "body": SafeString("".join(fill(row, name, SafeString(cells)) for name, cells in drawn)),
         "is_empty": all(value in ("", "0") for _one, cells in rows for value, _words in cells),
     }
 
