@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache, lru_cache
 
 from django.conf import settings
@@ -110,6 +110,12 @@ def find_zone(own: str = "") -> tzinfo:
 def current_day() -> str:
     """The day that what happens now is counted for, such as ``2026-01-31``."""
     return _minute_of(_of_page.get() or _Process.clock, int(timezone.now().timestamp()) // 60)[0]
+
+
+def begin_of_tomorrow() -> datetime:
+    """The next midnight of the time zone that counts."""
+    tomorrow = timezone.localdate() + timedelta(days=1)
+    return timezone.make_aware(datetime.combine(tomorrow, time.min))
 
 
 def today() -> date:

@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy as _
 
@@ -288,10 +289,13 @@ class MannersAdmin(SettingsAdmin):
 def _state(row: Manners) -> str:
     if not row.enabled:
         return render_badge("off", _("off"))
-    if not row.is_silencing:
-        return render_badge("succeeded", _("on"))
-    until = row.silenced_until
-    return render_badge("refused", _("silenced") if until is None else silenced_words(until))
+    if row.is_silencing:
+        until = row.silenced_until
+        return render_badge("refused", _("silenced") if until is None else silenced_words(until))
+    if row.only_until is not None and row.only_until > timezone.now():
+        words = gettext("answers only %(person)s") % {"person": row.only_person}
+        return render_badge("refused", words)
+    return render_badge("succeeded", _("on"))
 
 
 def _says(row: Manners) -> str:

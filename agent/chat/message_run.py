@@ -119,11 +119,13 @@ class MessageRun:
 
     @property
     def is_silenced(self) -> bool:
-        """Whether it tells the outcome of an earlier call in a chat that was silenced, or taken
-        over, meanwhile."""
+        """Whether it tells the outcome of an earlier call in a chat that was silenced, taken over,
+        or left to somebody else alone, meanwhile."""
         if not self.pending.is_later_result:
             return False
-        return bool(self.active.manners.find_silence(timezone.now()) or self.active.taken_over_by)
+        manners, now = self.active.manners, timezone.now()
+        is_for_another = manners.is_for_another(self.message.sender_id, now)
+        return bool(manners.find_silence(now) or self.active.taken_over_by or is_for_another)
 
     @property
     def is_taken_over(self) -> bool:

@@ -84,6 +84,10 @@ _USAGE = {
     CommandName.WHY: ("", _("quoting a message: why I answered it, or did not")),
     CommandName.ON: ("", _("speak in this chat again")),
     CommandName.OFF: (_("[30m]"), _("be silent in this chat, for some time or until told again")),
+    CommandName.ONLY: (
+        _("[ID or @] [1h]"),
+        _("answer only this person here, or you, for an hour or another time"),
+    ),
     CommandName.ALLOW: (_("ID or @"), _("answer these people here")),
     CommandName.DENY: (_("ID or @"), _("do not answer these people here")),
     CommandName.PERSONA: (_("[name]"), _("show or choose who answers here")),
@@ -111,11 +115,15 @@ def tell_end(end: datetime | None) -> str:
     return gettext("It ends by itself at %(time)s.") % {"time": at}
 
 
-def _written(name: CommandName, prefix: str) -> str:
+def name_command(name: CommandName, prefix: str) -> str:
+    """A command without what may stand behind it: ``/on``."""
     is_chinese = (get_language() or "").startswith("zh")
+    return f"{prefix}{name.chinese if is_chinese else name.english}"
+
+
+def _written(name: CommandName, prefix: str) -> str:
     arguments = _USAGE[name][0]
-    word = name.chinese if is_chinese else name.english
-    return f"{prefix}{word} {gettext(arguments) if arguments else ''}".rstrip()
+    return f"{name_command(name, prefix)} {gettext(arguments) if arguments else ''}".rstrip()
 
 
 def join_words(words: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone, translation
 from django.utils.translation import gettext
@@ -11,7 +11,13 @@ from django.utils.translation import gettext
 from agent.chat.message_run import MessageRun, StopAnswer
 from agent.chat.speaking import say_sentence
 from agent.commands import everybody, owners
-from agent.commands.call import CommandCall, CommandServices, join_words, tell_usage
+from agent.commands.call import (
+    CommandCall,
+    CommandServices,
+    join_words,
+    name_command,
+    tell_usage,
+)
 from agent.commands.explaining import explain
 from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.errors import choose_language
@@ -22,8 +28,14 @@ from agent.record.chats.chat_messages import find_sender
 from agent.record.record import Record
 from agent.record.runs.replies import RunCompletion
 from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
-from agent.record.settings.timed_silences import end_silence, silence_chat
+from agent.record.settings.timed_silences import (
+    answer_everybody,
+    answer_only,
+    end_silence,
+    silence_chat,
+)
 from agent.record.waiting.command_orders import carry_out_command, load_last_words
+from tools.local_time import begin_of_tomorrow
 from tools.models.tool_config import check_ids, parse_ids
 from tools.text.readable import shorten_text
 
@@ -32,11 +44,16 @@ _GROUP = re.compile(r"(?:onebot:)?group:(\d{1,64})", re.ASCII)
 _SPAN = re.compile(r"(\d{1,5})\s*(m|min|分|分钟|h|小时|d|天)?", re.IGNORECASE)
 _UNITS = {"h": 60, "小时": 60, "d": 1_440, "天": 1_440}
 MOST_MINUTES = 30 * 1_440
+#: A span of time that nobody takes for the id of a person.
+_ONLY_SPAN = re.compile(r"\d{1,4}|\d{1,5}(m|min|分|分钟|h|小时|d|天)", re.IGNORECASE)
+TOMORROW = frozenset({"tomorrow", "明天"})
 MOST_PEOPLE = 20
 
 
 def speak_again(call: CommandCall) -> str:
     known = find_chat_manners(call.chat)
+    if known is not None and known.only_person:
+        answer_everybody(call.chat, call.author)
     if known is not None and known.silenced:
         end_silence(call.chat, call.author)
     if row := call.load_manners().find_silence(timezone.now()):
@@ -66,6 +83,32 @@ def _minutes(words: str) -> int | None:
         return None if words else 0
     minutes = int(found[1]) * _UNITS.get((found[2] or "m").lower(), 1)
     return minutes if 0 < minutes <= MOST_MINUTES else None
+
+
+def answer_one(call: CommandCall) -> str:
+    """Answer only one person for some time: whoever is named or quoted, or the owner himself."""
+    *people, last = call.command.arguments.split() or [""]
+    if last.casefold() in TOMORROW:
+        end: datetime | None = begin_of_tomorrow()
+    elif _ONLY_SPAN.fullmatch(last):
+        minutes = _minutes(last)
+        end = timezone.now() + timedelta(minutes=minutes) if minutes else None
+    else:
+        people, end = [*people, last], timezone.now() + timedelta(hours=1)
+    named = " ".join(people).strip()
+    found = _people(replace(call, command=Command(call.command.name, named)))
+    if not (named or found):
+        found = [call.message.sender_id]
+    if call.chat.kind != "group" or end is None or len(found) != 1:
+        return tell_usage(call.command.name, call.manners.command_prefix)
+    answer_only(call.chat, found[0], end, call.author)
+    return gettext(
+        "Until %(time)s only %(person)s is answered here; others are heard. %(command)s ends it."
+    ) % {
+        "time": timezone.localtime(end).strftime("%m-%d %H:%M"),
+        "person": found[0],
+        "command": name_command(CommandName.ON, call.manners.command_prefix),
+    }
 
 
 def allow_people(call: CommandCall) -> str:
@@ -159,6 +202,7 @@ ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
     CommandName.WHY: explain,
     CommandName.ON: speak_again,
     CommandName.OFF: be_silent,
+    CommandName.ONLY: answer_one,
     CommandName.ALLOW: allow_people,
     CommandName.DENY: deny_people,
     CommandName.PERSONA: owners.choose_chat_persona,

@@ -93,6 +93,9 @@ def _may_speak(call: CommandCall, status: ChatStatus) -> str:
     if row := manners.find_silence(timezone.now()):
         said.append(gettext("This chat is silenced, by “%(row)s”.") % {"row": row})
         said.append(tell_end(manners.silenced_until))
+    if only := manners.find_only(timezone.now()):
+        said.append(gettext("Only %(person)s is answered here.") % {"person": only})
+        said.append(tell_end(manners.only_until))
     if status.pause is not None:
         until = timezone.localtime(status.paused_until) if status.paused_until else None
         said.append(

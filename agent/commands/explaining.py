@@ -45,6 +45,9 @@ def _tell_end(call: CommandCall, heard: HeardFacts | None) -> str:
         manners = call.load_manners()
         is_silent = manners.find_silence(timezone.now())
         return tell_end(manners.silenced_until if is_silent else None)
+    if reason == Reason.ONLY_ONE:
+        manners = call.load_manners()
+        return tell_end(manners.only_until if manners.find_only(timezone.now()) else None)
     return ""
 
 

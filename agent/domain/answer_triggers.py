@@ -228,6 +228,13 @@ SILENCES = (
         counts_for_owners=True,
         is_heard_by_hand=True,
     ),
+    Silence(
+        Reason.ONLY_ONE,
+        lambda case: case.manners.is_for_another(case.message.sender_id, case.occasion.now),
+        "only_person",
+        counts_for_owners=True,
+        is_heard_by_hand=True,
+    ),
     Silence(Reason.QUIET_HOURS, _is_quiet_hour, "quiet_hours", is_heard_by_hand=True),
     Silence(
         Reason.PRIVATE_OFF,

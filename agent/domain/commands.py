@@ -46,6 +46,7 @@ class CommandName(Enum):
     WHY = "why", "为什么", _ALL, False
     ON = "on", "开启", _OWNERS, False
     OFF = "off", "关闭", _OWNERS, True
+    ONLY = "only", "只答", _OWNERS, True
     ALLOW = "allow", "允许", _OWNERS, True
     DENY = "deny", "禁止", _OWNERS, True
     PERSONA = "persona", "人设", _OWNERS, True

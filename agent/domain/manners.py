@@ -98,6 +98,9 @@ class ChatManners:
     (:meth:`find_silence`); "" for none."""
     silenced_until: datetime | None = None
     """When that ends by itself."""
+    only_person: str = ""
+    """Whom alone the bot answers here, also when that is over (:meth:`find_only`)."""
+    only_until: datetime | None = None
     mention: bool | None = None
     """Whether answers in groups begin with an at of the sender; None: as the persona says."""
     quote: bool | None = None
@@ -143,6 +146,15 @@ class ChatManners:
         """The name of a row that silences the chat at ``now``; "" for none."""
         is_over = self.silenced_until is not None and self.silenced_until <= now
         return "" if is_over else self.silenced_by
+
+    def find_only(self, now: datetime) -> str:
+        """Who alone is answered at ``now``; "" where that is not one person."""
+        is_over = self.only_until is not None and self.only_until <= now
+        return "" if is_over else self.only_person
+
+    def is_for_another(self, person: str, now: datetime) -> bool:
+        """Whether somebody else than ``person`` is the only one who is answered at ``now``."""
+        return bool(self.only_person) and self.find_only(now) not in ("", person)
 
 
 def environment_manners() -> ChatManners:

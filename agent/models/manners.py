@@ -117,6 +117,14 @@ class Manners(LiveModel):
     )
     silenced_until = models.DateTimeField(_("silenced until"), null=True, editable=False)
     """When that ends by itself; None: not before somebody ends it."""
+    only_person = models.CharField(
+        _("only this person is answered"),
+        max_length=64,
+        default="",
+        db_default="",
+        editable=False,
+    )
+    only_until = models.DateTimeField(_("only this person until"), null=True, editable=False)
     account = models.CharField(
         _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
     )
@@ -290,7 +298,12 @@ class Manners(LiveModel):
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
-    tracked = Tracked(fields=("name", "enabled", "silenced", "silenced_until", *SCOPE, *SAID))
+    tracked = Tracked(
+        fields=(
+            *("name", "enabled", "silenced", "silenced_until", "only_person", "only_until"),
+            *(*SCOPE, *SAID),
+        )
+    )
 
     class Meta:
         verbose_name = _("manners")

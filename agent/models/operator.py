@@ -102,14 +102,14 @@ class OperatorAct(models.Model):
 
     @property
     def detail_words(self) -> str:
-        """``detail`` as a page shows it: of a take-over, when it ends by itself."""
-        end = (
-            parse_datetime(self.detail) if self.kind == ActKind.TAKE_OVER and self.detail else None
-        )
-        if end is None:
+        """``detail`` as a page shows it: of what ends by itself, when."""
+        if self.kind not in (ActKind.TAKE_OVER, ActKind.ONLY):
+            return self.detail
+        person, _space, until = self.detail.rpartition(" ")
+        if not until or (end := parse_datetime(until)) is None:
             return self.detail
         at = date_format(timezone.localtime(end), "Y-m-d H:i")
-        return gettext("until %(time)s") % {"time": at}
+        return f"{person} {gettext('until %(time)s') % {'time': at}}".strip()
 
 
 class ErasureReceipt(models.Model):

@@ -76,6 +76,9 @@ class ToolCall(models.Model):
         help_text=_("Whose row or word decided."),
     )
 
+    stopped_by = models.CharField(max_length=150, null=True, editable=False)  # noqa: DJ001
+    """The operator who asked that it ends, whatever process works on it; None for nobody."""
+
     class Meta:
         verbose_name = _("tool call")
         verbose_name_plural = _("tool calls")

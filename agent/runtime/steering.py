@@ -31,6 +31,11 @@ class Steering:
         """Whether the account of ``chat`` is connected to any process. In any thread."""
         return self.outbox.is_connected(chat)
 
+    def find_owners(self, account: str) -> Collection[str]:
+        """Who owns ``account``, as it is obeyed at this moment. In any thread."""
+        known = self.inbox.record.live.current.accounts.get(account)
+        return known.owners if known else ()
+
     async def send_by_hand(self) -> None:
         """Send what operators have put on record. Returns before it is sent."""
         self.hand_messages.look()

@@ -1,6 +1,7 @@
 """Acts on the page of a chat: who may do what where, and what is on record afterwards."""
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,8 +13,24 @@ from django.utils import timezone
 from PIL import Image
 
 from agent.admin.chats import acts
-from agent.models import ChatGrant, ChatSession, Message, OperatorAct, Persona, PersonaChoice
-from tests.admin.record import answered, chat, logged_in, page, said
+from agent.models import (
+    ChatGrant,
+    ChatSession,
+    Manners,
+    Message,
+    OperatorAct,
+    Persona,
+    PersonaChoice,
+)
+from agent.record.chats.chat_record import find_address
+from agent.record.settings.manners import load_manners_table
+from tests.admin.record import (
+    answered,
+    chat,
+    logged_in,
+    page,
+    said,
+)
 
 pytestmark = pytest.mark.django_db
 TOKEN = "a" * acts.TOKEN_CHARS
@@ -29,6 +46,9 @@ class FakeSteering:
         return [
             {"type": part.type, "data": {"text": part.text, "file": part.path}} for part in parts
         ]
+
+    def find_owners(self, _account: str) -> list[str]:
+        return ["20009"]
 
     def is_connected(self, _chat: Any) -> bool:
         return True
@@ -72,7 +92,18 @@ def a_picture() -> SimpleUploadedFile:
     return SimpleUploadedFile("a.png", made.getvalue())
 
 
-EVERY = ["take-over", "hand-back", "silence", "speak", "lift", "reset", "persona", "answer"]
+EVERY = [
+    "take-over",
+    "hand-back",
+    "only",
+    "everybody",
+    "silence",
+    "speak",
+    "lift",
+    "reset",
+    "persona",
+    "answer",
+]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -88,6 +119,37 @@ def test_viewers_do_nothing_and_chats_out_of_reach_do_not_exist(name: str):
     assert OperatorAct.objects.filter(session=there).count() == 0
     assert OperatorAct.objects.count() == before
     assert owner.get(f"/admin/agent/chatsession/{here.pk}/act/{name}/").status_code == 405
+
+
+def test_only_one_person_is_answered_for_an_hour_and_that_is_undone(browser: Client):
+    session = chat("700", kind="group")
+    message = said(session, sender_id="20001", sender_name="Ann")
+    shown = page(browser, f"/admin/agent/chatsession/{session.pk}/change/")
+    assert '<option value="20009">the owner (20009)' in shown
+    panel = page(browser, f"/admin/agent/chatsession/{session.pk}/change/?panel=m{message.pk}")
+    assert '<input type="hidden" name="person" value="20001">' in panel
+    text = told(browser, session, "only", person="20001", span="60")
+    assert "Only Ann is answered here" in text
+    manners = load_manners_table().find(find_address(session))
+    assert manners.is_for_another("20002", timezone.now())
+    assert not manners.is_for_another("20002", timezone.now() + timedelta(hours=1))
+    assert "only one person" in page(browser, "/admin/agent/chatsession/")
+    assert "Only Ann" not in told(browser, session, "everybody")
+    assert [kind for kind, _ in done_acts()] == ["only", "everybody"]
+    assert "20001 until" in page(browser, f"/admin/agent/chatsession/{session.pk}/change/")
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("private", {"person": "20001", "span": "60"}),
+        ("group", {"person": "everybody", "span": "60"}),
+        ("group", {"person": "20001", "span": "9"}),
+    ],
+)
+def test_nobody_is_chosen_where_it_makes_no_sense(browser: Client, kind: str, form: dict[str, str]):
+    assert "error" in told(browser, chat("700", kind=kind), "only", **form)
+    assert not Manners.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["resend", "cancel"])

@@ -20,7 +20,7 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils import crypto, formats, http, timezone
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.domain import answer_parts, file_types, states, types
 from agent.domain.manners import MOST_PART_CHARS
@@ -46,6 +46,7 @@ from tools.admin.record_pages import (
     parse_row_number,
     require,
 )
+from tools.local_time import begin_of_tomorrow
 from tools.text import readable, storable
 
 # What all acts in chats have in common: who may do what, and how they end.
@@ -369,6 +370,45 @@ def _speak(call: ActCall) -> ActDone:
     return ActDone(words or gettext("This chat is not silenced."), undo=undo)
 
 
+#: For how long nobody but one person is answered.
+SPANS: dict[str, tuple[Any, timedelta | None]] = {
+    "10": (_("10 minutes"), timedelta(minutes=10)),
+    "60": (_("1 hour"), timedelta(hours=1)),
+    "480": (_("8 hours"), timedelta(hours=8)),
+    "tomorrow": (_("until tomorrow"), None),
+}
+
+
+def _answer_only(call: ActCall) -> ActDone:
+    _only_onebot(call.session)
+    person, span = call.posted("person").strip(), SPANS.get(call.posted("span"))
+    if call.session.kind != ChatSession.Kind.GROUP:
+        raise ActRefused(gettext("In a private chat there is nobody else to answer."))
+    if span is None or not _ID.fullmatch(person):
+        raise ActRefused(gettext("Choose who is answered, and for how long."))
+    end = timezone.now() + span[1] if span[1] else begin_of_tomorrow()
+    timed_silences.answer_only(find_address(call.session), person, end, call.author)
+    operator_acts.record_act(
+        states.ActKind.ONLY, call.session.pk, call.author, detail=f"{person} {end.isoformat()}"
+    )
+    words = gettext("Until %(time)s only %(person)s is answered here; others are heard.") % {
+        "time": formats.date_format(timezone.localtime(end), "Y-m-d H:i"),
+        "person": person,
+    }
+    return ActDone(words, undo="everybody")
+
+
+def _answer_everybody(call: ActCall) -> ActDone:
+    _only_onebot(call.session)
+    chat = find_address(call.session)
+    own = chat_manners.find_chat_manners(chat)
+    if own is None or not own.only_person:
+        raise ActRefused(gettext("No single person is chosen for this chat alone."))
+    timed_silences.answer_everybody(chat, call.author)
+    operator_acts.record_act(states.ActKind.EVERYBODY, call.session.pk, call.author)
+    return ActDone(gettext("Others are answered here again, from the next message on."))
+
+
 def _lift(call: ActCall) -> ActDone:
     if not pauses.lift_pause(find_address(call.session)):
         raise ActRefused(gettext("The account can speak here already."))
@@ -437,6 +477,8 @@ STEERING_ACTS = {
     "hand-back": Act(_hand_back),
     "silence": Act(_silence, (MANNERS, SPEAK)),
     "speak": Act(_speak, (MANNERS, SPEAK)),
+    "only": Act(_answer_only, (MANNERS, SPEAK)),
+    "everybody": Act(_answer_everybody, (MANNERS, SPEAK)),
     "lift": Act(_lift, (CHANGE,)),
     "reset": Act(_reset, (CHANGE,)),
     "persona": Act(_choose_persona, (CHANGE,)),
@@ -528,9 +570,28 @@ def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     context: dict[str, Any] = {"may_act": may_act}
     if "take_over" in may_act:
         context["hours"] = [(hours, hours_in_words(hours)) for hours in HOURS]
+    if "answer" in may_act or "only" in may_act:
+        context["members"] = _list_members(session)
+    if spans := list_spans(session, request):
+        context |= {"spans": spans, "owner": _find_only_owner(session.account)}
     if "answer" in may_act:
         context |= _describe_form(session, request)
     return context
+
+
+def list_spans(session: ChatSession, request: HttpRequest) -> list[tuple[str, Any]]:
+    """For how long the reader may have only one person answered; none where he may not."""
+    is_group = session.platform == ONEBOT and session.kind == ChatSession.Kind.GROUP
+    if not is_group or not may(request, ACTS["only"]):
+        return []
+    return [(span, words) for span, (words, _time) in SPANS.items()]
+
+
+def _find_only_owner(account: str) -> str:
+    """Who owns ``account``; "" where nobody does, or several do."""
+    serving = get_serving()
+    owners = serving.steering.find_owners(account) if serving and serving.steering else ()
+    return next(iter(owners)) if len(owners) == 1 else ""
 
 
 def _describe_form(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
@@ -539,7 +600,6 @@ def _describe_form(session: ChatSession, request: HttpRequest) -> dict[str, Any]
     return {
         # what tells one sending of the form from another: a double click sends once
         "token": crypto.get_random_string(TOKEN_CHARS),
-        "members": _list_members(session),
         "quoted": quoted,
         "quoted_words": readable.escape_invisible_chars(quoted.text[:QUOTED_CHARS])
         if quoted

@@ -8,10 +8,10 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from agent.admin.chats import session_list
+from agent.admin.chats import acts, session_list
 from agent.admin.chats.stream import bubble_rows, load_bubbles
 from agent.admin.runs.waterfall import build_waterfall
-from agent.models import ChatSession, Run
+from agent.models import ChatSession, Message, Run
 from agent.pages import run_facts
 from agent.pages.manners import describe_answering
 from agent.record.settings import chat_choices
@@ -46,8 +46,10 @@ def _message(session: ChatSession, request: HttpRequest, number: int) -> dict[st
     runs = Run.objects.filter(pk__in=[message.run_id, *(run.pk for run in bubbles[0].runs)])
     may_see = request.user.has_perm("agent.view_run")
     shown = list(runs.order_by("-pk")[:MOST_RUNS]) if may_see else []
+    may_choose = message.direction == Message.Direction.IN and bubbles[0].side == "person"
     return {
         "panel": "message",
+        "only_spans": acts.list_spans(session, request) if may_choose else (),
         "bubble": bubbles[0],
         "shown_runs": [_run(run, request) for run in shown],
     }

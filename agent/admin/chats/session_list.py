@@ -63,11 +63,16 @@ def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, An
 
 def describe_silence(session: ChatSession) -> dict[str, Any]:
     """What silences a chat: the name of the row that says so now, "" for none, and all such
-    rows."""
+    rows; and who alone is answered there, until when."""
     chat, table = session_address(session), load_manners_table()
+    manners, now = table.find(chat), timezone.now()
+    only = manners.find_only(now)
     return {
-        "silenced_by": table.find(chat).find_silence(timezone.now()),
+        "silenced_by": manners.find_silence(now),
         "silencing": [row for row in table.matching(chat) if row.is_silencing],
+        "only_person": only,
+        "only_name": names_in(session.pk, only) if only else "",
+        "only_until": manners.only_until,
     }
 
 
@@ -139,6 +144,8 @@ class SessionFacts:
     opening: SafeString
     line: SafeString
     silenced_by: str = ""
+    #: Who alone is answered there for now.
+    only_person: str = ""
     is_paused: bool = False
     is_playground: bool = False
     #: Whether an answer is under way, and whether a call waits for an owner's decision.
@@ -170,13 +177,15 @@ def add_session_facts(sessions: list[Any]) -> list[Any]:
     address, account_word = reverse("admin:agent_chatsession_changelist"), gettext("account")
     for row in sessions:
         at, key = timezone.localtime(row.last_message_at), SafeString(row.pk)
+        manners = table.find(session_address(row))
         name = cut_text(escape_direction_chars(row.title or row.peer_id), NAME_CHARACTERS)
         beside = fill(_ACCOUNT, row.account) if len(accounts) > 1 else ""
         about = (label_of(ChatSession.Kind, row.kind), row.peer_id, account_word, row.account)
         row.facts = facts[row.pk] = SessionFacts(
             opening=fill(_OPENING, key, address, *about),
             line=fill(_LINE, name, beside, at.isoformat(), format_when(at, today)),
-            silenced_by=table.find(session_address(row)).find_silence(now),
+            silenced_by=manners.find_silence(now),
+            only_person=manners.find_only(now),
             is_paused=has_pause(row),
             is_playground=is_playground(row.account),
         )

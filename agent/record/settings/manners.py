@@ -68,6 +68,9 @@ def combine_rows(base: ChatManners, rows: Iterable[MannersRow]) -> ChatManners:
     for row in rows:
         if row.silenced:
             silencing.append(row)
+        if row.only_person and "only_person" not in said:
+            said |= {"only_person": row.only_person, "only_until": row.only_until}
+            said_by["only_person"] = row.name
         for name, value in said_values(row):
             if name not in said:
                 said[name], said_by[name] = value, row.name

@@ -65,6 +65,47 @@ async def test_a_silence_ends_on_time_after_many_edits_and_without_its_history(r
     assert (await row_of_the_chat()).silenced
 
 
+async def test_only_one_person_is_answered_for_some_time(room):
+    room.model.answers = ["for me", "for all", "for 20002"]
+    assert f"只回答 {OWNER}" in await room.order("/only 8h")
+    assert await room.say("hi", mentions_bot=True, message_id="88") == ""
+    said = await newest(direction="in")
+    assert (said.reason, said.detail) == ("only_one", "group:30001 (10001)")
+    assert "for me" in await room.order("hi", mentions_bot=True)
+    for order in ("/status", "[回复:88]/why"):
+        told = await room.order(order, quoted_id="88" if "88" in order else "")
+        assert "自动结束" in told or "by itself at" in told
+    assert "again" in await room.order("/on")
+    assert "for all" in await room.say("hi", mentions_bot=True)
+    await room.order("/only [@20002] 明天")
+    assert "for 20002" in await room.say("hi", mentions_bot=True, sender_id="20002")
+    await Manners.objects.aupdate(only_until=timezone.now())
+    assert await room.record.submit_batched(end_silences, None) == 1
+    assert (await row_of_the_chat()).only_person == ""
+    assert (await newest_change()).made_by == CLOCK
+
+
+@pytest.mark.parametrize(
+    ("order", "person"),
+    [
+        ("/only", OWNER),
+        ("/only 30", OWNER),
+        ("/only 20002", "20002"),
+        ("/only 20002 2小时", "20002"),
+        ("/only [@20003]30分", "20003"),
+        ("/only 20002 20003", ""),
+        ("/only me please", ""),
+        ("/only 0", ""),
+    ],
+)
+async def test_only_takes_a_person_and_a_time_or_none(room, order, person):
+    said = await room.order(order)
+    assert ("写法" in said or "It is written" in said) == (not person)
+    assert ({row.only_person async for row in Manners.objects.exclude(only_person="")}) == (
+        {person} if person else set()
+    )
+
+
 async def test_on_says_which_wider_row_still_silences(room):
     await Manners.objects.acreate(name="night", silenced=True)
     assert "“night”" in await room.order("/on")

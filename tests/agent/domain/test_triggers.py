@@ -274,6 +274,24 @@ def test_in_a_silenced_chat_only_commands_and_decisions_of_owners_count(kind, oc
     assert verdict(message, ChatManners(silenced_by="calm", wake_always=True), **occasion) == found
 
 
+@pytest.mark.parametrize(
+    ("person", "occasion", "found"),
+    [
+        ("1", {}, ("silent", "only_one")),
+        ("1", {"is_owner": True}, ("silent", "only_one")),
+        ("1", {"is_owner": True, "is_command": True}, ("waiting", "command")),
+        ("1", {"taken_over_by": "ann"}, ("silent", "taken_over")),
+        ("2", {}, ("waiting", "mention")),
+    ],
+)
+def test_where_one_person_is_answered_others_are_not_until_it_is_over(person, occasion, found):
+    end = NOW + timedelta(minutes=1)
+    manners = ChatManners(only_person=person, only_until=end)
+    assert verdict(said(mentions_bot=True), manners, **occasion) == found
+    over = decide_trigger(said(mentions_bot=True), manners, Occasion(end))
+    assert over.is_to_be_answered
+
+
 @pytest.mark.parametrize("pause", list(PauseReason))
 def test_where_the_account_cannot_speak_not_even_owners_are_answered(pause):
     occasion = Occasion(NOW, pause=pause, is_owner=True, is_command=True)

@@ -151,10 +151,13 @@ def check_tidying() -> None:
         ChatSession.objects.filter(pk=chat(name).pk).update(
             taken_over_by="ann", taken_over_at=past, taken_over_until=end
         )
-    assert [end_silences([None]), end_take_overs()] == [[1], 1]
+    Manners.objects.create(name="one", only_person="1", only_until=past)
+    Manners.objects.create(name="one still", only_person="1", only_until=soon)
+    assert [end_silences([None]), end_take_overs()] == [[2], 1]
+    assert Manners.objects.exclude(only_person="").get().name == "one still"
     assert not Manners.objects.get(name="over").silenced
     assert ChatSession.objects.get(taken_over_by=None).peer_id == "over"
-    assert ToolConfigChange.objects.get().made_by == CLOCK
+    assert {change.made_by for change in ToolConfigChange.objects.all()} == {CLOCK}
     assert [end_silences([None]), end_take_overs()] == [[0], 0]
 
 
