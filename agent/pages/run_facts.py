@@ -27,6 +27,12 @@ def may_see_prompts(user: Any) -> bool:
     return bool(user.has_perm(VIEW_PERSONA))
 
 
+def may_stop(user: Any, run: Run) -> bool:
+    """Whether ``user`` may stop calls of ``run``, which is one of a chat in his reach."""
+    is_of_chat = bool(run.session_id) and run.trial_of_id is None
+    return is_of_chat and bool(user.has_perm("agent.speak_in_chat"))
+
+
 def hold_back(step: Step, user: Any) -> None:
     """Have the row of ``step``, which is not saved, show what ``user`` may see of its request."""
     if not may_see_prompts(user):

@@ -22,6 +22,7 @@ from agent.llm.requests.messages import ChatMessage
 from agent.llm.spending import spending_for
 from agent.record.runs.deferred_calls import INTERRUPTED, DeferredCall
 from agent.record.runs.steps import NewStep
+from agent.run.call_stops import run_stoppable
 from agent.run.gate import TimingGate
 from agent.run.model_call import (
     RequestedCall,
@@ -230,9 +231,10 @@ class Engine:
                 result = build_skipped_result(call.name, reason)
             else:
                 pending = PendingCall(pk, call, begun_at)
-                result = await self._invoke(
+                work = self._invoke(
                     task, pending, specs.get(call.name), reasoning, approved=approved
                 )
+                result = await run_stoppable(pk, call.name, work)
             if ended_by := ended_by or get_end_reason(result):
                 refusal = refusal or RUN_ENDED
             crash_points.hit_crash_point("tool_run")

@@ -16,6 +16,7 @@ from agent.record.runs.deferred_calls import (
     record_progress,
 )
 from agent.record.runs.steps import CallOutcome
+from agent.run.call_stops import build_stopped_result, call_under_way
 from agent.run.tool_results import call_outcome, following_messages, result_text
 from tools.contract import ToolExecutionResult
 from tools.error_boundary import log_errors
@@ -88,10 +89,10 @@ class BackgroundCalls:
     async def _see_through(
         self, work: CallTask, pk: int, account: str, *, begun: float, can_see: bool
     ) -> None:
-        await asyncio.wait([work])
-        completion = _completion(
-            pk, work, round((time.monotonic() - begun) * 1000), can_see=can_see
-        )
+        with call_under_way(pk, work.cancel) as call:
+            await asyncio.wait([work])
+        took = round((time.monotonic() - begun) * 1000)
+        completion = _completion(pk, work, took, can_see=can_see, is_stopped=call.is_stopped)
         with log_errors(logger, "What came of tool call %s could not be recorded", pk):
             if await self._record.submit(complete_calls, completion):
                 self.wake(account)
@@ -114,7 +115,12 @@ class BackgroundCalls:
             self.wake(account)
 
 
-def _completion(pk: int, work: CallTask, duration_ms: int, *, can_see: bool) -> CallCompletion:
+def _completion(
+    pk: int, work: CallTask, duration_ms: int, *, can_see: bool, is_stopped: bool
+) -> CallCompletion:
+    if work.cancelled() and is_stopped:
+        result = build_stopped_result("")
+        return CallCompletion(call_outcome(pk, result, result.content, duration_ms))
     if (
         work.cancelled() or work.exception() is not None
     ):  # the registry makes a result of everything else

@@ -229,9 +229,10 @@ def call_outcome(
 ) -> CallOutcome:
     """How the record keeps a call that has ended; ``text`` is what the model got."""
     verdict, decided_by = decision(result)
+    failed = ToolCallState.UNKNOWN if result.metadata.get("stopped") else ToolCallState.FAILED
     return CallOutcome(
         pk=pk,
-        state=ToolCallState.SUCCEEDED if result.success else ToolCallState.FAILED,
+        state=ToolCallState.SUCCEEDED if result.success else failed,
         provider_name=str(result.metadata.get("provider_name", "")),
         mocked=bool(result.metadata.get("mock")),
         result=text,

@@ -301,6 +301,8 @@ class Runtime:
         while True:
             with log_errors(logger, "What the operator has changed could not be looked up"):
                 await self.record.submit(self.record.run_starter.reload_settings)
+            with log_errors(logger, "Which calls operators have stopped could not be looked up"):
+                await self._steering.stop_calls()
             with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
             await self._news.wait(WATCH_SECONDS)

@@ -130,7 +130,7 @@ def _digest_session(pk: int) -> object:
 def _digest_run(pk: int) -> object:
     run = Run.objects.filter(pk=pk).values_list("state", "model_calls", "output_tokens")
     steps = Step.objects.filter(run=pk).order_by("pk").values_list("pk", "finish_reason")
-    columns = ("pk", "state", "duration_ms", "progress")
+    columns = ("pk", "state", "duration_ms", "progress", "stopped_by")
     calls = ToolCall.objects.filter(run=pk).order_by("pk").values_list(*columns)
     said = Message.objects.filter(Q(run=pk)).order_by("pk").values_list("pk", "state")
     return run.first(), *(tuple(rows[:500]) for rows in (steps, calls, said))

@@ -26,10 +26,13 @@ from agent.record.chats.chat_record import find_address
 from agent.record.settings.manners import load_manners_table
 from tests.admin.record import (
     answered,
+    call_of,
     chat,
     logged_in,
     page,
+    run_for,
     said,
+    step_of,
 )
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +140,23 @@ def test_only_one_person_is_answered_for_an_hour_and_that_is_undone(browser: Cli
     assert "Only Ann" not in told(browser, session, "everybody")
     assert [kind for kind, _ in done_acts()] == ["only", "everybody"]
     assert "20001 until" in page(browser, f"/admin/agent/chatsession/{session.pk}/change/")
+
+
+def test_a_call_is_stopped_once_while_it_is_under_way_in_the_same_chat(browser: Client):
+    session, other = chat("700"), chat("701")
+    run = run_for(said(session, state="running", reason="mention"), state="running")
+    call = call_of(step_of(run), state="running")
+    assert "nothing to stop" in told(browser, other, "stop-call", call=call.pk)
+    panel = f"/admin/agent/chatsession/{session.pk}/change/?panel=m{run.message_id}"
+    assert f'name="call" value="{call.pk}"' in page(browser, panel)
+    assert "its run goes on" in told(browser, session, "stop-call", call=call.pk)
+    assert "nothing to stop" in told(browser, session, "stop-call", call=call.pk)
+    call.refresh_from_db()
+    assert (call.state, call.stopped_by) == ("running", "admin")
+    shown = page(browser, panel)
+    assert 'name="call"' not in shown
+    assert "is being stopped" in shown
+    assert done_acts() == [("stop_call", "admin")]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
 from tests.e2e.chat import client
+from tests.e2e.cockpit import Cockpit
 from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.scripted_model import Request, ScriptedModel, call
@@ -92,3 +93,21 @@ async def test_work_that_dies_with_the_server_is_told_of_and_not_repeated(start_
         "工具执行失败: 服务在执行过程中重启，结果未知，请勿重复执行"
     ]
     assert server.lines("begun") == ["lost"]
+
+
+async def test_a_call_that_goes_on_after_its_run_is_stopped_and_the_chat_is_told(live, model):
+    user, name = fresh_id(), f"endless{fresh_id()}"
+    found = "SELECT c.id, c.state, r.session_id FROM agent_toolcall c JOIN agent_run r "
+    found += "ON r.id = c.run_id WHERE c.requested_by = ?"
+    async with client(live) as bot:
+        await begun(bot, model, user, name)
+        model.script(["Stopped, then."])
+        (made,) = live.rows(found, str(user))
+        cockpit, page = Cockpit(live), f"/admin/agent/chatsession/{made['session_id']}"
+        cockpit._post(f"{page}/act/stop-call/", {"call": str(made["id"])}, page=f"{page}/change/")
+        cockpit.close()
+        assert spoken(await bot.next_action()) == "Stopped, then."
+    assert "管理员停止了" in results(model.requests[-1])[0]
+    assert live.rows(found, str(user))[0]["state"] == "unknown"
+    live.touch(f"{name}.half")
+    live.touch(f"{name}.done")

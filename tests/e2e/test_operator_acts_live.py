@@ -11,7 +11,9 @@ from tests.e2e.chat import client, outgoing, tell
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import at, failed, ok, spoken, text
 from tests.live_server import LiveServer
-from tests.scripted_model import held, text_of
+from tests.scripted_model import call, held, text_of
+
+CALLS = "SELECT id, run_id, state, stopped_by FROM agent_toolcall WHERE requested_by = ?"
 
 
 @pytest.fixture
@@ -228,3 +230,26 @@ async def test_what_was_written_to_the_socket_at_a_kill_is_not_sent_again(start_
         lost = await outgoing(server, user, "m.author <> '' AND m.settled_at IS NOT NULL")
         assert (lost["state"], lost["text"], lost["in_history"]) == ("unknown", "perhaps", 1)
         await bot.no_action(user=fresh_id())
+
+
+async def test_one_call_is_stopped_and_its_run_goes_on_with_that_known(live, model, act, cockpit):
+    account, user = fresh_id(), fresh_id()
+    model.script(
+        [call("use_subagent", subagent_name="Coder", content="x"), held("too late"), "Ok."]
+    )
+    async with client(live, account) as bot:
+        await bot.say_private(user, "write a program")
+        await model.wait_for_requests(2)
+        made = await live.row(f"{CALLS} AND state = 'running'", str(user))
+        page = f"/admin/agent/run/{made['run_id']}/change/"
+        assert f'name="call" value="{made["id"]}"' in cockpit.page(page)
+        act(user, "stop-call", {"call": str(made["id"])})
+        assert spoken(await bot.next_action()) == "Ok."
+        model.release()
+    told = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+    assert "管理员停止了" in told[0]
+    (ended,) = live.rows(CALLS, str(user))
+    assert (ended["state"], ended["stopped_by"]) == ("unknown", "admin")
+    assert 'name="call"' not in cockpit.page(page)
+    acts = live.rows("SELECT kind, detail FROM agent_operatoract WHERE run_id = ?", made["run_id"])
+    assert acts == [{"kind": "stop_call", "detail": "use_subagent"}]

@@ -6,7 +6,9 @@ import pytest
 
 from tests.cast import fresh_id
 from tests.e2e.chat import client
-from tests.scripted_model import held
+from tests.e2e.cockpit import Cockpit
+from tests.fake_onebot import spoken
+from tests.scripted_model import call, held
 
 pytest.importorskip(
     "tests.services", reason="no server wheels for this platform", exc_type=ImportError
@@ -52,3 +54,22 @@ async def test_a_message_that_is_recalled_in_another_process_is_not_answered(fir
         model.release()
         await bot.no_action(user=user)
     assert end == STOPPED | {"reason": "recalled"}
+
+
+async def test_a_call_that_another_process_makes_is_stopped_and_its_run_goes_on(
+    first, second, model
+):
+    model.script([call("use_subagent", subagent_name="Coder", content="x"), held("late"), "Ok."])
+    account, user = fresh_id(), fresh_id()
+    found = "SELECT c.id, c.state, r.session_id FROM agent_toolcall c JOIN agent_run r "
+    found += "ON r.id = c.run_id WHERE c.requested_by = ?"
+    async with client(first, account) as bot:
+        await bot.say_private(user, "write a program")
+        await model.wait_for_requests(2)
+        made = await first.row(f"{found} AND c.state = 'running'", str(user))
+        cockpit, page = Cockpit(second), f"/admin/agent/chatsession/{made['session_id']}"
+        cockpit._post(f"{page}/act/stop-call/", {"call": str(made["id"])}, page=f"{page}/change/")
+        assert spoken(await bot.next_action()) == "Ok."
+        model.release()
+        cockpit.close()
+    assert (await second.row(found, str(user)))["state"] == "unknown"

@@ -351,7 +351,7 @@ LogLimit(logger, named=1)
 
 RESERVED_METADATA = {
     *("refusal", "mock", "full_content", "pending", "worker", "state_change"),
-    *("verdict", "decided_by", "stood_in"),
+    *("verdict", "decided_by", "stood_in", "stopped"),
 }
 """Metadata of results that only this system may set, not a provider.
 

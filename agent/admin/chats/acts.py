@@ -32,7 +32,7 @@ from agent.record.chats.chat_record import find_address
 from agent.record.runs.replies import FORWARD
 from agent.record.settings import chat_choices, chat_manners, timed_silences
 from agent.record.settings.manners import ONEBOT, load_manners_table
-from agent.record.waiting import operator_acts, pauses, stops, take_overs
+from agent.record.waiting import call_stops, operator_acts, pauses, stops, take_overs
 from agent.record.waiting.hand_messages import GOING_ON, HandMessage, put_down, resend
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
@@ -461,6 +461,20 @@ def _cancel(call: ActCall) -> ActDone:
     return ActDone(gettext("The answer was cancelled."), then, f"m{message.pk}")
 
 
+def _stop_call(call: ActCall) -> ActDone:
+    number = parse_row_number(call.posted("call"))
+    stopped = call_stops.ask_to_stop(call.session.pk, number, call.author)
+    if stopped is None:
+        raise ActRefused(gettext("There is nothing to stop: the call is not under way any more."))
+    words = gettext("%(tool)s is stopped; its run goes on. It may have had its effect.")
+    return ActDone(words % {"tool": stopped.tool_name}, _stop_calls)
+
+
+def _stop_calls() -> None:
+    if (serving := get_serving()) is not None:
+        serving.steer(lambda steering: steering.stop_calls())
+
+
 def _let_go(chat: object, pks: list[int], reason: states.MessageReason) -> None:
     """Have the server of this process stop at once; others stop at their next step."""
     if pks and (serving := get_serving()) is not None:
@@ -483,6 +497,7 @@ STEERING_ACTS = {
     "reset": Act(_reset, (CHANGE,)),
     "persona": Act(_choose_persona, (CHANGE,)),
     "cancel": Act(_cancel, on_message=True),
+    "stop-call": Act(_stop_call),
 }
 
 

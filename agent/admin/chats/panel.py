@@ -52,6 +52,7 @@ def _message(session: ChatSession, request: HttpRequest, number: int) -> dict[st
         "only_spans": acts.list_spans(session, request) if may_choose else (),
         "bubble": bubbles[0],
         "shown_runs": [_run(run, request) for run in shown],
+        "may_stop": acts.may(request, acts.ACTS["stop-call"]),
     }
 
 

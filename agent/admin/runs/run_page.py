@@ -459,6 +459,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
+            "may_stop": run_facts.may_stop(request.user, obj),
             "sees_prompts": sees_prompts,
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
@@ -491,7 +492,11 @@ def may_cancel(request: HttpRequest, run: Run) -> bool:
 def stamp_run(run: Run) -> str:
     """A text that differs whenever the page of ``run`` does. Three queries."""
     steps = Step.objects.filter(run=run).count()
-    calls = ToolCall.objects.filter(run=run).order_by("pk").values_list("state", "progress")
+    calls = (
+        ToolCall.objects.filter(run=run)
+        .order_by("pk")
+        .values_list("state", "progress", "stopped_by")
+    )
     sent = Message.objects.filter(run=run).order_by("pk").values_list("state")
     found = (run.state, run.model_calls, steps, list(calls), list(sent))
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]

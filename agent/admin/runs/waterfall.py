@@ -11,6 +11,8 @@ from django.utils.translation import gettext as _
 
 from agent.models import Message, Run, Step, ToolCall
 from agent.pages import run_facts
+from agent.record.runs.deferred_calls import OPEN
+from agent.record.waiting.call_stops import can_stop
 
 #: Units across the whole time, and the width of the thinnest bar.
 WIDTH, THINNEST = 1000, 4
@@ -32,6 +34,8 @@ class Span:
     is_bad: bool = False
     #: Whether the picture has to reach to its end.
     is_bounding: bool = True
+    #: The key of a call that can be stopped, 0 for anything else.
+    stoppable: int = 0
 
 
 def build_waterfall(rows: run_facts.RunRows, now: datetime) -> dict[str, Any]:
@@ -139,8 +143,11 @@ def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[Span]
         took = call.duration_ms
         end = None if took is None else begin + timedelta(milliseconds=took)
         state = call.get_state_display()
+        is_asked = call.stopped_by is not None and call.state in OPEN
+        note = _("is being stopped") if is_asked else state
+        stoppable = call.pk if can_stop(call, rows.run) else 0
         href, is_bad = f"#call-{call.pk}", call.state in BAD
-        yield Span("tool", call.tool_name, begin, end, href, 1, state, is_bad)
+        yield Span("tool", call.tool_name, begin, end, href, 1, note, is_bad, stoppable=stoppable)
         yield from _of_call(call, rows)
         begin = end or begin
 

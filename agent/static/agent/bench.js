@@ -189,6 +189,17 @@
         if (!isUnasked) document.getElementById("panel").focus({ preventScroll: true });
     }
 
+    /* While a run that it shows goes on, the panel follows. */
+    bench.addEventListener("live:changed", async (event) => {
+        const panel = event.target.closest("#panel"), mine = wanted;
+        if (!panel) return;
+        const page = await ask(window.location.href, "panel").catch(() => undefined);
+        const fresh = page?.getElementById("panel"), isRead = panel.contains(document.activeElement);
+        if (!fresh || mine !== wanted || fresh.textContent === panel.textContent) return;
+        place(page);
+        if (isRead) document.getElementById("panel").focus({ preventScroll: true });
+    }, true);
+
     function closePanel() {
         const chosen = bench.querySelector("li.chosen");
         document.getElementById("panel").replaceChildren();

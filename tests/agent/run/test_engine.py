@@ -11,6 +11,8 @@ from agent.models import ToolCall
 from agent.record.runs.deferred_calls import INTERRUPTED, CallSuspension
 from agent.record.runs.runs import RecordedCall, RecordedStep
 from agent.record.runs.steps import CallOutcome, NewStep
+from agent.record.waiting.call_stops import STOPPED
+from agent.run.call_stops import TOLD, list_calls_under_way, stop_calls
 from agent.run.engine import OUT_OF_CALLS, Engine
 from agent.run.task import CUT_SHORT, RunRequest, RunResult
 from tests.agent.talk import Script, calling
@@ -72,7 +74,7 @@ def notes() -> Notes:
     return Notes()
 
 
-async def run(model: Script, tools: Tools, notes: Notes, **fields: Any) -> RunResult:
+async def run(model: Script, tools: Provider, notes: Notes, **fields: Any) -> RunResult:
     registry = ToolRegistry()
     registry.register_provider(tools)
     task = RunRequest(1, list(START), CONTEXT, **{"model_calls": 5, **fields})
@@ -81,6 +83,57 @@ async def run(model: Script, tools: Tools, notes: Notes, **fields: Any) -> RunRe
 
 def roles(model: Script, number: int) -> list[str]:
     return [message["role"] for message in model.requests[number].messages]
+
+
+# --- One call that is stopped ---------------------------------------------------------
+
+
+async def test_a_call_that_is_stopped_is_of_unknown_outcome_and_the_run_goes_on(notes):
+    begun, was_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def hang(invocation: ToolInvocation) -> ToolExecutionResult:
+        if invocation.tool_name == "quick":
+            return ToolExecutionResult("quick", success=True, content="made")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            was_cancelled.set()
+        raise AssertionError
+
+    model = Script(calling(("slow", "{}"), ("quick", "{}")), "it was stopped")
+    provider = Provider("tools", "slow", "quick", answer=hang)
+    going_on = asyncio.create_task(run(model, provider, notes))
+    await begun.wait()
+    assert list_calls_under_way() == [10]
+    stop_calls([9, 10, 10])
+    result = await going_on
+    assert was_cancelled.is_set()
+    assert result.text == "it was stopped"
+    told = [one["content"] for one in model.requests[1].messages if one["role"] == "tool"]
+    assert told == [TOLD, "made"]
+    stopped, made = notes.outcomes
+    assert (stopped.state, stopped.error, stopped.next_pk) == ("unknown", STOPPED, 11)
+    assert made.state == "succeeded"
+    assert list_calls_under_way() == []
+
+
+async def test_a_run_that_is_cancelled_in_a_call_is_not_taken_for_a_stopped_call(notes):
+    begun = asyncio.Event()
+
+    async def hang(_invocation: ToolInvocation) -> ToolExecutionResult:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    work = run(Script(calling(("slow", "{}"))), Provider("tools", "slow", answer=hang), notes)
+    going_on = asyncio.create_task(work)
+    await begun.wait()
+    going_on.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going_on
+    assert notes.outcomes == []
+    assert list_calls_under_way() == []
 
 
 # --- A run from the beginning -------------------------------------------------------
