@@ -154,6 +154,7 @@ class ActKind(TextChoices):
     LIFT = "lift", _("lifted the pause")
     RESET = "reset", _("reset the context")
     PERSONA = "persona", _("chose a persona")
+    MODEL = "model", _("chose a model")
     ANSWER = "answer", _("answered by hand")
     TAKE_OVER = "take_over", _("took over")
     HAND_BACK = "hand_back", _("handed back")

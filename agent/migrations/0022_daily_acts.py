@@ -33,6 +33,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='operatoract',
             name='kind',
-            field=models.CharField(choices=[('silence', 'silenced the chat'), ('speak', 'let the chat speak'), ('only', 'let only one person be answered'), ('everybody', 'let everybody be answered again'), ('lift', 'lifted the pause'), ('reset', 'reset the context'), ('persona', 'chose a persona'), ('answer', 'answered by hand'), ('take_over', 'took over'), ('hand_back', 'handed back'), ('resend', 'sent again'), ('cancel', 'cancelled the run'), ('stop_call', 'stopped a tool call'), ('ask_again', 'asked again without sending'), ('export', 'exported the chat'), ('erase', 'erased a person')], max_length=16, verbose_name='act'),
+            field=models.CharField(choices=[('silence', 'silenced the chat'), ('speak', 'let the chat speak'), ('only', 'let only one person be answered'), ('everybody', 'let everybody be answered again'), ('lift', 'lifted the pause'), ('reset', 'reset the context'), ('persona', 'chose a persona'), ('model', 'chose a model'), ('answer', 'answered by hand'), ('take_over', 'took over'), ('hand_back', 'handed back'), ('resend', 'sent again'), ('cancel', 'cancelled the run'), ('stop_call', 'stopped a tool call'), ('ask_again', 'asked again without sending'), ('export', 'exported the chat'), ('erase', 'erased a person')], max_length=16, verbose_name='act'),
         ),
     ]

@@ -152,11 +152,11 @@ def test_a_call_is_stopped_once_while_it_is_under_way_in_the_same_chat(browser: 
     assert "its run goes on" in told(browser, session, "stop-call", call=call.pk)
     assert "nothing to stop" in told(browser, session, "stop-call", call=call.pk)
     call.refresh_from_db()
-    assert (call.state, call.stopped_by) == ("running", "admin")
+    assert (call.state, call.stopped_by) == ("running", "user-")
     shown = page(browser, panel)
     assert 'name="call"' not in shown
     assert "is being stopped" in shown
-    assert done_acts() == [("stop_call", "admin")]
+    assert done_acts() == [("stop_call", "user-")]
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ class ActDone:
     warning: str = ""
     #: Why nothing was done.
     refusal: str = ""
-    #: The act that takes it back, "" where none does, and which persona that one is given.
+    #: The act that takes it back, "" where none does, and what that one is given.
     undo: str = ""
-    persona_before: int | None = None
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +443,26 @@ def _choose_persona(call: ActCall) -> ActDone:
     if chosen:
         words = gettext("From the next message on, %(name)s answers here.")
         words %= {"name": names[chosen]}
-    return ActDone(words, undo="persona" if before != pk else "", persona_before=before)
+    return ActDone(words, undo="persona" if before != pk else "", before=before)
+
+
+def _choose_model(call: ActCall) -> ActDone:
+    _only_onebot(call.session)
+    names = {str(one.pk): one.name for one in chat_choices.list_chat_endpoints()}
+    chosen, chat = call.posted("model"), find_address(call.session)
+    if chosen and chosen not in names:
+        raise ActRefused(gettext("This model is not there any more, or is switched off."))
+    before, pk = chat_choices.find_chosen_endpoint(chat), int(chosen) if chosen else None
+    if before != pk:
+        chat_manners.change_chat_manners(chat, call.author, endpoint_id=pk)
+        operator_acts.record_act(
+            states.ActKind.MODEL, call.session.pk, call.author, detail=names.get(chosen, "")
+        )
+    words = gettext("From the next message on, no model is chosen for this chat alone.")
+    if chosen:
+        words = gettext("From the next message on, %(name)s is asked first here.")
+        words %= {"name": names[chosen]}
+    return ActDone(words, undo="model" if before != pk else "", before=before)
 
 
 def _cancel(call: ActCall) -> ActDone:
@@ -496,6 +515,7 @@ STEERING_ACTS = {
     "lift": Act(_lift, (CHANGE,)),
     "reset": Act(_reset, (CHANGE,)),
     "persona": Act(_choose_persona, (CHANGE,)),
+    "model": Act(_choose_model, (MANNERS,)),
     "cancel": Act(_cancel, on_message=True),
     "stop-call": Act(_stop_call),
 }
@@ -570,8 +590,8 @@ def _undo_button(call: ActCall, done: ActDone) -> str:
     if act is None or not may(call.request, act):
         return ""
     address = reverse("admin:agent_chatsession_act", args=(call.session.pk, done.undo))
-    button = '<button form="act-form" name="persona" value="{}" formaction="{}">{}</button>'
-    return format_html(button, done.persona_before or "", address, gettext("Undo"))
+    button = '<button form="act-form" name="{}" value="{}" formaction="{}">{}</button>'
+    return format_html(button, done.undo, done.before or "", address, gettext("Undo"))
 
 
 def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:

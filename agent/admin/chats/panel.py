@@ -1,12 +1,13 @@
 """The panel beside a chat: what was clicked there, or the chat itself. Its address is that of the
 chat with ``?panel=``, so that it is there without a script too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from agent.admin.chats import acts, session_list
 from agent.admin.chats.stream import bubble_rows, load_bubbles
@@ -15,6 +16,7 @@ from agent.models import ChatSession, Message, Run
 from agent.pages import run_facts
 from agent.pages.manners import describe_answering
 from agent.record.settings import chat_choices
+from agent.record.settings.manners import ONEBOT
 from agent.record.sums.tallies import find_silences
 from tools.admin.record_pages import parse_row_number
 from tools.text.readable import format_readable
@@ -82,9 +84,21 @@ def _chat(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
         "silences": [
             (who, datetime.fromtimestamp(until, UTC)) for who, until in find_silences(place, now)
         ],
-        "personas": chat_choices.list_personas(),
-        "chosen_persona": chat_choices.find_chosen_persona(address),
+        "choices": list(_list_choices(session, request)),
     }
+
+
+def _list_choices(session: ChatSession, request: HttpRequest) -> Iterator[tuple[Any, ...]]:
+    """What the reader may choose for this chat alone: the act, its label, the rows, and the key of
+    the one that is chosen."""
+    address = session_list.session_address(session)
+    choices = (
+        ("persona", _("persona"), chat_choices.list_personas, chat_choices.find_chosen_persona),
+        ("model", _("model"), chat_choices.list_chat_endpoints, chat_choices.find_chosen_endpoint),
+    )
+    for name, label, list_rows, find_chosen in choices:
+        if session.platform == ONEBOT and acts.may(request, acts.ACTS[name]):
+            yield name, label, list_rows(), find_chosen(address)
 
 
 def _settings(session: ChatSession, request: HttpRequest) -> dict[str, Any]:

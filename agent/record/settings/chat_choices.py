@@ -11,6 +11,7 @@ from agent.domain.budgets import TOKENS, BudgetAction, BudgetPeriod, SpendKind
 from agent.domain.persona import PersonaKind
 from agent.domain.types import ChatAddress
 from agent.models import Budget, ModelEndpoint, Persona, PersonaChoice
+from agent.record.settings.chat_manners import find_chat_manners
 from tools.models.row_history import record_changes
 
 
@@ -37,6 +38,12 @@ def find_chosen_persona(chat: ChatAddress) -> int | None:
     """The persona that is chosen for those of ``chat`` for whom none is; None: as elsewhere."""
     known = PersonaChoice.objects.filter(**_whole(chat)).order_by("pk")
     return known.values_list("persona_id", flat=True).first()
+
+
+def find_chosen_endpoint(chat: ChatAddress) -> int | None:
+    """The endpoint that is asked first in ``chat`` alone; None: as elsewhere."""
+    row = find_chat_manners(chat)
+    return row.endpoint_id if row else None
 
 
 def _whole(chat: ChatAddress) -> dict[str, str]:
