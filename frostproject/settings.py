@@ -76,6 +76,13 @@ STICKERS_BY_VISION = env.flag("STICKERS_BY_VISION", default=False)
 RECORD_KEEP_DAYS = env.integer("RECORD_KEEP_DAYS", 0, low=0, high=36_500)
 EVENT_KEEP_DAYS = env.integer("EVENT_KEEP_DAYS", 90, low=0, high=36_500)
 
+# --- Backups ----------------------------------------------------------------------
+
+BACKUP_DIR = DATA_DIR / "backups"
+DAILY_BACKUP = env.flag("DAILY_BACKUP", default=False)
+BACKUP_KEEP_BYTES = env.gibibytes("BACKUP_KEEP_GIB", 10, low=0, high=1_048_576)
+BACKUP_PASSPHRASE = env.text("BACKUP_PASSPHRASE")
+
 # --- Memory ----------------------------------------------------------------------
 
 MEMORY_CHARS = env.integer("MEMORY_CHARS", 1_500, low=0, high=100_000)

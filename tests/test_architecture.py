@@ -66,6 +66,7 @@ ROOMS = {
         ("server",),
         ("signin",),
         ("start", "doctor"),
+        ("backup",),
         ("live",),
         ("cockpit",),
         ("admin", "apps", "asgi", "management", "templatetags", "urls"),

@@ -31,7 +31,7 @@ VARIABLES = (
     *("SUMMARY_AFTER_MESSAGES", "MCP_ALLOWED_COMMANDS", "TOKENS_PER_DAY", "APPROVAL_TIMEOUT"),
     *("DEFER_TOOLS_ABOVE", "MEDIA_FETCH_SECONDS", "MEDIA_FETCH_MIB", "MEDIA_PERSON_MIB_PER_DAY"),
     *("PICTURE_MAX_SIDE", "PICTURE_MAX_KIB", "PICTURE_MAX_MEGAPIXELS", "FILE_EXCERPT_CHARS"),
-    "STICKERS_BY_VISION",
+    *("STICKERS_BY_VISION", "DAILY_BACKUP", "BACKUP_KEEP_GIB"),
 )
 #: What a list says that is empty, where an empty field leaves it to the environment.
 NONE = "-"
@@ -163,6 +163,16 @@ class Installation(LiveModel):
         null=True,
         blank=True,
         help_text=_("One more model call for each sticker."),
+    )
+    daily_backup = models.BooleanField(
+        _("a backup every day"),
+        null=True,
+        blank=True,
+        help_text=_("In the folder backups of the data folder. The newest seven are kept."),
+    )
+    backup_keep_gib = _decimal(
+        _("daily backups together (GiB)"),
+        _("Beyond that the oldest are deleted. 0: no limit."),
     )
     changed_on = models.CharField(max_length=10, blank=True, default="", editable=False)
     begun_on = models.CharField(max_length=10, blank=True, default="", editable=False)

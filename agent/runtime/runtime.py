@@ -43,6 +43,7 @@ from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from agent.runtime import record_retention, serving, wiring
 from agent.runtime.budget_ledger import BudgetLedger
+from agent.runtime.daily_backup import DailyBackup
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
 from agent.runtime.settings_watch import SettingsWatch
@@ -127,6 +128,7 @@ class Runtime:
         self._presence: asyncio.Task[None] | None = None
         self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
+        self._backups = DailyBackup()
         self._news = SettingsWatch()
         self._watches: list[asyncio.Task[None]] = []
         self._lock: IO[str] | None = None
@@ -226,6 +228,7 @@ class Runtime:
             await asyncio.wait([task])
         if self._media is not None:
             await self._media.close()
+        await self._backups.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -271,6 +274,7 @@ class Runtime:
                 if await sighting:
                     await self._start_over()
                 self._steering.hand_messages.look()
+                self._backups.look()
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),

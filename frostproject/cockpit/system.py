@@ -17,6 +17,7 @@ from agent.models import Installation, Manners, ModelEndpoint, Persona
 from agent.models.installation import VARIABLES
 from agent.record.settings.installation import GIB, IN_BYTES, environment_value, load_installation
 from frostproject.cockpit.tables import name_table
+from frostproject.configuration.env import SECRETS
 from frostproject.signin import record
 from onebot.models import Bot
 from tools.admin.fields import SuggestedInput, name_source
@@ -28,14 +29,6 @@ from tools.models.row_history import find_changes
 from tools.secrets.masked import mask_url
 from tools.text.readable import shorten_text
 
-#: Whose values no page shows: whether there is one is all that it says.
-SECRETS = frozenset(
-    {
-        *("UPSTREAM_API_KEY", "CODER_API_KEY", "MCP_SERVER_TOKEN", "DJANGO_SUPERUSER_PASSWORD"),
-        *("METRICS_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "ONEBOT_ACCESS_TOKEN", "HTTP_API_TOKEN"),
-        *("DATABASE_URL", "REDIS_URL"),
-    }
-)
 #: Settings in whose place rows of another table say something.
 ELSEWHERE: dict[type[Any], tuple[str, ...]] = {
     ModelEndpoint: (
@@ -66,6 +59,7 @@ REASONS = {
     ),
     _("It opens the server to programs, and stays out of the database and its backups."): (
         *("HTTP_API_TOKEN", "MCP_SERVER_TOKEN", "METRICS_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS"),
+        "BACKUP_PASSPHRASE",
     ),
     _("It bounds what programs may take of this machine."): (
         *("PLUGIN_MEMORY_MIB", "PLUGIN_CPU_SECONDS", "PLUGIN_OPEN_FILES", "PLUGIN_PROCESSES"),
@@ -205,6 +199,7 @@ class InstallationAdmin(SettingsAdmin):
                 *("file_excerpt_chars", "stickers_by_vision"),
             ),
         ),
+        (_("Backups"), ("daily_backup", "backup_keep_gib")),
     )
 
     def changelist_view(

@@ -17,6 +17,14 @@ from django.core.exceptions import ImproperlyConfigured
 from frostproject.configuration.networks import Networks
 from tools.fetch.allow_list import AllowList
 
+#: Variables that hold a secret, or an address with one: no page shows their values.
+SECRETS = frozenset(
+    {
+        *("UPSTREAM_API_KEY", "CODER_API_KEY", "MCP_SERVER_TOKEN", "DJANGO_SUPERUSER_PASSWORD"),
+        *("METRICS_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "ONEBOT_ACCESS_TOKEN", "HTTP_API_TOKEN"),
+        *("DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE"),
+    }
+)
 TRUE_WORDS = frozenset({"true", "1", "yes", "on"})
 DATABASE_FORMS = "wants postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH"
 FALSE_WORDS = frozenset({"false", "0", "no", "off"})

@@ -32,7 +32,8 @@ MAX_NAMED = 5
 #: Names of files that only this program creates, and names of other files that may be in a folder
 #: of ours.
 _OWN = re.compile(
-    r"frostagent\.sqlite3.*|\.?(?:secret_key|onebot_access_token|http_api_token)(?:\..*)?|received"
+    r"frostagent\.sqlite3.*|\.?(?:secret_key|onebot_access_token|http_api_token)(?:\..*)?"
+    r"|received|backups|restored\.env"
 )
 _USUAL = re.compile(r"media|static|cache|lost\+found|\.gitkeep|\.gitignore|\.DS_Store")
 

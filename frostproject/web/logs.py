@@ -26,6 +26,7 @@ SECRET_SETTINGS = (
     "MCP_SERVER_TOKEN",
     "METRICS_TOKEN",
     "DJANGO_SUPERUSER_PASSWORD",
+    "BACKUP_PASSPHRASE",
 )
 #: Settings that hold addresses, whose passwords are as secret.
 ADDRESS_SETTINGS = (

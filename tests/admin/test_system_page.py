@@ -10,7 +10,7 @@ from django.test import Client
 
 from agent.models import Installation
 from agent.models.installation import VARIABLES
-from frostproject.cockpit.system import SECRETS
+from frostproject.configuration.env import SECRETS
 from tests.admin.record import logged_in, page
 from tests.environment import PROJECT
 from tools.models import ToolConfigChange

@@ -13,7 +13,7 @@ from tools.local_time import Clock
 
 GIB = 2**30
 #: Variables in GiB, whose settings are in bytes.
-IN_BYTES = {"MEDIA_KEEP_GIB": "MEDIA_KEEP_BYTES", "MEDIA_FREE_GIB": "MEDIA_FREE_BYTES"}
+IN_BYTES = {f"{name}_GIB": f"{name}_BYTES" for name in ("MEDIA_KEEP", "MEDIA_FREE", "BACKUP_KEEP")}
 _CLOCK = ("time_zone", "changed_on", "begun_on")
 
 

@@ -1,0 +1,95 @@
+"""The backup of the day, made by a process of its own: when it is due, and what became of it.
+
+A row switches it on. Its folder says when the last one was made, so that nothing is written in the
+database for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from pathlib import Path
+
+from django.conf import settings
+
+from tools.error_boundary import log_errors
+from tools.time_limits import TIME_LIMITS
+
+logger = logging.getLogger(__name__)
+
+PATTERN = "daily-*.zip"
+#: How many are kept; and how old the newest may be before another is made, in seconds.
+KEPT, EVERY_SECONDS = 7, 24 * 3600 - 60
+#: Between two tries, also of one that failed.
+AGAIN_SECONDS = TIME_LIMITS.next_expiry
+#: Signs of what went wrong that are kept.
+SAID = 2_000
+
+
+def find_newest() -> Path | None:
+    """The newest one that is there."""
+    return max(Path(settings.BACKUP_DIR).glob(PATTERN), default=None)
+
+
+def is_due() -> bool:
+    newest = find_newest()
+    return newest is None or newest.stat().st_mtime < time.time() - EVERY_SECONDS
+
+
+def find_failure() -> tuple[float, str] | None:
+    """When the last one failed and what was said, unless one was made since."""
+    with contextlib.suppress(OSError):
+        return _failure().stat().st_mtime, _failure().read_text("utf-8")
+    return None
+
+
+def _failure() -> Path:
+    return Path(settings.BACKUP_DIR, "failed.txt")
+
+
+class DailyBackup:
+    """Has it made where it is due. There is no task while it is not."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._again_at = time.monotonic() + TIME_LIMITS.first_expiry
+
+    def look(self) -> None:
+        """Begin where it is time. To be called on the loop, now and then."""
+        if settings.DAILY_BACKUP and time.monotonic() >= self._again_at:
+            self._again_at = time.monotonic() + AGAIN_SECONDS
+            if is_due():
+                self._task = asyncio.get_running_loop().create_task(_make(), name="daily backup")
+
+    async def close(self) -> None:
+        """End one under way, of which nothing is left."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+async def _make() -> None:
+    with log_errors(logger, "The daily backup could not be started"):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "manage.py", "backup", "--daily"),
+            cwd=settings.BASE_DIR,
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=PIPE,
+            process_group=0,
+        )
+        try:
+            said = (await process.communicate())[1].decode("utf-8", "replace").strip()[-SAID:]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+        if process.returncode:
+            said = said or f"exit status {process.returncode}"
+            logger.error("The daily backup failed: %s", said)
+            _failure().parent.mkdir(exist_ok=True, mode=0o700)
+            _failure().write_text(said, "utf-8")
+            return
+        logger.info("The daily backup was made: %s", find_newest())
+        _failure().unlink(missing_ok=True)

@@ -1,0 +1,46 @@
+"""Where the passphrase of a backup comes from."""
+
+import getpass
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from frostproject.backup.refused import BackupError
+
+
+def add_option(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--passphrase-file",
+        metavar="PATH",
+        help="A file whose first line is the passphrase; without it BACKUP_PASSPHRASE counts, "
+        "and in a terminal it is asked for.",
+    )
+
+
+def given_passphrase(options: dict[str, Any]) -> str:
+    """That of the option or the environment, "" for none. Raises BackupError where the file has
+    none."""
+    path = options["passphrase_file"]
+    if path is None:
+        return str(settings.BACKUP_PASSPHRASE)
+    try:
+        text = Path(path).read_text("utf-8").partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackupError(_("The passphrase cannot be read: %s") % error) from error
+    if not text:
+        raise BackupError(_("There is no passphrase in the first line of %s.") % path)
+    return text
+
+
+def ask_passphrase(words: str, *, twice: bool = False) -> str:
+    """What is typed in a terminal, "" without one. Raises BackupError for two that differ."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return ""
+    typed = getpass.getpass(words)
+    if typed and twice and getpass.getpass(_("Once more: ")) != typed:
+        raise BackupError(_("The two are not the same."))
+    return typed
