@@ -24,6 +24,7 @@ from frostproject.backup import belongings, rows
 from frostproject.backup.archive import FOLDERS, SETTINGS, Archive, rows_part
 from frostproject.backup.refused import BackupError, Tell, damaged
 from frostproject.backup.saving import is_running
+from frostproject.settings import env
 from frostproject.start import new_database
 from onebot.models import Bot
 from tools.secrets.encryption import DecryptionError, decrypt
@@ -160,7 +161,7 @@ class Restore:
         if is_running() if tables or connection.vendor == "sqlite" else False:
             raise BackupError(_("A server works on this installation. Stop it first."))
         if tables and not self._is_current:
-            words = _("An older backup wants a database without tables: %s is none.")
+            words = _("An older backup wants a database without tables: %s has some.")
             raise BackupError(words % connection.settings_dict["NAME"])
         if tables and any(model._base_manager.exists() for model in kept):
             words = _("This installation is not empty: the database %s has accounts or chats.")
@@ -226,11 +227,10 @@ class Restore:
     def find_missing_keys(self) -> list[str]:
         """What has to be entered again, as the restored installation has it: what the backup leaves
         out, and rows that are sealed with another secret key."""
-        return (
-            [*self._manifest["left_out"], *_find_unreadable()]
-            if not self._archive.is_sealed
-            else []
-        )
+        if self._archive.is_sealed:
+            return []
+        left_out = [name for name in self._manifest["left_out"] if not env.text(name)]
+        return [*left_out, *_find_unreadable()]
 
 
 def _check_at_once() -> None:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db.models import F, Q, Sum
@@ -22,6 +22,7 @@ from agent.record.chats.subject_names import find_subjects
 from agent.record.ground.clock_skew import find_clock_skew
 from agent.record.sums.budgets import BudgetUse, load_budget_uses, load_uses
 from agent.runtime import serving
+from agent.runtime.daily_backup import find_failure
 from frostproject.cockpit import chat_alerts
 from frostproject.cockpit.alert import BAD, NOTABLE, Alert, AlertAct, clean, moment
 from frostproject.cockpit.viewer import Viewer, link
@@ -294,6 +295,16 @@ def _disk(viewer: Viewer) -> Iterator[Alert]:
         yield Alert("disk", text, advice, level=level, facts=(level,))
 
 
+def _backup(viewer: Viewer) -> Iterator[Alert]:
+    if settings.DAILY_BACKUP and (failure := find_failure()):
+        at, said = failure
+        text = _("The daily backup failed, at %(at)s: %(error)s")
+        words = {"at": moment(datetime.fromtimestamp(at, UTC)), "error": clean(said)}
+        advice = _("It is tried again every hour. See to the disk, and to the log.")
+        url = link("agent_installation_changelist")
+        yield Alert("backup", text % words, advice, url, BAD, facts=(at,))
+
+
 #: Each with the permission that it takes, "" where it looks for itself, and whether it is for those
 #: alone who may see all; else it tells of what is within reach.
 PARTS = (
@@ -312,6 +323,7 @@ PARTS = (
     (_tools, "tools.view_toolconfig", True),
     (_sign_ins, "auth.view_user", True),
     (_disk, "", True),
+    (_backup, "agent.view_installation", True),
 )
 
 

@@ -16,6 +16,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from agent.models import Installation, Manners, ModelEndpoint, Persona
 from agent.models.installation import VARIABLES
 from agent.record.settings.installation import GIB, IN_BYTES, environment_value, load_installation
+from agent.runtime.daily_backup import find_newest
 from frostproject.cockpit.tables import name_table
 from frostproject.configuration.env import SECRETS
 from frostproject.signin import record
@@ -156,6 +157,10 @@ class InstallationForm(SettingsForm):
         self.fields["time_zone"].widget = SuggestedInput(zones, widget.attrs | attrs)
         self.show_unsaid("time_zone", own, gettext("of the machine"))
         self._explain_locked()
+        if newest := find_newest():
+            words = gettext("The last one: %s") % f"{newest} ({newest.stat().st_size >> 20} MiB)"
+            field = self.fields["daily_backup"]
+            field.help_text = f"{field.help_text} {words}"
 
     def locked(self) -> Collection[str]:
         return find_locked(self.user, is_fresh=self.is_fresh)

@@ -1,0 +1,1 @@
+"""Backups, and what is restored from them."""

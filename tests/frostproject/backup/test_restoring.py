@@ -1,0 +1,198 @@
+"""What was backed up is all there again, on either database."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from agent.models import ChatSession, Installation, Message, ModelEndpoint, Note
+from frostproject.backup import saving
+from frostproject.backup.saving import save
+from frostproject.models import AuthenticatorApp
+from tests.databases import story
+from tests.frostproject.backup.places import (
+    PASSPHRASE,
+    all_files,
+    all_rows,
+    at,
+    change,
+    live_there,
+    made,
+    put,
+    quiet,
+    read,
+)
+from tools.secrets.encryption import encrypt
+from tools.secrets.models import Secret
+
+pytestmark = pytest.mark.usefixtures("django_db_blocker")
+KEY = "sk-very-secret-0815"
+
+
+@pytest.fixture(autouse=True)
+def _unblocked(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture
+def sealed_with(tmp_path: Path) -> str:
+    path = tmp_path / "passphrase"
+    path.write_text(f"{PASSPHRASE}\n")
+    return f"--passphrase-file={path}"
+
+
+@pytest.mark.parametrize("way", ["sqlite-sqlite", "sqlite-postgresql", "postgresql-sqlite"])
+def test_everything_is_there_again(way, tmp_path, sealed_with, request):
+    source, target = (
+        request.getfixturevalue("postgres_url") if name == "postgresql" else ""
+        for name in way.split("-")
+    )
+    file, old, new = tmp_path / "a.zip", tmp_path / "old", tmp_path / "new"
+    with at(old, source):
+        live_there(old)
+        Secret.objects.create(name="weather", sealed=encrypt(KEY))
+        call_command("backup", str(file), sealed_with)
+        before = all_rows()
+    with at(new, target):
+        call_command("restore", str(file), sealed_with)
+        assert all_rows() == before
+        assert all_files(new) == all_files(old)
+        assert (new / "secret_key").read_text() == (old / "secret_key").read_text()
+        assert (new / "http_api_token").read_text() == "token-of-old"
+        assert oct((new / "secret_key").stat().st_mode)[-3:] == "600"
+    with at(new, target):
+        assert Secret.objects.get(name="weather").value == KEY
+        assert all(before[name] for name in ("agent.message", "agent.run", "auth.user"))
+        assert Note.objects.filter(text=story.NOTE).exists()
+    assert oct(file.stat().st_mode)[-3:] == "600"
+
+
+@pytest.mark.parametrize("server", ["", "postgresql"])
+def test_a_number_that_was_given_is_not_given_again(server, tmp_path, request):
+    url = request.getfixturevalue("postgres_url") if server else ""
+    with at(tmp_path / "old"):
+        live_there(tmp_path / "old")
+        chat = ChatSession.objects.first()
+        assert chat is not None
+        last = story.incoming(chat, "gone", Message.State.SILENT, message_id="77")
+        pk = last.pk
+        last.delete()
+        save(tmp_path / "a.zip", "", quiet)
+    with at(tmp_path / "new", url):
+        call_command("restore", str(tmp_path / "a.zip"))
+        chat = ChatSession.objects.first()
+        assert chat is not None
+        assert story.incoming(chat, "new", Message.State.SILENT, message_id="78").pk == pk + 1
+
+
+@pytest.mark.parametrize("server", ["", "postgresql"])
+def test_an_older_backup_is_brought_to_the_newest_tables(server, tmp_path, request):
+    url = request.getfixturevalue("postgres_url") if server else ""
+    new = ("daily_backup", "backup_keep_gib")
+
+    def age(parts: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        manifest["migrations"].remove("agent.0021_daily_backup")
+        table, name = manifest["tables"]["agent.installation"], "rows/agent.installation.jsonl.gz"
+        row = dict(zip(table["columns"], json.loads(whole[name]), strict=True))
+        kept = {column: value for column, value in row.items() if column not in new}
+        table["columns"] = list(kept)
+        put(parts, manifest, name, json.dumps([*kept.values()]).encode() + b"\n")
+
+    file = made(tmp_path / "old", tmp_path / "a.zip")
+    whole = read(file)
+    change(file, tmp_path / "older.zip", age)
+    with at(tmp_path / "new", url):
+        call_command("restore", str(tmp_path / "older.zip"))
+        assert Installation.objects.get().daily_backup is None
+        assert ("agent", "0021_daily_backup") in MigrationRecorder(connection).applied_migrations()
+        assert Message.objects.filter(text="北京天气？").exists()
+
+
+def test_signs_that_postgresql_does_not_take_are_replaced_and_counted(
+    tmp_path, postgres_url, capsys
+):
+    with at(tmp_path / "old"):
+        live_there(tmp_path / "old")
+        Message.objects.filter(text="北京天气？").update(text="a\0b", raw={"c\0": ["\ud800", "🦊"]})
+        save(tmp_path / "a.zip", "", quiet)
+    with at(tmp_path / "new", postgres_url):
+        call_command("restore", str(tmp_path / "a.zip"))
+        assert Message.objects.get(text="a\ufffdb").raw == {"c\ufffd": ["\ufffd", "🦊"]}
+    assert "被替换的行数：1" in capsys.readouterr().out
+
+
+def test_without_a_passphrase_no_key_is_in_the_file_and_what_is_missing_is_named(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(saving.belongings.env._values, "UPSTREAM_API_KEY", KEY)
+    monkeypatch.setitem(saving.belongings.env._layers, "file", {"UPSTREAM_API_KEY": KEY})
+    with at(tmp_path / "old"):
+        live_there(tmp_path / "old")
+        Secret.objects.create(name="weather", sealed=encrypt(KEY))
+        address = f"https://bot:{KEY}@models.example.org/v1"
+        ModelEndpoint.objects.create(name="own", base_url=address, model="m")
+        call_command("backup", str(tmp_path / "a.zip"))
+        held = b"".join(read(tmp_path / "a.zip").values())
+        secret = (tmp_path / "old" / "secret_key").read_bytes()
+        token = (tmp_path / "old" / "http_api_token").read_bytes()
+        assert not any(one in held for one in (KEY.encode(), secret, token))
+    monkeypatch.undo()
+    with at(tmp_path / "new"):
+        call_command("restore", str(tmp_path / "a.zip"))
+        assert ModelEndpoint.objects.get(name="own").base_url == "https://models.example.org/v1"
+        assert (tmp_path / "new" / "http_api_token").read_text() == "token-of-new"
+        assert AuthenticatorApp.objects.exists()
+    said = capsys.readouterr().out
+    assert all(one in said for one in ("UPSTREAM_API_KEY", "weather", "own", "(olga)"))
+
+
+def test_what_a_running_server_was_answering_is_not_answered_a_second_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "is_running", lambda: True)
+    made(tmp_path / "old", tmp_path / "a.zip")
+    monkeypatch.undo()
+    with at(tmp_path / "new"):
+        call_command("restore", str(tmp_path / "a.zip"))
+        left = Message.objects.filter(text__in=(story.IN_HAND, story.WAITING))
+        assert {one.state for one in left} == {Message.State.EXPIRED}
+
+
+def test_settings_of_the_old_machine_stand_in_a_file_and_count_nowhere(tmp_path, monkeypatch):
+    prompt = 'say "hi" \\ twice\nand stop'
+    said = {"SYSTEM_PROMPT": prompt, "DATABASE_URL": "postgres://u:p@h/d"}
+    for name, text in said.items():
+        monkeypatch.setitem(saving.belongings.env._values, name, text)
+    monkeypatch.setitem(saving.belongings.env._layers, "file", said)
+    made(tmp_path / "old", tmp_path / "a.zip")
+    monkeypatch.undo()
+    with at(tmp_path / "new"):
+        call_command("restore", str(tmp_path / "a.zip"))
+    from frostproject.configuration.env import parse_dotenv
+
+    text = (tmp_path / "new" / "restored.env").read_text()
+    assert parse_dotenv(text) == {"SYSTEM_PROMPT": prompt}
+
+
+def test_an_installation_that_is_not_empty_is_left_as_it_is(tmp_path):
+    file = made(tmp_path / "old", tmp_path / "a.zip")
+    with at(tmp_path / "new"):
+        live_there(tmp_path / "new")
+        before = all_rows()
+        with pytest.raises(CommandError, match="不是空的"):
+            call_command("restore", str(file))
+        assert all_rows() == before
+
+
+def test_tables_without_accounts_and_chats_are_an_empty_installation(tmp_path):
+    file = made(tmp_path / "old", tmp_path / "a.zip")
+    with at(tmp_path / "old"):
+        before = all_rows()
+    with at(tmp_path / "new"):
+        call_command("migrate", verbosity=0)
+        call_command("restore", str(file))
+        assert all_rows() == before
