@@ -14,7 +14,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -117,13 +117,21 @@ class _Measured(io.RawIOBase):
 
 
 class ArchiveWriter:
-    """A backup that is being written; sealed where there is a passphrase. ``finish`` it."""
+    """A backup that is being written, sealed where there is a passphrase: as a context manager, to
+    be ended by :meth:`finish`."""
 
     def __init__(self, file: IO[bytes], passphrase: str) -> None:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
         salt = os.urandom(seal.SALT_BYTES) if passphrase else b""
         self._salt, self._seal = salt.hex(), seal.Seal(passphrase, salt) if passphrase else None
         self._parts: dict[str, tuple[int, str, int]] = {}
+
+    def __enter__(self) -> "ArchiveWriter":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        with suppress(OSError):  # what could not be written is said by then
+            self._zip.close()
 
     @contextmanager
     def part(self, name: str, changed_at: float = 0) -> Iterator[IO[bytes]]:

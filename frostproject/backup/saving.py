@@ -59,7 +59,8 @@ def save(file: Path, passphrase: str, tell: Tell) -> list[str]:
         with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.parent) as folder:
             draft = Path(folder, "draft")
             with open(draft, "xb", opener=_closed_to_others) as stream:
-                missed = _write(ArchiveWriter(stream, passphrase), Path(folder), passphrase, tell)
+                with ArchiveWriter(stream, passphrase) as archive:
+                    missed = _write(archive, Path(folder), passphrase, tell)
                 stream.flush()
                 os.fsync(stream.fileno())
             _name_for_good(draft, file)

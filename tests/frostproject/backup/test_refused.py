@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import translation
 
 from frostproject.backup.refused import BackupError
 from frostproject.backup.saving import save
@@ -36,7 +37,7 @@ Manifest = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def _unblocked(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), translation.override("en"):
         yield
 
 
@@ -74,15 +75,15 @@ def refuses(file: Path, folder: Path, words: str, passphrase: str = "") -> None:
 def test_a_file_that_was_cut_is_refused(kept, whole, tmp_path):
     data = whole.read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[: int(len(data) * kept)])
-    refuses(tmp_path / "cut.zip", tmp_path / "new", "不是完整的备份")
+    refuses(tmp_path / "cut.zip", tmp_path / "new", "no whole backup")
 
 
 def test_a_foreign_file_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as archive:
         archive.writestr("holiday.jpg", b"sun")
-    refuses(tmp_path / "foreign.zip", tmp_path / "new", "不是 FrostAgent 的备份")
-    refuses(tmp_path, tmp_path / "new", "无法读取")
-    refuses(tmp_path / "none.zip", tmp_path / "new", "无法读取")
+    refuses(tmp_path / "foreign.zip", tmp_path / "new", "no backup of")
+    refuses(tmp_path, tmp_path / "new", "cannot be read")
+    refuses(tmp_path / "none.zip", tmp_path / "new", "cannot be read")
 
 
 @pytest.mark.parametrize("ending", [b"", b"PK\5\6" + bytes(8) + b"\xff\xff\xff\x7f" * 2 + bytes(2)])
@@ -92,7 +93,7 @@ def test_a_file_of_4_gib_is_refused_at_once_and_in_little_memory(ending, tmp_pat
         file.seek(0, os.SEEK_END)
         file.write(ending)
     tracemalloc.start()
-    refuses(tmp_path / "huge.zip", tmp_path / "new", "不是完整的备份")
+    refuses(tmp_path / "huge.zip", tmp_path / "new", "no whole backup")
     assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
     tracemalloc.stop()
 
@@ -103,7 +104,7 @@ def test_a_part_that_unpacks_to_more_than_it_says_is_refused_in_little_memory(wh
 
     change(whole, tmp_path / "bomb.zip", swell)
     tracemalloc.start()
-    refuses(tmp_path / "bomb.zip", tmp_path / "new", "不是完整的备份")
+    refuses(tmp_path / "bomb.zip", tmp_path / "new", "no whole backup")
     assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
     tracemalloc.stop()
 
@@ -181,7 +182,7 @@ DOCTORED = (
 @pytest.mark.parametrize("doctor", DOCTORED, ids=lambda doctor: doctor.__name__)
 def test_a_file_that_was_changed_is_refused(doctor, whole, tmp_path):
     change(whole, tmp_path / "changed.zip", doctor)
-    refuses(tmp_path / "changed.zip", tmp_path / "new", "不是完整的备份")
+    refuses(tmp_path / "changed.zip", tmp_path / "new", "no whole backup")
 
 
 def test_rows_that_only_the_database_refuses_leave_it_empty(whole, tmp_path):
@@ -196,7 +197,7 @@ def test_rows_that_only_the_database_refuses_leave_it_empty(whole, tmp_path):
     change(whole, tmp_path / "dangling.zip", dangle)
     with at(tmp_path / "new"):
         before = describe_place(tmp_path / "new")
-        with pytest.raises(CommandError, match="没有恢复任何东西"):
+        with pytest.raises(CommandError, match="Nothing was restored"):
             call_command("restore", str(tmp_path / "dangling.zip"))
         assert describe_place(tmp_path / "new") == before
 
@@ -209,15 +210,15 @@ def test_rows_that_only_the_database_refuses_leave_it_empty(whole, tmp_path):
 )
 def test_a_backup_of_a_newer_version_is_refused(newer, whole, tmp_path):
     change(whole, tmp_path / "newer.zip", lambda _parts, manifest: manifest.update(newer))
-    refuses(tmp_path / "newer.zip", tmp_path / "new", "先更新")
+    refuses(tmp_path / "newer.zip", tmp_path / "new", "update this first")
 
 
 # --- Sealed ------------------------------------------------------------------------------
 
 
 def test_a_sealed_backup_wants_its_passphrase(sealed, tmp_path):
-    refuses(sealed, tmp_path / "new", "需要口令")
-    refuses(sealed, tmp_path / "new", "口令不对", "wrong")
+    refuses(sealed, tmp_path / "new", "takes its passphrase")
+    refuses(sealed, tmp_path / "new", "not that of", "wrong")
     with at(tmp_path / "new"):
         (tmp_path / "word").write_text(PASSPHRASE)
         call_command("backup", "--check", str(sealed), f"--passphrase-file={tmp_path / 'word'}")
@@ -239,7 +240,7 @@ def renamed(parts: Parts, manifest: Manifest) -> None:
 @pytest.mark.parametrize("doctor", [swapped, shortened, renamed], ids=lambda one: one.__name__)
 def test_a_sealed_backup_that_was_changed_is_refused(doctor, sealed, tmp_path):
     change(sealed, tmp_path / "changed.zip", doctor)
-    words = "不是完整的备份|口令不对"
+    words = "no whole backup|not that of"
     refuses(tmp_path / "changed.zip", tmp_path / "new", words, PASSPHRASE)
 
 
@@ -257,7 +258,7 @@ def test_what_was_said_cannot_be_read_in_a_sealed_backup(sealed):
 def test_a_file_that_is_there_is_never_overwritten(tmp_path):
     file = tmp_path / "a.zip"
     file.write_text("holiday")
-    with pytest.raises(BackupError, match="不会被覆盖"):
+    with pytest.raises(BackupError, match="not overwritten"):
         made(tmp_path / "old", file)
     assert file.read_text() == "holiday"
 
