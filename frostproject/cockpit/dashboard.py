@@ -145,13 +145,6 @@ def _sum_by(
     return {row[by]: row for row in found}
 
 
-def load_total_budgets(viewer: Viewer) -> list[BudgetUse]:
-    """The budgets on everything, for those who may see it."""
-    if not viewer.may_see_all("agent.view_budget"):
-        return []
-    return load_uses_of({SpendKind.TOTAL: ""}, viewer.budgets)
-
-
 #: Rows of each part.
 FAILURE_LIMIT, WAITING_LIMIT, SIGN_IN_LIMIT = 5, 1_000, 3
 #: A heartbeat newer than this is not given an age.
@@ -249,7 +242,8 @@ def _numbers(viewer: Viewer) -> dict[str, Any]:
     """Sums within reach. Tokens and money of all are for those who may see every chat."""
     if not viewer.may("agent.view_message"):
         return {}
-    days = load_days(viewer)
+    days, sees_budgets = load_days(viewer), viewer.may_see_all("agent.view_budget")
+    budgets_of_all = load_uses_of({SpendKind.TOTAL: ""}, viewer.budgets) if sees_budgets else []
     return {
         "days": days,
         "sees_all": viewer.access.is_everything,
@@ -257,19 +251,21 @@ def _numbers(viewer: Viewer) -> dict[str, Any]:
         "today": days[-1],
         "period": add_up(days),
         "day_count": DAYS,
-        "total_budgets": load_total_budgets(viewer),
+        "total_budgets": budgets_of_all,
     }
 
 
 def load_more(viewer: Viewer, days: Sequence[Period]) -> dict[str, Any]:
     """The tables: the numbers of ``days``, if any are within reach, tools, failures, sign-ins."""
     numbers = {"today": days[-1], "period": add_up(days), "day_count": DAYS} if days else {}
+    signed_in = SignInRecord.objects.filter(signed_in_at__isnull=False).select_related("user")
+    newest = signed_in.order_by("-signed_in_at")[:SIGN_IN_LIMIT]
     return {
         **numbers,
         "is_more": True,
         "tools": load_tools(viewer) if viewer.may("agent.view_toolcall") else [],
         **_failures(viewer),
-        **_sign_ins(viewer),
+        "sign_ins": list(newest) if viewer.may_see_all("auth.view_user") else None,
     }
 
 
@@ -305,13 +301,6 @@ def _newest(rows: Any) -> Any:
     """Among the newest: else everybody's failures would be walked through for those of a few."""
     keys = list(rows.values_list("pk", flat=True)[:NEWEST_FAILURES])
     return rows.model._default_manager.filter(pk__in=keys)
-
-
-def _sign_ins(viewer: Viewer) -> dict[str, Any]:
-    if not viewer.may_see_all("auth.view_user"):
-        return {}
-    signed_in = SignInRecord.objects.filter(signed_in_at__isnull=False).select_related("user")
-    return {"sign_ins": list(signed_in.order_by("-signed_in_at")[:SIGN_IN_LIMIT])}
 
 
 # Charts of the first page: each is a table of numbers, which a script draws where it can.

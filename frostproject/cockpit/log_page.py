@@ -23,7 +23,8 @@ def log_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
     level = level if level in LEVELS else LEVELS[0]
     words, run = request.GET.get("q", "").strip(), parse_row_number(request.GET.get("run", ""))
     lines = list_recent_lines(getattr(logging, level), words, run)
-    context: dict[str, Any] = {
+    shown: dict[str, Any] = {
+        "title": _("Log of the server"),
         "lines": lines[:LINES_SHOWN],
         "found": len(lines),
         "level": level,
@@ -32,9 +33,8 @@ def log_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "run": run or "",
         "kept": LINES_KEPT,
     }
-    name = "lines" if request.GET.get("part") == "lines" else "page"
-    if name == "page":
-        context |= site.each_context(request) | {"title": _("Log of the server")}
-    answer = TemplateResponse(request, f"admin/log/{name}.html", context)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    is_part = request.GET.get("part") == "lines"
+    shown |= {} if is_part else site.each_context(request)
+    page = TemplateResponse(request, f"admin/log/{'lines' if is_part else 'page'}.html", shown)
+    page["Cache-Control"] = "no-store"
+    return page

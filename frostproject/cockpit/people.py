@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -11,8 +9,6 @@ from django.contrib.admin import AdminSite
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from agent.access import EVERY_CHAT, ChatAccess, find_access
@@ -35,30 +31,10 @@ MOST_READ = 10_000
 MOST_NAMES, MOST_CHATS = 10, 50
 
 
-@dataclass(slots=True)
-class FoundPerson:
-    """Somebody who wrote. ``names`` are those of the newest messages, the newest first."""
-
-    person_id: str
-    names: list[str] = field(default_factory=list)
-    last_seen: datetime | None = None
-    #: Among the newest; :data:`MOST_MESSAGES` may stand for more.
-    messages: int = 0
-
-
-def find_people(term: str, access: ChatAccess) -> list[FoundPerson]:
+def find_people(term: str, access: ChatAccess) -> list[dict[str, Any]]:
     """Those whose id is ``term``, or in whose name it stands, among the newest messages; without a
-    term those who wrote last."""
-    listed = _newest_people(term, access)
-    if term and term not in {one.person_id for one in listed}:
-        old = load_person(term, access)  # who wrote long ago
-        return [old, *listed] if old else listed
-    return listed
-
-
-def _newest_people(term: str, access: ChatAccess) -> list[FoundPerson]:
-    """Those who wrote last. Counted here: grouped by people, SQLite would walk through the messages
-    of all times."""
+    term those who wrote last. Each as :func:`load_person` tells. Counted here: grouped by people,
+    SQLite would walk through the messages of all times."""
     rows = Message.objects.filter(
         access.condition("session__"),
         direction=Message.Direction.IN,
@@ -66,24 +42,31 @@ def _newest_people(term: str, access: ChatAccess) -> list[FoundPerson]:
     ).exclude(sender_id="")
     if term:
         rows = rows.filter(Q(sender_id=term) | Q(sender_name__icontains=term))
-    found: dict[str, FoundPerson] = {}
+    found: dict[str, dict[str, Any]] = {}
     columns = ("sender_id", "sender_name", "created_at")
-    for person_id, name, at in rows.order_by("-pk").values_list(*columns)[:MOST_READ]:
-        person = found.setdefault(person_id, FoundPerson(person_id, last_seen=at))
-        person.messages += 1
-        if name and not person.names:
-            person.names.append(name)
-    return list(found.values())[:MOST_PEOPLE]
+    for number, name, at in rows.order_by("-pk").values_list(*columns)[:MOST_READ]:
+        new = {"person_id": number, "names": [], "last_seen": at, "messages": 0}
+        person = found.setdefault(number, new)
+        person["messages"] += 1
+        if name and not person["names"]:
+            person["names"] = [name]
+    listed = list(found.values())[:MOST_PEOPLE]
+    is_listed = any(one["person_id"] == term for one in listed)
+    old = load_person(term, access) if term and not is_listed else None  # who wrote long ago
+    return [old, *listed] if old else listed
 
 
-def load_person(person_id: str, access: ChatAccess) -> FoundPerson | None:
-    """What the newest messages within ``access`` say of a person; None for nobody."""
+def load_person(person_id: str, access: ChatAccess) -> dict[str, Any] | None:
+    """What the newest messages within ``access`` say of a person: the ``names``, the newest first,
+    when he was ``last_seen``, and how many ``messages``, for which :data:`MOST_MESSAGES` may stand
+    for more; None for nobody."""
     newest = _messages(person_id, access).values_list("sender_name", "created_at")
     rows = list(newest[:MOST_MESSAGES])
     if not rows:
         return None
     names = dict.fromkeys(name for name, _at in rows if name)
-    return FoundPerson(person_id, list(names)[:MOST_NAMES], rows[0][1], len(rows))
+    shown = {"person_id": person_id, "names": list(names)[:MOST_NAMES]}
+    return {**shown, "last_seen": rows[0][1], "messages": len(rows)}
 
 
 def list_chats(person_id: str, access: ChatAccess) -> Iterable[Any]:
@@ -107,14 +90,14 @@ ERASE_SECONDS = 3.0
 EVERY_PHASE = (*phases.PHASES, erase_events)
 
 
-def people_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def people_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     """Those who wrote last, or whose name or id is searched."""
     term = request.GET.get("q", "").replace("\0", "").strip()[:200]
     people = find_people(term, find_access(request.user))
-    return _page(request, site, "people", {"title": _("People"), "people": people, "term": term})
+    return {"title": _("People"), "people": people, "term": term}
 
 
-def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpResponse:
+def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> dict[str, Any]:
     """One person: names, chats, notes; and the way to erase all of it."""
     access = find_access(request.user)
     person = load_person(person_id[:ID_CHARS], access)
@@ -124,22 +107,16 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRe
     counted = list(list_chats(person_id, access))
     chats = ChatSession.objects.in_bulk([row["session"] for row in counted])
     notes = find_person_notes("onebot", person_id) if access.is_everything else None
-    return _page(
-        request,
-        site,
-        "person",
-        {
-            "title": (person.names[0] if person and person.names else person_id),
-            "person": person,
-            "person_id": person_id,
-            "chats": [(chats[row["session"]], row["count"]) for row in counted],
-            "notes": notes.count() if notes is not None else None,
-            "may_erase": may_erase,
-            "receipts": list(ErasureReceipt.objects.filter(person_hash=Person(person_id).hash)[:20])
-            if may_erase
-            else (),
-        },
-    )
+    receipts = ErasureReceipt.objects.filter(person_hash=Person(person_id).hash)
+    return {
+        "title": (person["names"][0] if person and person["names"] else person_id),
+        "person": person,
+        "person_id": person_id,
+        "chats": [(chats[row["session"]], row["count"]) for row in counted],
+        "notes": notes.count() if notes is not None else None,
+        "may_erase": may_erase,
+        "receipts": list(receipts[:20]) if may_erase else (),
+    }
 
 
 def erase_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpResponse:
@@ -153,23 +130,17 @@ def erase_page(request: HttpRequest, site: AdminSite, person_id: str) -> HttpRes
     return redirect("admin:erasure", receipt.pk)
 
 
-def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> HttpResponse:
+def receipt_page(request: HttpRequest, site: AdminSite, receipt: int) -> Any:
     """What went and what stayed. While that is not finished, each POST erases for some seconds
     more."""
     row = get_object_or_404(ErasureReceipt, pk=receipt)
     if request.method == "POST":
         erasing.continue_erasure(row, EVERY_PHASE, _remove_files, ERASE_SECONDS)
         return redirect("admin:erasure", receipt)
-    shown = {"title": _("Receipt of an erasure"), "receipt": row, **erasing.describe_receipt(row)}
-    return _page(request, site, "receipt", shown)
+    return {"title": _("Receipt of an erasure"), "receipt": row, **erasing.describe_receipt(row)}
 
 
 def _remove_files(hashes: Sequence[str]) -> None:
     files = build_file_store()
     for sha256 in hashes:
         files.remove(sha256)
-
-
-def _page(request: HttpRequest, site: AdminSite, name: str, more: dict[str, Any]) -> HttpResponse:
-    context = {**site.each_context(request), "people_url": reverse("admin:people"), **more}
-    return TemplateResponse(request, f"admin/people/{name}.html", context)

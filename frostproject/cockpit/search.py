@@ -20,8 +20,7 @@ from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import flatten_fieldsets
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Case, CharField, F, OuterRef, Q, QuerySet, Subquery, Value, When
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.text import capfirst
@@ -184,15 +183,13 @@ def results(request: HttpRequest, site: AdminSite) -> JsonResponse:
     return JsonResponse({"hits": hits})
 
 
-def search_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def search_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     """The same hits as a page, which needs no script."""
-    context: dict[str, Any] = {
-        **site.each_context(request),
+    return {
         "title": gettext("Search"),
         "term": request.GET.get("q", "")[:MOST_TYPED],
         "hits": [(KINDS[hit.kind], hit) for hit in find(request, site)],
     }
-    return TemplateResponse(request, "admin/search.html", context)
 
 
 def rank_label(label: str, words: tuple[str, ...]) -> int:

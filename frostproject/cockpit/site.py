@@ -45,7 +45,8 @@ class CockpitPage:
     ``methods`` (none: by any). It is called with the request, the site and what the route captures:
     ``view(request, site, **captured)``. It is named by its path, because the tables that it may
     show are registered after the site is made. What else the page asks for, such as the chats
-    within reach, is the view's own matter.
+    within reach, is the view's own matter. A dict that it answers with is what ``template`` shows
+    besides what is on every page.
     """
 
     route: str
@@ -53,6 +54,7 @@ class CockpitPage:
     view: str
     permissions: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    template: str = ""
 
     def bound_to(self, site: AdminSite) -> View:
         """The view as Django calls it."""
@@ -62,8 +64,11 @@ class CockpitPage:
                 raise PermissionDenied
             if self.methods and request.method not in self.methods:
                 return HttpResponseNotAllowed(self.methods)
-            view: View = import_string(self.view)
-            return view(request, site, **captured)
+            answer: Any = import_string(self.view)(request, site, **captured)
+            if isinstance(answer, dict):
+                shown = {**site.each_context(request), **answer}
+                answer = TemplateResponse(request, f"admin/{self.template}.html", shown)
+            return cast("HttpResponseBase", answer)
 
         page.__name__ = self.name
         return page
@@ -78,9 +83,15 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage("overview/state/", "overview_state", f"{OVERVIEW}.state_fragment", methods=READ),
     CockpitPage("overview/more/", "overview_more", f"{OVERVIEW}.more_fragment", methods=READ),
     CockpitPage("overview/seen/", "overview_seen", f"{OVERVIEW}.see_alert", methods=POST),
-    CockpitPage("search/", "search", f"{SEARCH}.search_page", methods=READ),
+    CockpitPage("search/", "search", f"{SEARCH}.search_page", (), READ, "search"),
     CockpitPage("search/results/", "search_results", f"{SEARCH}.results", methods=READ),
-    CockpitPage("log/", "log", "frostproject.cockpit.log_page.log_page", ("agent.view_log",), READ),
+    CockpitPage(
+        "log/",
+        "log",
+        "frostproject.cockpit.log_page.log_page",
+        ("agent.view_log",),
+        READ,
+    ),
     CockpitPage(
         "playground/", "playground", "frostproject.cockpit.playground.page", PLAY, ("GET",)
     ),
@@ -96,11 +107,17 @@ PAGES: tuple[CockpitPage, ...] = (
     CockpitPage(
         "playground/run/", "playground_run", f"{PLAYGROUND}.playground_run", PLAY, ("GET",)
     ),
-    CockpitPage("spending/", "spending", f"{SPENDING}.spending_page", SEE_CHATS, READ),
-    CockpitPage("spending/budget/", "spending_budget", f"{SPENDING}.keep_budget", SEE_CHATS, POST),
-    CockpitPage("people/", "people", f"{PEOPLE}.people_page", SEE_PEOPLE, READ),
     CockpitPage(
-        "people/receipts/<int:receipt>/", "erasure", f"{PEOPLE}.receipt_page", ERASE_PEOPLE
+        "spending/", "spending", f"{SPENDING}.spending_page", SEE_CHATS, READ, "spending/page"
+    ),
+    CockpitPage("spending/budget/", "spending_budget", f"{SPENDING}.keep_budget", SEE_CHATS, POST),
+    CockpitPage("people/", "people", f"{PEOPLE}.people_page", SEE_PEOPLE, READ, "people/people"),
+    CockpitPage(
+        "people/receipts/<int:receipt>/",
+        "erasure",
+        f"{PEOPLE}.receipt_page",
+        ERASE_PEOPLE,
+        template="people/receipt",
     ),
     CockpitPage(
         "people/<path:person_id>/erase/",
@@ -109,7 +126,14 @@ PAGES: tuple[CockpitPage, ...] = (
         ERASE_PEOPLE,
         POST,
     ),
-    CockpitPage("people/<path:person_id>/", "person", f"{PEOPLE}.person_page", SEE_PEOPLE, READ),
+    CockpitPage(
+        "people/<path:person_id>/",
+        "person",
+        f"{PEOPLE}.person_page",
+        SEE_PEOPLE,
+        READ,
+        "people/person",
+    ),
 )
 
 

@@ -13,7 +13,6 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.text import capfirst
@@ -347,14 +346,13 @@ def is_tried(kind: SpendKind, subject: str) -> bool:
     return kind == SpendKind.PERSON and is_playground(subject.partition("/")[0].rpartition(":")[2])
 
 
-def spending_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
+def spending_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     """All, for those who may see it; to others what was spent on their own chats."""
     page = SpendingPage(request, site)
     if page.is_whole and not page.viewer.may("agent.view_spendsum"):
         raise PermissionDenied
     rankings = page.rankings()
-    context = {
-        **site.each_context(request),
+    return {
         "title": _("Spending"),
         "page": page,
         "here_url": request.get_full_path(),
@@ -363,7 +361,6 @@ def spending_page(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "seen_name": SEEN,
         **page.add_budgets(rankings),
     }
-    return TemplateResponse(request, "admin/spending/page.html", context)
 
 
 def keep_budget(request: HttpRequest, site: AdminSite) -> HttpResponse:

@@ -2,9 +2,9 @@
 off; and what is entered on it: a model, the default persona, the owners of an account."""
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import UTC, datetime
-from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -16,9 +16,8 @@ from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _, gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 
@@ -56,53 +55,39 @@ from onebot.connections.handshake import explain_refusal, refused_clients
 from onebot.models import Bot
 from tools.admin.record_pages import author_of, parse_row_number, require
 from tools.admin.settings_page import SettingsForm
-from tools.findings import Finding, FindingLevel, fail_finding
+from tools.findings import FindingLevel, fail_finding
 from tools.local_time import present_clock
 from tools.models import row_history, tool_config
-from tools.text import error_words, readable
+from tools.text import readable
+from tools.text.error_words import ErrorWords
 
 #: Models that are offered to choose from.
 MOST_OFFERED = 200
 
 
-@dataclass
-class ModelTry:
-    """What came of it, for the template."""
-
-    lines: list[Finding] = field(default_factory=list)
-    #: To choose one of.
-    models: list[str] = field(default_factory=list)
-    alike: list[str] = field(default_factory=list)
-    said: str = ""
-    saved: ModelEndpoint | None = None
-    #: Whether it can be kept although it did not work.
-    may_keep: bool = False
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether something did not work as it should."""
-        return any(line.level is not FindingLevel.OK for line in self.lines)
-
-
-def try_model(request: HttpRequest, site: AdminSite) -> ModelTry:
-    """Test a new endpoint, or the stored one that ``row`` of the form names. Raises
+def try_model(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
+    """Test a new endpoint, or the stored one that ``row`` of the form names. What came of it, for
+    the template: ``lines``, ``models`` to choose one of, those that are ``alike``, what was
+    ``said``, the row that is ``saved``, and whether it ``may_keep`` what did not work. Raises
     PermissionDenied and Http404."""
     admin: Any = site.get_model_admin(ModelEndpoint)
     try:
-        return (_try_stored if "row" in request.POST else _try_new)(request, admin)
+        tried = (_try_stored if "row" in request.POST else _try_new)(request, admin)
     except ModelsUnknown as error:
-        return ModelTry([fail_finding(line) for line in error.lines])
+        tried = {"lines": [fail_finding(line) for line in error.lines]}
+    is_doubtful = any(one.level is not FindingLevel.OK for one in tried.get("lines", ()))
+    return {**tried, "is_doubtful": is_doubtful}
 
 
-def _try_stored(request: HttpRequest, admin: Any) -> ModelTry:
+def _try_stored(request: HttpRequest, admin: Any) -> dict[str, Any]:
     row = get_object_or_404(ModelEndpoint, pk=parse_row_number(request.POST["row"]))
     require(admin.has_change_permission(request, row))
     found = try_row(admin, request, row)
     said = found.report.words if found.report else ""
-    return ModelTry(found.lines, alike=found.alike, said=said)
+    return {"lines": found.lines, "alike": found.alike, "said": said}
 
 
-def _try_new(request: HttpRequest, admin: Any) -> ModelTry:
+def _try_new(request: HttpRequest, admin: Any) -> dict[str, Any]:
     """What the page holds are some fields of the endpoint's own form. Without a model, those are
     listed that the provider has; else the endpoint is asked, and kept if it answers, or is to be
     kept anyway."""
@@ -112,21 +97,22 @@ def _try_new(request: HttpRequest, admin: Any) -> ModelTry:
     form = admin.partial_form(request, entered)
     if not entered["model"]:
         found = load_models(request.user, entered_endpoint(form))
-        return ModelTry(models=[one.name for one in found][:MOST_OFFERED])
+        return {"models": [one.name for one in found][:MOST_OFFERED]}
     if not form.is_valid():
-        lines = [fail_finding(str(line)) for lines in form.errors.values() for line in lines]
-        return ModelTry(lines)
+        return {
+            "lines": [fail_finding(str(one)) for lines in form.errors.values() for one in lines]
+        }
     row, started_at = form.save(commit=False), timezone.now()
     report = None if "anyway" in request.POST else ask_row(request.user, row)
     lines = describe_report(report) if report else []
     if report and report.fault:
         alike = list_alike(request.user, report)
-        return ModelTry(lines, alike=alike, said=report.words, may_keep=True)
+        return {"lines": lines, "alike": alike, "said": report.words, "may_keep": True}
     admin.save_model(request, row, form, change=False)
     admin.log_addition(request, row, [{"added": {}}])
     if report:
         record_probe(row, report, request.user.get_username(), started_at)
-    return ModelTry(lines, saved=row)
+    return {"lines": lines, "saved": row}
 
 
 def _first_model(preset: str) -> str:
@@ -275,33 +261,26 @@ MOST_BOTS, MOST_MESSAGES = 20, 50
 PLAIN_PROMPT = "你是一个乐于助人的助手。"
 
 
-class StepState(StrEnum):
-    DONE = "done"
-    TODO = "todo"
-    WRONG = "wrong"
-
-    @property
-    def label(self) -> str | Promise:
-        return {
-            "done": gettext_lazy("done"),
-            "todo": gettext_lazy("to do"),
-            "wrong": gettext_lazy("wrong"),
-        }[self.value]
-
-    @property
-    def badge(self) -> str:
-        return {"done": "succeeded", "todo": "waiting", "wrong": "failed"}[self.value]
+#: States of a step: what each is called, and the badge that it has.
+STATES = {
+    "done": (gettext_lazy("done"), "succeeded"),
+    "todo": (gettext_lazy("to do"), "waiting"),
+    "wrong": (gettext_lazy("wrong"), "failed"),
+}
+TITLES = {
+    "model": gettext_lazy("A model"),
+    "client": gettext_lazy("A OneBot client"),
+    "persona": gettext_lazy("A persona"),
+    "owners": gettext_lazy("Its owners"),
+    "try": gettext_lazy("Try it"),
+}
 
 
-@dataclass(frozen=True)
-class SetupStep:
+def _step(name: str, state: str, error: ErrorWords | None = None, **facts: Any) -> dict[str, Any]:
     """One step; ``facts`` are what its template shows besides."""
-
-    name: str
-    title: str | Promise
-    state: StepState
-    facts: dict[str, Any] = field(default_factory=dict)
-    error: error_words.ErrorWords | None = None
+    label, badge = STATES[state]
+    said = {"name": name, "title": TITLES[name], "state": state, "label": label, "badge": badge}
+    return {**said, "error": error, "facts": facts}
 
 
 def may_set_up(user: Any) -> bool:
@@ -325,29 +304,25 @@ def real_bots() -> list[Bot]:
     return [row for row in rows if not types.is_playground(row.self_id)][:MOST_BOTS]
 
 
-def find_steps(user: Any, *, is_refused: bool = False) -> list[SetupStep]:
-    """The steps that ``user`` may see, in order; ``is_refused`` as for :func:`client_step`."""
+def find_steps(user: Any, *, is_refused: bool = False) -> list[dict[str, Any]]:
+    """The steps that ``user`` may see, in order; ``is_refused``: a client was turned away of
+    late."""
     bots = real_bots() if user.has_perm("onebot.view_bot") else []
-    steps = []
-    if user.has_perm("agent.view_modelendpoint"):
-        steps.append(model_step())
-    if user.has_perm("onebot.view_bot"):
-        steps.append(client_step(bots, is_refused=is_refused))
-    if user.has_perm("agent.view_persona"):
-        steps.append(persona_step())
-    if user.has_perm("onebot.view_bot"):
-        steps.append(owners_step(bots))
-    if user.has_perm("agent.view_message"):
-        steps.append(try_step(bots))
-    return steps
+    steps: tuple[tuple[str, Callable[[], dict[str, Any]]], ...] = (
+        ("agent.view_modelendpoint", model_step),
+        ("onebot.view_bot", partial(client_step, bots, is_refused=is_refused)),
+        ("agent.view_persona", persona_step),
+        ("onebot.view_bot", partial(owners_step, bots)),
+        ("agent.view_message", partial(try_step, bots)),
+    )
+    return [look() for permission, look in steps if user.has_perm(permission)]
 
 
-def model_step() -> SetupStep:
+def model_step() -> dict[str, Any]:
     """The endpoint that is asked first for chats."""
-    title = gettext_lazy("A model")
     endpoints = load_endpoint_table().resolve(endpoint.ModelRole.CHAT)
     if not endpoints:
-        return SetupStep("model", title, StepState.TODO)
+        return _step("model", "todo")
     first: endpoint.Endpoint = endpoints[0]
     facts = {"endpoint": first, "name": first.name or first.model, "others": len(endpoints) - 1}
     if first.pk:
@@ -355,14 +330,13 @@ def model_step() -> SetupStep:
     status = EndpointStatus.objects.filter(pk=first.pk).first() if first.pk else None
     facts["was_asked"] = status is not None and bool(status.answered_at or status.error_at)
     if status is not None and has_failed(status):
-        return SetupStep("model", title, StepState.WRONG, facts, explain_error(status.error))
-    return SetupStep("model", title, StepState.DONE, facts)
+        return _step("model", "wrong", explain_error(status.error), **facts)
+    return _step("model", "done", **facts)
 
 
-def client_step(bots: list[Bot], *, is_refused: bool = False) -> SetupStep:
-    """Whether a client is connected; ``bots`` are all that ever were, ``is_refused`` whether one
-    was turned away of late."""
-    shown = [
+def client_step(bots: list[Bot], *, is_refused: bool) -> dict[str, Any]:
+    """Whether a client is connected; ``bots`` are all that ever were."""
+    shown: list[dict[str, Any]] = [
         {
             "bot": bot,
             "words": account_words(bot),
@@ -371,49 +345,39 @@ def client_step(bots: list[Bot], *, is_refused: bool = False) -> SetupStep:
         }
         for bot in bots
     ]
-    online = [one for one in shown if one["bot"].online]  # type: ignore[attr-defined]
-    state = StepState.DONE if online else StepState.WRONG if bots or is_refused else StepState.TODO
+    online = [one for one in shown if one["bot"].online]
+    state = "done" if online else "wrong" if bots or is_refused else "todo"
     if online and all(one["is_offline"] for one in online):
-        state = StepState.WRONG
-    return SetupStep(
-        "client", gettext_lazy("A OneBot client"), state, {"bots": shown, "online": online}
-    )
+        state = "wrong"
+    return _step("client", state, bots=shown, online=online)
 
 
-def persona_step() -> SetupStep:
+def persona_step() -> dict[str, Any]:
     """The persona that answers where no other was chosen."""
     row = Persona.objects.filter(is_default=True).first()
     is_own = bool((row and row.prompt.strip()) or settings.SYSTEM_PROMPT != PLAIN_PROMPT)
-    facts = {"persona": row, "prompt": (row and row.prompt) or settings.SYSTEM_PROMPT}
-    return SetupStep(
-        "persona", gettext_lazy("A persona"), StepState.DONE if is_own else StepState.TODO, facts
-    )
+    prompt = (row and row.prompt) or settings.SYSTEM_PROMPT
+    return _step("persona", "done" if is_own else "todo", persona=row, prompt=prompt)
 
 
-def owners_step(bots: list[Bot]) -> SetupStep:
+def owners_step(bots: list[Bot]) -> dict[str, Any]:
     """The people that each account belongs to."""
-    lacking = [bot for bot in bots if not bot.owner_ids]
-    is_done = bool(bots) and not lacking
-    facts = {"bots": bots, "lacking": len(lacking)}
-    return SetupStep(
-        "owners", gettext_lazy("Its owners"), StepState.DONE if is_done else StepState.TODO, facts
-    )
+    lacking = sum(not bot.owner_ids for bot in bots)
+    state = "done" if bots and not lacking else "todo"
+    return _step("owners", state, bots=bots, lacking=lacking)
 
 
-def try_step(bots: list[Bot]) -> SetupStep:
+def try_step(bots: list[Bot]) -> dict[str, Any]:
     """Whether a message of a client was answered, and if the last one failed, why. Without a
     client, an answer in a playground counts."""
     account = next((account_words(bot) for bot in bots if bot.online), "")
-    facts: dict[str, Any] = {"account": account, "now": timezone.now()}
     answered, played = _newest(states.MessageState.ANSWERED)
     failed, _played = _newest(states.MessageState.FAILED)
-    facts |= {"answered": answered, "failed": failed, "played": None if answered else played}
+    facts: dict[str, Any] = {"account": account, "now": timezone.now(), "failed": failed}
+    facts |= {"answered": answered, "played": None if answered else played}
     if failed and (answered is None or failed.pk > answered.pk):
-        return SetupStep(
-            "try", gettext_lazy("Try it"), StepState.WRONG, facts, explain_error(failed.detail)
-        )
-    state = StepState.DONE if answered or played else StepState.TODO
-    return SetupStep("try", gettext_lazy("Try it"), state, facts)
+        return _step("try", "wrong", explain_error(failed.detail), **facts)
+    return _step("try", "done" if answered or played else "todo", **facts)
 
 
 def _newest(state: states.MessageState) -> tuple[Message | None, Message | None]:
@@ -492,13 +456,11 @@ def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest,
-    site: AdminSite,
-    setup: dict[str, Any],
-    tried: ModelTry | None = None,
+    request: HttpRequest, site: AdminSite, setup: dict[str, Any], tried: Any = None
 ) -> HttpResponse:
     page = _live(request)
     _add_forms(request, page["steps"])
+    may_play = request.user.has_perm("agent.use_playground")
     context = {
         **site.each_context(request),
         **page,
@@ -507,48 +469,39 @@ def _page(
         "tried": tried,
         "providers": describe_providers(),
         "lively": describe_lively(request, site),
-        "playground_url": _playground_url(request),
+        "playground_url": reverse("admin:playground") if may_play else "",
         "clock": present_clock(),
         "lot": check_desk.find(asks_others=True) or check_desk.find(asks_others=False),
     }
     return render(request, "admin/start/page.html", context)
 
 
-def _add_forms(request: HttpRequest, steps: list[SetupStep]) -> None:
-    for step in steps:
-        if step.name == "persona" and (row := step.facts["persona"]):
-            step.facts["form"] = persona_form(row, request, step.facts["prompt"])
-        if step.name == "owners":
-            step.facts["forms"] = [
-                (bot, account_words(bot), owners_form(bot, request)) for bot in step.facts["bots"]
+def _add_forms(request: HttpRequest, steps: list[dict[str, Any]]) -> None:
+    for step, facts in ((one["name"], one["facts"]) for one in steps):
+        if step == "persona" and (row := facts["persona"]):
+            facts["form"] = persona_form(row, request, facts["prompt"])
+        if step == "owners":
+            facts["forms"] = [
+                (bot, account_words(bot), owners_form(bot, request)) for bot in facts["bots"]
             ]
 
 
 def _live(request: HttpRequest) -> dict[str, Any]:
-    refused = _refused() if request.user.has_perm("onebot.view_bot") else []
-    steps = find_steps(request.user, is_refused=bool(refused))
-    bots: list[Bot] = next((step.facts["bots"] for step in steps if step.name == "owners"), [])
-    return {
-        "steps": steps,
-        "refused": refused,
-        "known_bots": ",".join(str(bot.pk) for bot in sorted(bots, key=lambda bot: bot.pk)),
-    }
-
-
-def _refused() -> list[dict[str, Any]]:
-    """Clients that this process refused of late, in words."""
-    found = refused_clients.recent(REFUSED_SECONDS)[:MOST_REFUSED]
-    return [
+    sees_bots = request.user.has_perm("onebot.view_bot")
+    found = refused_clients.recent(REFUSED_SECONDS)[:MOST_REFUSED] if sees_bots else []
+    refused = [  # clients that this process refused of late, in words
         {
             "peer": readable.escape_invisible_chars(one.peer),
-            "words": [
-                readable.escape_invisible_chars(text) for text in explain_refusal(one.reason)
-            ],
+            "words": [*map(readable.escape_invisible_chars, explain_refusal(one.reason))],
             "count": one.count,
             "at": datetime.fromtimestamp(one.last_at, UTC),
         }
         for one in found
     ]
+    steps = find_steps(request.user, is_refused=bool(refused))
+    bots = [bot.pk for one in steps if one["name"] == "owners" for bot in one["facts"]["bots"]]
+    known = ",".join(map(str, sorted(bots)))
+    return {"steps": steps, "refused": refused, "known_bots": known}
 
 
 def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
@@ -579,13 +532,3 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
         and diagnosis.is_loopback(settings.WS_LISTEN_ADDR[0]),
         "port": settings.WS_LISTEN_ADDR[1],
     }
-
-
-def _playground_url(request: HttpRequest) -> str:
-    """The page where the bot is tried without a client; "" where there is none for this user."""
-    if not request.user.has_perm("agent.use_playground"):
-        return ""
-    try:
-        return reverse("admin:playground")
-    except NoReverseMatch:
-        return ""

@@ -178,18 +178,10 @@ CELL = re.compile(r"<td\b")
 ACTION_SCRIPTS = frozenset({"admin/js/actions.js"})
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition of a list: what it is about, what it asks for, and the address without it."""
-
-    title: str
-    value: str
-    without: str
-
-
-def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[Condition]:
-    """The conditions in force: first those of the list's own filters, then those that a link or
-    the address brought along."""
+def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[tuple[str, str, str]]:
+    """The conditions in force, each by what it is about, what it asks for, and the address without
+    it: first those of the list's own filters, then those that a link or the address brought
+    along."""
     offered: set[str] = set()
     for spec in changes.filter_specs:
         offered |= set(spec.expected_parameters())  # type: ignore[arg-type]  # a list of names
@@ -197,7 +189,7 @@ def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[Condi
         for choice in choices[1:]:
             if choice["selected"]:
                 title, value = str(capfirst(spec.title)), str(choice["display"])
-                yield Condition(title, value, str(choices[0]["query_string"]))
+                yield title, value, str(choices[0]["query_string"])
     for lookup, values in changes.get_filters_params().items():
         if lookup not in offered:
             title, value = _in_words(
@@ -206,7 +198,7 @@ def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[Condi
                 str(values[-1] if isinstance(values, list) and values else values),
                 request,
             )
-            yield Condition(title, value, changes.get_query_string(remove=[lookup]))
+            yield title, value, changes.get_query_string(remove=[lookup])
 
 
 def _in_words(

@@ -12,10 +12,13 @@ from tools.admin import settings_page
 from tools.text.readable import escape_direction_chars
 
 register = template.Library()
+register.filter("table_words", tables.find_words)
+register.filter("table_name", tables.name_table)
+register.filter("change_words", settings_page.change_words)
 
 
 @register.simple_tag(takes_context=True)
-def conditions(context: Any) -> list[tables.Condition]:
+def conditions(context: Any) -> list[tuple[str, str, str]]:
     """The conditions of the list on this page."""
     return list(tables.list_conditions(context["cl"], context["request"]))
 
@@ -63,18 +66,6 @@ def form_media(context: Any) -> Media:
 
 
 @register.filter
-def table_words(options: Any) -> tables.TableWords:
-    """What a table is for."""
-    return tables.find_words(options)
-
-
-@register.filter
-def table_name(options: Any) -> str:
-    """What a table is called."""
-    return tables.name_table(options)
-
-
-@register.filter
 def is_said(fieldset: Any) -> bool:
     """Whether one of the fields says something else than those of a new row."""
     shown = [field for line in fieldset for field in line]
@@ -103,9 +94,3 @@ def _says_something(shown: Any) -> bool:
 def harmless(value: Any) -> str:
     """A name that cannot turn the direction of what stands around it."""
     return escape_direction_chars(str(value))
-
-
-@register.filter
-def change_words(entry: Any) -> str:
-    """What an entry of a row's history says."""
-    return settings_page.change_words(entry)
