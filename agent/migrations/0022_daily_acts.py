@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agent', '0020_system_settings'),
+        ('agent', '0021_daily_backup'),
     ]
 
     operations = [

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agent", "0020_system_settings")]
+    dependencies = [("agent", "0022_daily_acts")]
 
     operations = [
         migrations.AddIndex(
