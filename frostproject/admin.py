@@ -33,7 +33,7 @@ from frostproject.cockpit.system import InstallationAdmin
 from frostproject.signin import admin_site, factors, record
 from onebot.models import Bot
 from tools.admin.fields import LinesField, choosing
-from tools.admin.record_pages import LoggedAdmin, ModelForm, choice_filter
+from tools.admin.record_pages import Column, LoggedAdmin, ModelForm, choice_filter
 from tools.admin.settings_page import choice_alone
 
 # The chats that an account of the admin owns, on the page of that account.
@@ -51,12 +51,6 @@ if TYPE_CHECKING:
 else:
     _Field, _Inline, _UserAdmin = forms.ModelMultipleChoiceField, admin.StackedInline, UserAdmin
     _PasswordForm, _AddForm = AdminPasswordChangeForm, UserCreationForm
-
-
-def known_chats() -> "QuerySet[ChatSession]":
-    """The chats with the newest messages, to be suggested."""
-    newest = ChatSession.objects.order_by("-last_message_at", "-pk")
-    return newest.only("kind", "peer_id", "title", "account")[:CHATS]
 
 
 class GrantForm(ModelForm):
@@ -178,13 +172,6 @@ ROLES = {
 }
 
 
-def role_words(user: User) -> str:
-    """What an account may do, in a line."""
-    if user.is_superuser:
-        return gettext("everything")
-    return ", ".join(map(group_words, user.groups.all())) or "-"
-
-
 def permission_words(permission: Permission) -> str:
     """A right in the reader's language: what it is about, and what it allows."""
     model = permission.content_type.model_class()
@@ -197,18 +184,11 @@ def permission_words(permission: Permission) -> str:
     return f"{about}: {gettext(permission.name)}"
 
 
-class PermissionsField(_Field):
-    """Rights to choose from, in the reader's language."""
+class RightsField(_Field):
+    """Rights or groups to choose from, in the reader's language."""
 
     def label_from_instance(self, obj: Any) -> str:
-        return permission_words(obj)
-
-
-class GroupsField(_Field):
-    """Groups to choose from, in the reader's language."""
-
-    def label_from_instance(self, obj: Any) -> str:
-        return group_words(obj)
+        return group_words(obj) if isinstance(obj, Group) else permission_words(obj)
 
 
 class AccountForm(_AddForm):
@@ -335,6 +315,25 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
         (_("Rights one by one"), {"classes": ("collapse",), "fields": ("user_permissions",)}),
         (_("Mail address"), {"classes": ("collapse",), "fields": ("email",)}),
     )
+    columns: ClassVar = {
+        "role": Column(
+            _("what they may do"),
+            lambda user: (
+                gettext("everything")
+                if user.is_superuser
+                else ", ".join(map(group_words, user.groups.all())) or "-"
+            ),
+        ),
+        "own_chats": Column(
+            _("own chats"), lambda user: ", ".join(map(str, user.chat_grants.all())) or "-"
+        ),
+        "may_sign_in": Column(
+            _("may sign in"), lambda user: user.is_active, "is_active", boolean=True
+        ),
+        "second_factor": Column(
+            _("Second factor"), lambda user: bool(user.has_factor), boolean=True
+        ),
+    }
     #: What only superusers give.
     rights: ClassVar = ("is_superuser", "groups", "user_permissions")
 
@@ -347,10 +346,9 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
         )
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **options: Any) -> Any:
-        if db_field.name == "user_permissions":
-            options["form_class"] = PermissionsField
         if db_field.name == "groups":
-            options |= {"form_class": GroupsField, "widget": forms.CheckboxSelectMultiple}
+            options["widget"] = forms.CheckboxSelectMultiple
+        options["form_class"] = RightsField
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_form(
@@ -397,27 +395,10 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
     ) -> Any:
         person = options.get("obj")
         if person is not None and may_give_rights(request.user):
-            context |= {
-                "sessions": admin_site.list_sessions(request, person),
-                "chats": known_chats(),
-            }
+            newest = ChatSession.objects.order_by("-last_message_at", "-pk")  # to be suggested
+            chats = newest.only("kind", "peer_id", "title", "account")[:CHATS]
+            context |= {"sessions": admin_site.list_sessions(request, person), "chats": chats}
         return super().render_change_form(request, context, *arguments, **options)
-
-    @admin.display(description=_("what they may do"))
-    def role(self, user: User) -> str:
-        return role_words(user)
-
-    @admin.display(description=_("own chats"))
-    def own_chats(self, user: Any) -> str:
-        return ", ".join(str(grant) for grant in user.chat_grants.all()) or "-"
-
-    @admin.display(description=_("may sign in"), boolean=True, ordering="is_active")
-    def may_sign_in(self, user: User) -> bool:
-        return user.is_active
-
-    @admin.display(description=_("Second factor"), boolean=True)
-    def second_factor(self, user: Any) -> bool:
-        return bool(user.has_factor)
 
     @admin.action(
         description=_("Reset the second factor of the selected accounts"), permissions=["reset"]
@@ -446,16 +427,13 @@ class RightsAdmin(LoggedAdmin, GroupAdmin):
     """Groups give rights, so superusers alone change them."""
 
     list_display = ("called",)
-
-    @admin.display(description=_("name"), ordering="name")
-    def called(self, group: Group) -> str:
-        return group_words(group)
+    columns: ClassVar = {"called": Column(_("name"), group_words, admin_order_field="name")}
 
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest | None = None, **options: Any
     ) -> Any:
         return super().formfield_for_manytomany(
-            db_field, request, **options, form_class=PermissionsField
+            db_field, request, **options, form_class=RightsField
         )
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

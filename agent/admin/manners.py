@@ -201,17 +201,17 @@ def share_chats(one: Manners, other: Manners) -> bool:
 STATEMENTS, CONTRADICTIONS = 4, 20
 
 
-def _list_accounts(request: HttpRequest) -> list[tuple[str, Any]]:
-    named = Manners.objects.exclude(account="").order_by("account")
-    accounts = named.values_list("account", flat=True).distinct()
-    return [(EVERY_ACCOUNT, _("every account")), *((one, one) for one in accounts)]
-
-
 #: The rows for one account alone, or for every account.
 RowAccountFilter = choice_filter(
     _("account"),
     "account",
-    _list_accounts,
+    lambda request: [
+        (EVERY_ACCOUNT, _("every account")),
+        *Manners.objects.exclude(account="")
+        .order_by("account")
+        .values_list("account", "account")
+        .distinct(),
+    ],
     lambda rows, value: rows.filter(account="" if value == EVERY_ACCOUNT else value),
 )
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -127,8 +127,7 @@ class NoteForm(ModelForm):
     def clean_chat(self) -> str:
         """A chat as the record names it."""
         chat = str(self.cleaned_data["chat"]).strip()
-        written = WRITTEN_CHAT.fullmatch(chat)
-        if written is None:
+        if (written := WRITTEN_CHAT.fullmatch(chat)) is None:
             return chat
         kind = "group" if written[1].lower() in ("group", "群", "群聊") else "private"
         return f"{kind}:{written[2]}"
@@ -242,18 +241,13 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
 
     @admin.action(description=_("Export as CSV"), permissions=["view"])
     def export_as_csv(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
-        return self._exported(request, queryset, export_notes_csv)
+        return self._exported(request, queryset, "csv")
 
     @admin.action(description=_("Export as JSON"), permissions=["view"])
     def export_as_json(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
-        return self._exported(request, queryset, export_notes_json)
+        return self._exported(request, queryset, "json")
 
-    def _exported(
-        self,
-        request: HttpRequest,
-        queryset: Rows,
-        form: Callable[[Iterable[Note]], HttpResponse],
-    ) -> HttpResponse | None:
+    def _exported(self, request: HttpRequest, queryset: Rows, form: str) -> HttpResponse | None:
         pks = list(queryset.order_by().values_list("pk", flat=True)[: EXPORT_LIMIT + 1])
         if len(pks) > EXPORT_LIMIT:
             self.message_user(
@@ -263,9 +257,8 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
                 messages.ERROR,
             )
             return None
-        return form(
-            Note.objects.filter(pk__in=pks).defer("words", "signs", "embedding").order_by("pk")
-        )
+        notes = Note.objects.filter(pk__in=pks).defer("words", "signs", "embedding")
+        return export_notes(notes.order_by("pk"), form)
 
     @admin.action(description=_("Erase the people of these notes"), permissions=["erase"])
     def erase_people(self, request: HttpRequest, queryset: Rows) -> HttpResponse | None:
@@ -322,38 +315,28 @@ EXPORT_FIELDS = (
 )
 
 
-def export_notes_json(notes: Iterable[Note]) -> HttpResponse:
-    """A list of objects, times in ISO 8601."""
-    rows = [{name: _plain(getattr(note, name)) for name in EXPORT_FIELDS} for note in notes]
-    return _file(json.dumps(rows, ensure_ascii=False, indent=1), "application/json", "notes.json")
-
-
-def export_notes_csv(notes: Iterable[Note]) -> HttpResponse:
-    """A table with a head line. A cell that a spreadsheet would compute begins with an
-    apostrophe."""
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(EXPORT_FIELDS)
-    writer.writerows(
+def export_notes(notes: Iterable[Note], form: str) -> HttpResponse:
+    """As ``json`` a list of objects, times in ISO 8601; as ``csv`` a table with a head line, in
+    which a cell that a spreadsheet would compute begins with an apostrophe."""
+    rows = [[_plain(getattr(note, name)) for name in EXPORT_FIELDS] for note in notes]
+    headers = {"Content-Disposition": f'attachment; filename="notes.{form}"'}
+    if form == "json":
+        found = [dict(zip(EXPORT_FIELDS, row, strict=True)) for row in rows]
+        content = json.dumps(found, ensure_ascii=False, indent=1)
+        return HttpResponse(content, content_type="application/json", headers=headers)
+    table = io.StringIO("\ufeff")
+    table.seek(0, io.SEEK_END)
+    csv.writer(table).writerows(
         [
-            escape_formula(", ".join(value) if isinstance(value, list) else value)
-            for value in (_plain(getattr(note, name)) for name in EXPORT_FIELDS)
+            [escape_formula(", ".join(one) if isinstance(one, list) else one) for one in row]
+            for row in (EXPORT_FIELDS, *rows)
         ]
-        for note in notes
     )
-    return _file("\ufeff" + table.getvalue(), "text/csv; charset=utf-8", "notes.csv")
+    return HttpResponse(table.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _file(content: str, content_type: str, name: str) -> HttpResponse:
-    return HttpResponse(
-        content,
-        content_type=content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
 
 
 @admin.register(NoteProposal)

@@ -24,7 +24,6 @@ from agent.domain.endpoint import Endpoint, ModelRole
 from agent.domain.persona import (
     ExampleError,
     PersonaKind,
-    PersonaSettings,
     environment_persona,
     format_examples,
     parse_examples,
@@ -69,7 +68,16 @@ def build_preview(
     persona = load_persona(row)
     with transaction.atomic():
         message = _build_message(chat, session_pk, text)
-        active = _build_run(persona, chat, session_pk)
+        kept, most = sessions.load_session_state(session_pk), persona.context_messages - OTHERS
+        active = ActiveRun(
+            states.Claim(0),
+            chat_history.load_history(session_pk, chat, most, kept.context_after),
+            state=kept.state,
+            gate=kept.gate,
+            discovered=kept.discovered,
+            context_after=kept.context_after,
+            persona=persona,
+        )
         summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
         wanted = recall.RecallRequest(
             service.build_chat_viewer(message.chat, message.sender_id),
@@ -157,21 +165,6 @@ def _build_message(chat: types.ChatAddress, session_pk: int, text: str) -> types
         sender_role=last.get("sender_role") or "",
         happened_at=timezone.now(),
         header=header and {**header, "mentions": []},
-    )
-
-
-def _build_run(persona: PersonaSettings, chat: types.ChatAddress, session_pk: int) -> ActiveRun:
-    kept = sessions.load_session_state(session_pk)
-    return ActiveRun(
-        states.Claim(0),
-        chat_history.load_history(
-            session_pk, chat, persona.context_messages - OTHERS, kept.context_after
-        ),
-        state=kept.state,
-        gate=kept.gate,
-        discovered=kept.discovered,
-        context_after=kept.context_after,
-        persona=persona,
     )
 
 

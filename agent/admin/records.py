@@ -125,7 +125,18 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
             _("parameters"),
             lambda step: json_block(json.loads(step.parameters)) if step.parameters else "-",
         ),
-        "request_link": Column(_("request"), lambda step: _request_link(step)),
+        "request_link": Column(
+            _("request"),
+            lambda step: (
+                "-"
+                if step.parameters is None
+                else format_html(
+                    '<a href="{}">{}</a>',
+                    reverse("admin:agent_step_request", args=(step.pk,)),
+                    gettext("Download it as it was sent"),
+                )
+            ),
+        ),
         "answer_json": Column(_("the model's answer"), lambda step: json_block(step.response)),
     }
 
@@ -152,24 +163,16 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
         return HttpResponse(body, content_type="application/json", headers=headers)
 
 
-def _request_link(step: Step) -> str:
-    """The request as a file."""
-    if step.parameters is None:
-        return "-"
-    url = reverse("admin:agent_step_request", args=(step.pk,))
-    return format_html('<a href="{}">{}</a>', url, gettext("Download it as it was sent"))
-
-
-def _list_tools(request: HttpRequest) -> list[tuple[str, str]]:
-    """The names of those that are configured: listing those called would scan the table."""
-    if not request.user.has_perm("tools.view_toolconfig"):
-        return []
-    names = ToolConfig.objects.order_by("name").values_list("name", flat=True)
-    return [(name, name) for name in names[:TOOL_LIMIT]]
-
-
+#: By those that are configured: listing those called would scan the table.
 ToolFilter = choice_filter(
-    _("tool"), "tool", _list_tools, lambda rows, value: rows.filter(tool_name=value)
+    _("tool"),
+    "tool",
+    lambda request: (
+        ToolConfig.objects.order_by("name").values_list("name", "name")[:TOOL_LIMIT]
+        if request.user.has_perm("tools.view_toolconfig")
+        else ()
+    ),
+    lambda rows, value: rows.filter(tool_name=value),
 )
 
 
@@ -256,11 +259,10 @@ class ToolCallAdmin(OwnPartsAdmin, RecordAdmin):
 
 def _approval_link(call: ToolCall) -> str:
     """The question to the owners that the call waits or has waited for, and its outcome."""
-    approval = Approval.objects.only("code", "state").filter(call=call).first()
-    if approval is None:
+    if (found := Approval.objects.only("code", "state").filter(call=call).first()) is None:
         return "-"
-    link = record_link("agent_approval", approval.pk, approval.code)
-    return format_html("{} {}", link, render_state(approval))
+    link = record_link("agent_approval", found.pk, found.code)
+    return format_html("{} {}", link, render_state(found))
 
 
 def _whole_result(text: str) -> str:

@@ -4,7 +4,7 @@ run by hand."""
 import math
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -44,15 +44,6 @@ CALL_ID = "trial"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolTrial:
-    """What a call by hand came to; ``duration_ms`` is all the time it took."""
-
-    arguments: Any
-    result: ToolExecutionResult
-    duration_ms: int
-
-
 def load_unscoped_settings() -> dict[str, ToolSettings]:
     """The rows as they are now, without what they say of chats and senders: an operator is neither.
 
@@ -80,8 +71,9 @@ def explain_obstacle(config: ToolConfig) -> str:
     )
 
 
-def run_trial(config: ToolConfig, arguments: Any, by: str) -> ToolTrial:
+def run_trial(config: ToolConfig, arguments: Any, by: str) -> tuple[ToolExecutionResult, int]:
     """Call the tool, without a chat, its state and a sender; every error becomes a failed result.
+    What it came to, and all the time that it took, in ms.
 
     A user who may change the row may also approve: the call does not wait for an owner. It is on
     record as a test of the user ``by``.
@@ -91,17 +83,17 @@ def run_trial(config: ToolConfig, arguments: Any, by: str) -> ToolTrial:
     context = ToolExecutionContext(metadata={"state": {}})
     begin = time.monotonic()
     result = _with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
-    trial = ToolTrial(arguments, result, round((time.monotonic() - begin) * 1000))
-    call = steps.NewCall(CALL_ID, config.name, make_storable(trial.arguments), "")
+    took = round((time.monotonic() - begin) * 1000)
+    call = steps.NewCall(CALL_ID, config.name, make_storable(arguments), "")
     text = result_text(CALL_ID, result, can_see=False)
     decided = replace(result, metadata={**result.metadata, "decided_by": by})
     test_runs.record_test_run(
         [steps.NewStep(0, 1, [], [], None, calls=(call,))],
-        [call_outcome(0, decided, text, trial.duration_ms)],
+        [call_outcome(0, decided, text, took)],
         by=by,
         started_at=started_at,
     )
-    return trial
+    return result, took
 
 
 async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
@@ -146,7 +138,9 @@ class ToolPageAdmin(ToolConfigAdmin):
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
         super().prepare_rows(request, rows)
         sees = request.user.has_perm("agent.view_toolcall")
-        uses = load_uses_of_today() if sees else {}
+        today = ToolUse.objects.filter(day=current_day()).order_by().values_list("tool")
+        sums = today.annotate(Sum("calls"), Sum("failures")) if sees else ()
+        uses = {tool: (calls, failures) for tool, calls, failures in sums}
         for row in rows:
             row.sees_use, (row.calls, row.failures) = sees, uses.get(row.name, (0, 0))
 
@@ -171,21 +165,20 @@ class ToolPageAdmin(ToolConfigAdmin):
         )
         page: dict[str, Any] = {"form": form, "obstacle": explain_obstacle(config)}
         if not page["obstacle"] and form.is_valid():
-            trial = run_trial(config, form.arguments(), request.user.get_username())
-            outcome = {"outcome": _outcome(trial)}
-            self.log_change(request, config, gettext("Test run: %(outcome)s.") % outcome)
-            page |= trial_context(trial)
+            arguments = form.arguments()
+            result, took = run_trial(config, arguments, request.user.get_username())
+            page |= trial_context(arguments, result) | {"duration_ms": took}
+            self.log_change(request, config, gettext("Test run: %(outcome)s.") % page)
         return self.show_page(request, "trial", gettext("Test run"), config, **page)
 
 
-def trial_context(trial: ToolTrial) -> dict[str, Any]:
+def trial_context(arguments: Any, result: ToolExecutionResult) -> dict[str, Any]:
     """A call and its result as a page shows them, for results of any form."""
-    result = trial.result
     text = result.get_history_content() if result.success else result.content
     return {
-        "trial": trial,
-        "outcome": _outcome(trial),
-        "request_json": format_readable(trial.arguments),
+        "result": result,
+        "outcome": gettext("succeeded") if result.success else gettext("failed"),
+        "request_json": format_readable(arguments),
         "text": drop_surrogates(shorten_text(text)),
         "error": drop_surrogates(shorten_text(result.error_message)),
         "detail": drop_surrogates(shorten_text(str(result.metadata.get("error_detail") or ""))),
@@ -198,10 +191,6 @@ def trial_context(trial: ToolTrial) -> dict[str, Any]:
             if is_picture(item)
         ],
     }
-
-
-def _outcome(trial: ToolTrial) -> str:
-    return gettext("succeeded") if trial.result.success else gettext("failed")
 
 
 # How a tool was used lately: counted over its newest calls, however many there are.
@@ -231,13 +220,6 @@ def load_tool_use(tool_name: str) -> dict[str, Any]:
         "is_capped": len(recent) == CALL_LIMIT,
         "limit": CALL_LIMIT,
     }
-
-
-def load_uses_of_today() -> dict[str, tuple[int, int]]:
-    """Calls of each tool and how many of them failed, since midnight. One query of sums."""
-    rows = ToolUse.objects.filter(day=current_day()).order_by().values_list("tool")
-    sums = rows.annotate(Sum("calls"), Sum("failures"))
-    return {tool: (calls, failures) for tool, calls, failures in sums}
 
 
 def percentile(ordered: list[int], percent: int) -> int | None:

@@ -25,7 +25,7 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _, gettext_lazy
 
-from agent.domain import budgets, errors
+from agent.domain import errors
 from agent.domain.budgets import NANO, cost_words
 from agent.domain.endpoint import Ability, Endpoint, ModelRole
 from agent.llm.client.model_list import ListedModel, fetch_models, find_alike
@@ -163,13 +163,11 @@ def has_failed(status: EndpointStatus) -> bool:
 
 def describe_price(row: ModelEndpoint) -> str:
     """Input and output per million tokens, in one line; "-" where no price is known."""
-    if row.price_input is None and row.price_output is None:
-        return "-"
-    prices = (row.price_input, row.price_output)
-    return " / ".join(
+    words = [
         "?" if price is None else cost_words(int(price * NANO), row.currency, is_price=True)
-        for price in prices
-    )
+        for price in (row.price_input, row.price_output)
+    ]
+    return "-" if set(words) == {"?"} else " / ".join(words)
 
 
 def list_learnt(row: ModelEndpoint) -> Iterable[tuple[str, str, str]]:
@@ -185,12 +183,11 @@ def list_learnt(row: ModelEndpoint) -> Iterable[tuple[str, str, str]]:
 
 def describe_factor(row: ModelEndpoint) -> str:
     """What the measured ``token_factor`` means, in words; "" where it says nothing."""
-    percent = round(abs(row.token_factor - 1) * 100)
-    if abs(row.token_factor - 1) < FACTOR_NOTED:
-        return ""
-    if row.token_factor > 1:
-        return _("It counts %d %% more tokens than are estimated; estimates obey that.") % percent
-    return _("It counts %d %% fewer tokens than are estimated; estimates obey that.") % percent
+    words = _("It counts %d %% more tokens than are estimated; estimates obey that.")
+    if row.token_factor < 1:
+        words = _("It counts %d %% fewer tokens than are estimated; estimates obey that.")
+    beyond = abs(row.token_factor - 1)
+    return "" if beyond < FACTOR_NOTED else words % round(beyond * 100)
 
 
 LOOK_UP_SECONDS = 10.0
@@ -341,37 +338,28 @@ class TriedEndpoint(NamedTuple):
     run_pk: int = 0
 
     @property
-    def outcome(self) -> str:
+    def outcome(self) -> tuple[str, str]:
+        """The words for it, and their badge."""
         if self.report is None or self.report.fault:
-            return _("failed")
-        return _("works") if self.report.works else _("works in part")
-
-    @property
-    def badge(self) -> str:
-        if self.report is None or self.report.fault:
-            return "failed"
-        return "succeeded" if self.report.works else "waiting"
+            return _("failed"), "failed"
+        return (_("works"), "succeeded") if self.report.works else (_("works in part"), "waiting")
 
     @property
     def calls(self) -> list[dict[str, Any]]:
         """The rows of the table."""
-        report = self.report
-        currency = report.endpoint.prices.currency if report else ""
+        if self.report is None:
+            return []
+        currency = self.report.endpoint.prices.currency
+        costs = (getattr(call.response, "cost_nano", None) for call in self.report.calls)
         return [
             {
                 "what": question_words(call.what),
                 "seconds": call.seconds,
                 "response": call.response,
-                "cost": _cost(call.response, currency),
+                "cost": "-" if cost is None else cost_words(cost, currency),
             }
-            for call in (report.calls if report else ())
+            for call, cost in zip(self.report.calls, costs, strict=True)
         ]
-
-
-def _cost(response: Any, currency: str) -> str:
-    if response is None or response.cost_nano is None:
-        return "-"
-    return budgets.cost_words(response.cost_nano, currency)
 
 
 def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
@@ -388,7 +376,7 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> Tri
     alike = list_alike(request.user, report)
     lines, learnt = describe_report(report), list(list_learnt(row))
     found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
-    page.log_change(request, row, _("Tested: %(outcome)s") % {"outcome": found.outcome})
+    page.log_change(request, row, _("Tested: %(outcome)s") % {"outcome": found.outcome[0]})
     return found
 
 

@@ -136,6 +136,9 @@ def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
         asked = plain.filter(pk=run.message_id or run.trial_of_id or 0).first()
         merged = list(plain.filter(merged_into=asked).order_by("pk")) if asked else []
         messages = list(_messages(run, calls))
+    columns = ("call_id", "code", "state", "created_at", "decided_at", "decided_by")
+    questions = Approval.objects.filter(call__in=[call.pk for call in calls]).only(*columns)
+    asked_owners = questions if "approval" in sees else ()
     return RunRows(
         run,
         asked,
@@ -146,24 +149,14 @@ def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
         messages,
         load_inner_runs(calls),
         load_outcome_runs(calls),
-        _approvals(calls) if "approval" in sees else {},
+        {approval.call_id: approval for approval in asked_owners},
     )
 
 
-def find_parent_call(run: Run) -> ToolCall | None:
-    """The call that an agent's run was made for."""
-    if run.parent_id is None:
-        return None
-    return ToolCall.objects.only("run_id", "tool_name").filter(pk=run.parent_id).first()
-
-
-def find_told_call(asked: Message | None) -> ToolCall | None:
-    """The earlier run's call whose outcome a run announces."""
-    if asked is None or asked.tool_call_id is None:
-        return None
-    return (
-        ToolCall.objects.only("run_id", "tool_name", "state").filter(pk=asked.tool_call_id).first()
-    )
+def find_call(pk: int | None) -> ToolCall | None:
+    """What a page says of another run's call; None for none."""
+    rows = ToolCall.objects.only("run_id", "tool_name", "state")
+    return rows.filter(pk=pk).first() if pk else None
 
 
 def load_inner_runs(calls: Sequence[ToolCall]) -> dict[int | None, list[Run]]:
@@ -193,13 +186,6 @@ def load_outcome_runs(calls: Iterable[ToolCall]) -> dict[int | None, list[Run]]:
         if run.parent_id is None:
             told.setdefault(run.message.tool_call_id if run.message else None, []).append(run)
     return told
-
-
-def _approvals(calls: Sequence[ToolCall]) -> dict[int | None, Approval]:
-    """The questions to the owners about ``calls``, by the key of the call."""
-    columns = ("call_id", "code", "state", "created_at", "decided_at", "decided_by")
-    asked = Approval.objects.filter(call__in=[call.pk for call in calls]).only(*columns)
-    return {approval.call_id: approval for approval in asked}
 
 
 def _messages(run: Run, calls: Sequence[ToolCall]) -> Iterable[Message]:
@@ -257,13 +243,16 @@ def load_sums(run: Run) -> dict[str, Any]:
 
 
 def describe_step(step: Step) -> dict[str, Any]:
-    """What the templates show of ``step`` besides messages and calls."""
+    """What the templates show of ``step`` besides messages and calls; ``thoughts`` are what the
+    model thought before its answer."""
+    said = step.response if isinstance(step.response, dict) else None
+    thoughts = parse_recorded(said, ()).reasoning if said is not None else ""
     return {
         "asked": " · ".join(filter(None, dict.fromkeys((step.endpoint_name, step.model)))),
         "attempts": step.attempts or [],
         "cost": format_cost(step.cost_nano, step.currency),
         "parameters": format_readable(json.loads(step.parameters)) if step.parameters else "",
-        "thoughts": read_thoughts(step.response),
+        "thoughts": drop_surrogates(shorten_text(thoughts)),
     }
 
 
@@ -284,13 +273,6 @@ def describe_calls(step: Step, rows: RunRows) -> list[dict[str, Any]]:
         for call in rows.calls
         if call.step_id == step.pk
     ]
-
-
-def read_thoughts(response: Any) -> str:
-    """What the model thought before a recorded answer; "" for nothing."""
-    if not isinstance(response, dict):
-        return ""
-    return drop_surrogates(shorten_text(parse_recorded(response, ()).reasoning))
 
 
 def read_definitions(texts: Iterable[str]) -> list[Any]:

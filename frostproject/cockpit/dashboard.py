@@ -20,7 +20,7 @@ from agent.models import UNSETTLED, ActivitySum, Message, Run, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.settings.chat_manners import find_everywhere
 from agent.record.sums.activity import TIME_COLUMNS
-from agent.record.sums.budgets import BudgetUse, load_uses_of
+from agent.record.sums.budgets import load_uses_of
 from frostproject.cockpit.alerts import list_alerts, put_away
 from frostproject.cockpit.viewer import Viewer, find_viewer
 from frostproject.models import SignInRecord

@@ -324,7 +324,8 @@ def model_step() -> dict[str, Any]:
     if not endpoints:
         return _step("model", "todo")
     first: endpoint.Endpoint = endpoints[0]
-    facts = {"endpoint": first, "name": first.name or first.model, "others": len(endpoints) - 1}
+    name, others = first.name or first.model, len(endpoints) - 1
+    facts: dict[str, Any] = {"endpoint": first, "name": name, "others": others}
     if first.pk:
         facts["url"] = reverse("admin:agent_modelendpoint_change", args=(first.pk,))
     status = EndpointStatus.objects.filter(pk=first.pk).first() if first.pk else None

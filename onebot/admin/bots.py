@@ -32,6 +32,7 @@ from tools.admin.record_pages import (
     RecordedSince,
     format_moment,
     render_badge,
+    with_less,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.models import ToolConfig
@@ -141,12 +142,6 @@ def name_kind(kind: str) -> str:
     return format_html('{} <code class="quiet">{}</code>', KINDS[kind], kind)
 
 
-def name_roles(roles: str) -> str:
-    """The roles of an account's connections."""
-    written = [ROLES.get(one.casefold(), one) for one in roles.replace(",", " ").split()]
-    return format_html_join(", ", "{}", ((one,) for one in written)) or "-"
-
-
 # The form of a bot's page: its columns, and how its own access token is made, typed or taken away.
 
 
@@ -252,31 +247,63 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     # Users who may only view get no input for the token: it is not a field of the model.
     unseen: ClassVar = {"token_change": "", "token_typed": ""}
     change_form_template = "admin/onebot/bot/change_form.html"
-    kinds_of_connection = Column(_("roles"), lambda bot: name_roles(bot.roles))
-    called = Column(
-        _("nickname"), lambda bot: nickname_of(bot) or find_nickname(bot.self_id) or "-"
-    )
-    client = Column(_("client"), client_words)
-    # What it introduced itself with when it dialled in.
-    user_agent = Column("User-Agent", lambda bot: bot.implementation or "-")
-    heartbeat = Column(_("last heartbeat"), lambda bot: format_moment(bot.last_heartbeat_at))
-    token_state = Column(
-        _("access token"),
-        lambda bot: (
-            gettext("one of its own")
-            if bot.token_hash
-            else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
+    columns: ClassVar = {
+        "name": Column(_("account"), lambda bot: _name(bot), admin_order_field="self_id"),
+        # a playground that is closed is no bot that is away
+        "connected": Column(
+            _("connected"),
+            lambda bot: None if is_playground(bot.self_id) else bot.online,
+            admin_order_field="online",
+            boolean=True,
         ),
-    )
-    chats = Column(
-        _("chat sessions"),
-        lambda bot: format_html(
-            '<a href="{}?{}">{}</a>',
-            reverse("admin:agent_chatsession_changelist"),
-            urlencode({"account": bot.self_id}),
-            _("show"),
+        # what the client last said, while it is there to say it
+        "account_state": Column(
+            _("account online"),
+            lambda bot: bot.account_online if bot.online else None,
+            boolean=True,
         ),
-    )
+        "kinds_of_connection": Column(
+            _("roles"),
+            lambda bot: (
+                format_html_join(
+                    ", ",
+                    "{}",
+                    (
+                        (ROLES.get(one.casefold(), one),)
+                        for one in bot.roles.replace(",", " ").split()
+                    ),
+                )
+                or "-"
+            ),
+        ),
+        "called": Column(
+            _("nickname"), lambda bot: nickname_of(bot) or find_nickname(bot.self_id) or "-"
+        ),
+        "client": Column(_("client"), client_words),
+        # what it introduced itself with when it dialled in
+        "user_agent": Column("User-Agent", lambda bot: bot.implementation or "-"),
+        "heartbeat": Column(_("last heartbeat"), lambda bot: format_moment(bot.last_heartbeat_at)),
+        "token_state": Column(
+            _("access token"),
+            lambda bot: (
+                gettext("one of its own")
+                if bot.token_hash
+                else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
+            ),
+        ),
+        "chats": Column(
+            _("chat sessions"),
+            lambda bot: format_html(
+                '<a href="{}?{}">{}</a>',
+                reverse("admin:agent_chatsession_changelist"),
+                urlencode({"account": bot.self_id}),
+                _("show"),
+            ),
+        ),
+        "personas": Column(_("who answers"), lambda bot: _personas(bot)),
+        "manners": Column(_("manners"), lambda bot: _manners(bot)),
+        "answers": Column(_("who is answered"), lambda bot: _answers(bot)),
+    }
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Calls that wait for an owner wait in vain where there is none."""
@@ -315,77 +342,64 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
                 request, text % {"account": obj.self_id, "token": made}, messages.WARNING
             )
 
-    @admin.display(description=_("account"), ordering="self_id")
-    def name(self, bot: Bot) -> str:
-        if is_playground(bot.self_id):
-            return format_html("{} {}", bot.self_id, render_badge("mock", gettext("playground")))
-        nickname = nickname_of(bot) or find_nickname(bot.self_id)
-        return (
-            format_html('{} <div class="quiet">{}</div>', nickname, bot.self_id)
-            if nickname
-            else bot.self_id
-        )
 
-    @admin.display(description=_("connected"), ordering="online", boolean=True)
-    def connected(self, bot: Bot) -> bool | None:
-        """A playground that is closed is no bot that is away."""
-        return None if is_playground(bot.self_id) else bot.online
+def _name(bot: Bot) -> str:
+    if is_playground(bot.self_id):
+        return format_html("{} {}", bot.self_id, render_badge("mock", gettext("playground")))
+    nickname = nickname_of(bot) or find_nickname(bot.self_id)
+    return with_less(nickname, bot.self_id) if nickname else bot.self_id
 
-    @admin.display(description=_("account online"), boolean=True)
-    def account_state(self, bot: Bot) -> bool | None:
-        """What the client last said, while it is there to say it."""
-        return bot.account_online if bot.online else None
 
-    @admin.display(description=_("who answers"))
-    def personas(self, bot: Bot) -> str:
-        """The persona of the whole account, and how many of its chats and people have others."""
-        found = load_persona_table()
-        row = found.by_pk.get(found.chosen.get((bot.self_id, "", "", ""), 0))
-        row = row or found.by_pk.get(found.chosen.get(("", "", "", ""), 0))
-        others = sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen)
-        fields = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
-        return format_html(
-            '{} · <a href="{}">{}</a> · <a href="{}?{}">{} ({})</a>',
-            row.name if row else _("Default persona"),
-            choose_url(fields),
-            _("choose another"),
-            reverse("admin:agent_personachoice_changelist"),
-            urlencode({"q": bot.self_id}),
-            _("elsewhere"),
-            others,
-        )
+def _personas(bot: Bot) -> str:
+    """The persona of the whole account, and how many of its chats and people have others."""
+    found = load_persona_table()
+    keys = ((account, "", "", "") for account in (bot.self_id, ""))
+    rows = (found.by_pk.get(found.chosen.get(key, 0)) for key in keys)
+    row = next(filter(None, rows), None)
+    others = sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen)
+    fields = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
+    return format_html(
+        '{} · <a href="{}">{}</a> · <a href="{}?{}">{} ({})</a>',
+        row.name if row else _("Default persona"),
+        choose_url(fields),
+        _("choose another"),
+        reverse("admin:agent_personachoice_changelist"),
+        urlencode({"q": bot.self_id}),
+        _("elsewhere"),
+        others,
+    )
 
-    @admin.display(description=_("manners"))
-    def manners(self, bot: Bot) -> str:
-        """How many rows are for this account alone, and for every account."""
-        if not getattr(bot, "access", NOTHING).is_everything:
-            return "-"
-        address = reverse("admin:agent_manners_changelist")
-        own, common = (Manners.objects.filter(account=one).count() for one in (bot.self_id, ""))
-        row = find_account_manners(bot.self_id)
-        query = urlencode({"account": bot.self_id, "name": bot.self_id})
-        return format_html(
-            '<a href="{}">{}</a> · <a href="{}?{}">{} ({})</a> · <a href="{}?{}">{} ({})</a>',
-            *(reverse("admin:agent_manners_change", args=[row.pk]), _("change"))
-            if row
-            else (f"{reverse('admin:agent_manners_add')}?{query}", _("add")),
-            *(address, urlencode({"account": bot.self_id}), _("of this account"), own),
-            *(address, urlencode({"account": EVERY_ACCOUNT}), _("of every account"), common),
-        )
 
-    @admin.display(description=_("who is answered"))
-    def answers(self, bot: Bot) -> str:
-        """What manners of this account alone say of it, also for those who may not open them."""
-        rows = sorted(Manners.objects.filter(enabled=True, account=bot.self_id), key=rank_row)
-        lines = [
-            (scope_words(row), said.label, said.words)
-            for row in rows
-            for said in list_said(row)
-            if said.field in (*("answered", *LISTS), *LIMITS)
-        ]
-        return format_html_join("", "<div>{}: {}: {}</div>", lines) or gettext(
-            "as said for every account"
-        )
+def _manners(bot: Bot) -> str:
+    """How many rows are for this account alone, and for every account."""
+    if not getattr(bot, "access", NOTHING).is_everything:
+        return "-"
+    address = reverse("admin:agent_manners_changelist")
+    own, common = (Manners.objects.filter(account=one).count() for one in (bot.self_id, ""))
+    row = find_account_manners(bot.self_id)
+    query = urlencode({"account": bot.self_id, "name": bot.self_id})
+    return format_html(
+        '<a href="{}">{}</a> · <a href="{}?{}">{} ({})</a> · <a href="{}?{}">{} ({})</a>',
+        *(reverse("admin:agent_manners_change", args=[row.pk]), _("change"))
+        if row
+        else (f"{reverse('admin:agent_manners_add')}?{query}", _("add")),
+        *(address, urlencode({"account": bot.self_id}), _("of this account"), own),
+        *(address, urlencode({"account": EVERY_ACCOUNT}), _("of every account"), common),
+    )
+
+
+def _answers(bot: Bot) -> str:
+    """What manners of this account alone say of it, also for those who may not open them."""
+    rows = sorted(Manners.objects.filter(enabled=True, account=bot.self_id), key=rank_row)
+    lines = [
+        (scope_words(row), said.label, said.words)
+        for row in rows
+        for said in list_said(row)
+        if said.field in (*("answered", *LISTS), *LIMITS)
+    ]
+    return format_html_join("", "<div>{}: {}: {}</div>", lines) or gettext(
+        "as said for every account"
+    )
 
 
 def find_nickname(account: str) -> str:

@@ -423,7 +423,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             for name in ("step", "toolcall", "message", "approval")
             if request.user.has_perm(f"agent.view_{name}")
         )
-        rows = run_facts.load_run_rows(obj, sees)
+        rows, may_see = run_facts.load_run_rows(obj, sees), "toolcall" in sees
         run_facts.hold_back_model(obj, request.user)
         for step in rows.steps:
             run_facts.hold_back(step, request.user)
@@ -451,8 +451,11 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             "asked": rows.asked,
             "merged": rows.merged,
             "asked_badge": _asked_badge(rows),
-            "told": run_facts.find_told_call(rows.asked) if "toolcall" in sees else None,
-            "made_for": run_facts.find_parent_call(obj) if "toolcall" in sees else None,
+            # the call whose outcome this run announces, and that which an agent's was made for
+            "told": run_facts.find_call(
+                getattr(rows.asked, "tool_call_id", None) if may_see else None
+            ),
+            "made_for": run_facts.find_call(obj.parent_id if may_see else None),
             "steps": steps,
             "messages_sent": [m for m in rows.messages if m.pk not in shown],
             "was_sent": obj.final_text in {m.text for m in rows.messages},
