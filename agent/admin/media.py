@@ -44,6 +44,7 @@ from agent.stickers.store import (
     sync_stickers,
     words_from_path,
 )
+from tools.admin.fields import refuse
 from tools.admin.record_pages import (
     Column,
     PageAdmin,
@@ -95,14 +96,16 @@ class NewStickerForm(StickerForm):
     def clean_picture(self) -> "UploadedFile[bytes]":
         """Refuse what cannot be sent, and what is there already."""
         file: UploadedFile[bytes] = self.cleaned_data["picture"]
-        if (file.size or 0) > LARGEST:
-            raise ValidationError(
-                gettext("The file is larger than %(limit)s MiB.") % {"limit": LARGEST >> 20}
-            )
+        refuse(
+            (file.size or 0) > LARGEST,
+            gettext("The file is larger than %(limit)s MiB.") % {"limit": LARGEST >> 20},
+        )
         content = file.read()
         file.seek(0)
-        if file_types.sniff_mime_type(content[: file_types.HEAD]) not in TYPES:
-            raise ValidationError(gettext("This is no picture that can be sent."))
+        refuse(
+            file_types.sniff_mime_type(content[: file_types.HEAD]) not in TYPES,
+            gettext("This is no picture that can be sent."),
+        )
         sha256 = hashlib.sha256(content).hexdigest()
         if known := Sticker.objects.filter(sha256=sha256).first():
             raise ValidationError(

@@ -30,6 +30,12 @@ def escape_formula(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
 
+def refuse(is_wrong: object, words: str) -> None:
+    """Raises ValidationError, for what somebody has entered."""
+    if is_wrong:
+        raise ValidationError(words)
+
+
 JSON_INPUT = {"rows": 4, "class": "vLargeTextField template", "spellcheck": "false"}
 
 
@@ -160,8 +166,10 @@ class SecretLinesField(LinesField):
         found: dict[str, str] = {}
         for line in lines:
             name, entered = self._read(line)
-            if name.lower() in (known.lower() for known in found):
-                raise ValidationError(_("“%s” stands here twice.") % name)
+            refuse(
+                name.lower() in (known.lower() for known in found),
+                _("“%s” stands here twice.") % name,
+            )
             found[name] = entered
         return found
 
@@ -172,21 +180,21 @@ class SecretLinesField(LinesField):
     def _read(self, line: str) -> tuple[str, str]:
         name, sign, value = line.partition(self.sign)
         name, value = name.strip(), value.strip() if self.sign == ":" else value
-        if not sign or not name:
-            raise ValidationError(
-                _("Each line must be %(form)s. Look at the one that begins with “%(begin)s”.")
-                % {"form": _("NAME") + self._joint + _("value"), "begin": name[:20]}
-            )
+        refuse(
+            not sign or not name,
+            _("Each line must be %(form)s. Look at the one that begins with “%(begin)s”.")
+            % {"form": _("NAME") + self._joint + _("value"), "begin": name[:20]},
+        )
         if MASK not in value:
             return name, value
-        if value.strip() != MASK:
-            raise ValidationError(
-                _(
-                    "The dots behind “%s” stand for the whole stored value: leave them alone, or "
-                    "replace all of it."
-                )
-                % name
+        refuse(
+            value.strip() != MASK,
+            _(
+                "The dots behind “%s” stand for the whole stored value: leave them alone, or "
+                "replace all of it."
             )
+            % name,
+        )
         if self.stored is None or name not in self.stored:
             raise ValidationError(_("There is no stored value of “%s”: enter it.") % name)
         self.kept += (name,)

@@ -25,7 +25,13 @@ from agent.llm.providers.presets import (
 )
 from agent.models import ModelEndpoint
 from agent.pages.endpoints import find_address_problem
-from tools.admin.fields import IndentedJSONField, LinesField, SecretLinesField, name_source
+from tools.admin.fields import (
+    IndentedJSONField,
+    LinesField,
+    SecretLinesField,
+    name_source,
+    refuse,
+)
 from tools.admin.settings_page import SettingsForm
 from tools.secrets import hosts, masked
 
@@ -64,14 +70,14 @@ def normalize_base_url(text: str) -> str:
     A query stays. Raises ValidationError with a sentence that says what is wrong.
     """
     text = text.strip().strip(_QUOTES)
-    if re.search(r"\s", text) or not text.isprintable():
-        raise ValidationError(
-            gettext("The address holds a space or a line break: copy it once more, in one piece.")
-        )
-    if "://" not in text:
-        raise ValidationError(
-            gettext("The address begins with https:// or, in your own network, with http://.")
-        )
+    refuse(
+        re.search(r"\s", text) or not text.isprintable(),
+        gettext("The address holds a space or a line break: copy it once more, in one piece."),
+    )
+    refuse(
+        "://" not in text,
+        gettext("The address begins with https:// or, in your own network, with http://."),
+    )
     try:
         parts = urlsplit(text)
         host = parts.hostname if parts.port is None or parts.port else None
@@ -79,16 +85,18 @@ def normalize_base_url(text: str) -> str:
         raise ValidationError(
             gettext("This is no address: its host or port cannot be read.")
         ) from error
-    if parts.scheme.lower() not in ("http", "https"):
-        raise ValidationError(
-            gettext("The address begins with https:// or http://, with nothing else.")
-        )
-    if parts.username is not None or parts.password is not None:
-        raise ValidationError(
-            gettext("The address must not hold a user or password: a key has its own field.")
-        )
-    if not host or not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", host):
-        raise ValidationError(gettext("The address names no host, such as api.example.com."))
+    refuse(
+        parts.scheme.lower() not in ("http", "https"),
+        gettext("The address begins with https:// or http://, with nothing else."),
+    )
+    refuse(
+        parts.username is not None or parts.password is not None,
+        gettext("The address must not hold a user or password: a key has its own field."),
+    )
+    refuse(
+        not host or not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", host),
+        gettext("The address names no host, such as api.example.com."),
+    )
     path = parts.path.rstrip("/")
     for ending in _ENDINGS:
         path = path.removesuffix(ending).rstrip("/")
@@ -117,19 +125,18 @@ def clean_key(line: str) -> str:
     key = line.strip().strip(_QUOTES).strip()
     key = re.sub(r"(?i)\A(authorization\s*:\s*)?bearer\s+", "", key).strip().strip(_QUOTES)
     key = re.sub(r"\A[A-Z][A-Z0-9_]*_KEY\s*=\s*", "", key).strip(_QUOTES)
-    if re.search(r"\s", key):
-        raise ValidationError(
-            gettext("A key holds no space and no line break inside: paste it in one piece.")
-        )
-    if not is_sendable(key):
-        raise ValidationError(
-            gettext(
-                "A key holds a character that no key has (Chinese, a full-width or an invisible "
-                "one): copy it once more from the provider's page."
-            )
-        )
-    if len(key) > LONGEST_KEY:
-        raise ValidationError(gettext("This is too long for a key."))
+    refuse(
+        re.search(r"\s", key),
+        gettext("A key holds no space and no line break inside: paste it in one piece."),
+    )
+    refuse(
+        not is_sendable(key),
+        gettext(
+            "A key holds a character that no key has (Chinese, a full-width or an invisible "
+            "one): copy it once more from the provider's page."
+        ),
+    )
+    refuse(len(key) > LONGEST_KEY, gettext("This is too long for a key."))
     return key
 
 
@@ -154,18 +161,17 @@ class KeysField(LinesField):
         self.kept = tuple(line for line in lines if line.startswith(masked.MASK))
         if self.stored is None and lines == [masked.MASK]:
             return None
-        if len(lines) > MOST_KEYS:
-            raise ValidationError(gettext("At most %d keys.") % MOST_KEYS)
+        refuse(len(lines) > MOST_KEYS, gettext("At most %d keys.") % MOST_KEYS)
         keys = [key for line in lines if (key := self._read(line))]
         new = [key for line, key in zip(lines, keys, strict=False) if masked.MASK not in line]
         begin = _BEGIN.match(new[0]) if new else None
-        if begin and not all(key.startswith(begin[0]) for key in new):
-            raise ValidationError(
-                gettext(
-                    "One line begins otherwise than the first. If one key was broken over two "
-                    "lines, join them; several keys stand one a line."
-                )
-            )
+        refuse(
+            begin and not all(key.startswith(begin[0]) for key in new),
+            gettext(
+                "One line begins otherwise than the first. If one key was broken over two "
+                "lines, join them; several keys stand one a line."
+            ),
+        )
         return list(dict.fromkeys(keys))
 
     def _read(self, line: str) -> str:
@@ -190,8 +196,7 @@ class HeadersField(SecretLinesField):
     def clean(self, value: Any) -> Any:
         found = super().clean(_as_lines(value) if isinstance(value, str) else value)
         if isinstance(found, Mapping):
-            if len(found) > MOST_HEADERS:
-                raise ValidationError(gettext("At most %d headers.") % MOST_HEADERS)
+            refuse(len(found) > MOST_HEADERS, gettext("At most %d headers.") % MOST_HEADERS)
             for name, entered in found.items():
                 _check_header(name, entered)
         return found
@@ -215,16 +220,18 @@ def _as_lines(text: str) -> str:
 
 
 def _check_header(name: str, value: str) -> None:
-    if not _HEADER_NAME.fullmatch(name):
-        raise ValidationError(
-            gettext("“%s” is no name of a header: letters, digits and dashes.") % name[:50]
-        )
-    if name.lower() in _OWN_HEADERS:
-        raise ValidationError(gettext("The header “%s” is set by the program itself.") % name)
-    if not (is_sendable(value) or value == masked.MASK):
-        raise ValidationError(
-            gettext("The value of “%s” holds a line break or a sign that is no ASCII.") % name
-        )
+    refuse(
+        not _HEADER_NAME.fullmatch(name),
+        gettext("“%s” is no name of a header: letters, digits and dashes.") % name[:50],
+    )
+    refuse(
+        name.lower() in _OWN_HEADERS,
+        gettext("The header “%s” is set by the program itself.") % name,
+    )
+    refuse(
+        not (is_sendable(value) or value == masked.MASK),
+        gettext("The value of “%s” holds a line break or a sign that is no ASCII.") % name,
+    )
 
 
 PRICES = ("price_input", "price_cached", "price_output")
@@ -419,10 +426,10 @@ class EndpointForm(SettingsForm):
         preset = PRESETS.get(self.cleaned_data.get("preset") or "")
         if not text.strip() and preset:
             text = preset.base_url
-        if not text.strip():
-            raise ValidationError(
-                gettext("Choose a provider, or enter the address that its documentation names.")
-            )
+        refuse(
+            not text.strip(),
+            gettext("Choose a provider, or enter the address that its documentation names."),
+        )
         url = normalize_base_url(text)
         if words := other_protocol(url):
             raise ValidationError(words)
@@ -432,10 +439,10 @@ class EndpointForm(SettingsForm):
 
     def clean_model(self) -> str:
         name = str(self.cleaned_data["model"]).strip()
-        if not name and not self.instance.environment and "_fetch" not in self.data:
-            raise ValidationError(
-                gettext("Which model? “Fetch models” shows what the provider has.")
-            )
+        refuse(
+            not name and not self.instance.environment and "_fetch" not in self.data,
+            gettext("Which model? “Fetch models” shows what the provider has."),
+        )
         return name
 
     def clean_extra_body(self) -> dict[str, Any]:
@@ -445,11 +452,11 @@ class EndpointForm(SettingsForm):
         if not isinstance(value, dict):
             raise ValidationError(gettext('This must be a JSON object, such as {"seed": 1}.'))
         for name, words in _OWN_FIELDS.items():
-            if name in value:
-                raise ValidationError(
-                    gettext("“%(name)s” cannot stand here: the program itself sends %(words)s.")
-                    % {"name": name, "words": words}
-                )
+            refuse(
+                name in value,
+                gettext("“%(name)s” cannot stand here: the program itself sends %(words)s.")
+                % {"name": name, "words": words},
+            )
         return value
 
     def clean_currency(self) -> str:
