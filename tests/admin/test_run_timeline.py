@@ -48,7 +48,7 @@ def test_bars_stand_where_the_record_says(db: None):
     assert places["step 1: model"] == (200, 200, "2.00 s")
     assert places["tool0"] == (400, 100, "1.00 s")
     assert places["tool1"] == (500, 100, "1.00 s")
-    assert found["received, decided"].span.note == "the bot was mentioned"
+    assert found["received, decided"]["span"].note == "the bot was mentioned"
 
 
 def test_a_call_without_an_end_on_record_is_a_mark_and_says_so(browser: Client):
@@ -74,8 +74,8 @@ def test_an_approval_of_the_next_day_does_not_flatten_the_run(db: None):
     assert run.session is not None
     Approval.objects.create(call=call, session=run.session, code="1", state="approved", **times)
     found = bars(run)
-    assert found["an owner is asked"].took == "24 h 59 min"
-    assert found["waited for its turn"].width >= WIDTH // 100
+    assert found["an owner is asked"]["took"] == "24 h 59 min"
+    assert found["waited for its turn"]["width"] >= WIDTH // 100
 
 
 def test_inner_runs_and_messages_link_to_where_more_is_known(browser: Client):
