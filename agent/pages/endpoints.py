@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
@@ -327,57 +327,42 @@ def load_models(user: Any, endpoint: Endpoint) -> list[ListedModel]:
     return found
 
 
-class TriedEndpoint(NamedTuple):
-    """One endpoint on the page of results."""
-
-    row: ModelEndpoint
-    report: ProbeReport | None
-    lines: list[findings.Finding]
-    learnt: list[tuple[str, str, str]]
-    alike: list[str]
-    run_pk: int = 0
-
-    @property
-    def outcome(self) -> tuple[str, str]:
-        """The words for it, and their badge."""
-        if self.report is None or self.report.fault:
-            return _("failed"), "failed"
-        return (_("works"), "succeeded") if self.report.works else (_("works in part"), "waiting")
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        """The rows of the table."""
-        if self.report is None:
-            return []
-        currency = self.report.endpoint.prices.currency
-        costs = (getattr(call.response, "cost_nano", None) for call in self.report.calls)
-        return [
-            {
-                "what": question_words(call.what),
-                "seconds": call.seconds,
-                "response": call.response,
-                "cost": "-" if cost is None else cost_words(cost, currency),
-            }
-            for call, cost in zip(self.report.calls, costs, strict=True)
-        ]
-
-
-def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> TriedEndpoint:
-    """Ask the stored ``row`` on behalf of ``page``; what came of it is on record."""
-    started_at = timezone.now()
+def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> dict[str, Any]:
+    """Ask the stored ``row`` on behalf of ``page``. What came of it is on record, and as the page
+    of results shows it: ``lines``, the ``outcome`` in words with its badge, and where it was asked
+    the ``report`` with its ``calls``, what was ``learnt``, models that are ``alike``, the key of
+    its run."""
+    started_at, outcome = timezone.now(), (_("failed"), "failed")
     try:
         report = ask_row(request.user, row)
     except ModelsUnknown as error:
-        return TriedEndpoint(
-            row, None, [findings.fail_finding(line) for line in error.lines], [], []
-        )
+        lines = [findings.fail_finding(line) for line in error.lines]
+        return {"row": row, "lines": lines, "outcome": outcome}
     run_pk = record_probe(row, report, request.user.get_username(), started_at)
     row.refresh_from_db()
-    alike = list_alike(request.user, report)
-    lines, learnt = describe_report(report), list(list_learnt(row))
-    found = TriedEndpoint(row, report, lines, learnt, alike, run_pk)
-    page.log_change(request, row, _("Tested: %(outcome)s") % {"outcome": found.outcome[0]})
+    if not report.fault:
+        works = report.works
+        outcome = (_("works"), "succeeded") if works else (_("works in part"), "waiting")
+    found = {
+        "row": row,
+        "lines": describe_report(report),
+        "outcome": outcome,
+        "report": report,
+        "calls": [_describe_call(call, report.endpoint.prices.currency) for call in report.calls],
+        "learnt": list(list_learnt(row)),
+        "alike": list_alike(request.user, report),
+        "run_pk": run_pk,
+    }
+    page.log_change(request, row, _("Tested: %(outcome)s") % {"outcome": outcome[0]})
     return found
+
+
+def _describe_call(call: ProbedCall, currency: str) -> dict[str, Any]:
+    """A row of the table."""
+    cost = getattr(call.response, "cost_nano", None)
+    words = "-" if cost is None else cost_words(cost, currency)
+    asked = {"what": question_words(call.what), "seconds": call.seconds}
+    return {**asked, "response": call.response, "cost": words}
 
 
 def ask_row(user: Any, row: ModelEndpoint) -> ProbeReport:

@@ -83,8 +83,7 @@ def _try_stored(request: HttpRequest, admin: Any) -> dict[str, Any]:
     row = get_object_or_404(ModelEndpoint, pk=parse_row_number(request.POST["row"]))
     require(admin.has_change_permission(request, row))
     found = try_row(admin, request, row)
-    said = found.report.words if found.report else ""
-    return {"lines": found.lines, "alike": found.alike, "said": said}
+    return {**found, "said": found["report"].words if "report" in found else ""}
 
 
 def _try_new(request: HttpRequest, admin: Any) -> dict[str, Any]:
