@@ -1,35 +1,16 @@
 """Why a message is answered or not, in words: the reason, and the row or fact behind it."""
 
-from functools import lru_cache
-
-from django.db.models import TextChoices
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
-from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext
 
 from agent.domain import answer_triggers, states
 from agent.models import Message
+from tools.admin.record_pages import label_of
 
 #: Those that lists on the account's own page gave too, before manners had them.
 OF_ACCOUNTS = frozenset({states.MessageReason.BLOCKED, states.MessageReason.NOT_LISTED})
-
-#: Words of choices that are kept.
-LABELS = 1_000
-
-
-def label_of(choices: type[TextChoices], value: str) -> str:
-    """What ``value`` is called; itself where it is none of ``choices``. Where a page asks hundreds
-    of times: ``get_..._display`` goes through all choices each time."""
-    return _label(choices, value, get_language())
-
-
-@lru_cache(LABELS)
-def _label(choices: type[TextChoices], value: str, language: str | None) -> str:
-    try:
-        return str(choices(value).label)
-    except ValueError:
-        return value
 
 
 def names_source(reason: str) -> bool:

@@ -1,9 +1,9 @@
 """What a list says about itself: what its table is for, which conditions are in
 force, what its cells are called."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.admin.views.main import ChangeList
@@ -13,7 +13,7 @@ from django.forms import Media
 from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
@@ -173,7 +173,6 @@ def name_table(options: "Options[Any]") -> str:
     return capfirst(str(find_words(options).name or options.verbose_name_plural))
 
 
-CELL = re.compile(r"<td\b")
 #: Scripts of Django's admin that a list or page uses that nobody edits: those of actions.
 ACTION_SCRIPTS = frozenset({"admin/js/actions.js"})
 
@@ -247,15 +246,20 @@ def name_inline_controls(inlines: Iterable[Any]) -> None:
                     field.widget.attrs.setdefault("aria-label", str(field.label))
 
 
-def label_cell(cell: str, label: str) -> SafeString:
-    """``cell``, a rendered ``<td>``, with the head of its column as an attribute, which narrow
-    screens show before it; a ``<th>``, which names the row, gets none. In neither does a name turn
-    the direction of what stands beside it."""
-    cell = escape_direction_chars(cell)
-    attribute = format_html(' data-label="{}"', capfirst(label))
-    found = CELL.match(cell)
-    at = found.end() if found else 0
-    return mark_safe(f"{cell[:at]}{attribute if at else ''}{cell[at:]}")  # noqa: S308 - Django made it
+def label_cells(cells: Iterable[str], labels: Iterable[str]) -> SafeString:
+    """A row: ``cells`` are rendered ``<td>``, each gets the head of its column as an attribute,
+    which narrow screens show before it; a ``<th>``, which names the row, gets none. In neither does
+    a name turn the direction of what stands beside it."""
+    row = "".join(
+        f"<td{_label_attribute(label)}{cell[3:]}" if cell.startswith("<td") else cell
+        for cell, label in zip(cells, labels, strict=False)
+    )
+    return SafeString(escape_direction_chars(row))
+
+
+@lru_cache(1_000)
+def _label_attribute(label: str) -> str:
+    return format_html(' data-label="{}"', capfirst(label))
 
 
 def needed_media(media: Media, *, is_edited: bool, has_actions: bool) -> Media:

@@ -38,13 +38,12 @@ def name_inline_controls(context: Any) -> str:
 
 
 @register.simple_tag
-def labelled(row: list[str], headers: list[dict[str, Any]]) -> list[SafeString]:
+def labelled(row: list[str], headers: list[dict[str, Any]]) -> SafeString:
     """The cells of a row, each with the head of its column."""
     labels = [
         "" if "action-checkbox" in str(head["class_attrib"]) else head["text"] for head in headers
     ]
-    labels += [""] * (len(row) - len(labels))
-    return [tables.label_cell(cell, str(label)) for cell, label in zip(row, labels, strict=False)]
+    return tables.label_cells(row, [*map(str, labels), *[""] * (len(row) - len(labels))])
 
 
 @register.simple_tag(takes_context=True)

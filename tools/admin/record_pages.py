@@ -8,7 +8,7 @@ the newest :data:`WINDOW` rows only, which the page says.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -19,7 +19,7 @@ from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet, TextChoices
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -30,13 +30,14 @@ from django.utils.decorators import method_decorator
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import get_language, gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from tools.admin.counted_lists import CappedPaginator, CountedList, PreparedList
 from tools.models import ToolConfigChange
 from tools.models.change import ChangeKind
 from tools.models.row_history import find_history, record_event
+from tools.text.readable import fill
 
 #: The newest rows in which text and unindexed conditions are searched.
 WINDOW = 100_000
@@ -522,9 +523,27 @@ class RecordAdmin(PageAdmin):
             yield Q((lookup, parse(term)))
 
 
+#: Words of choices that are kept.
+LABELS = 1_000
+
+
+def label_of(choices: type[TextChoices], value: str) -> str:
+    """What ``value`` is called; itself where it is none of ``choices``. Where a page asks hundreds
+    of times: ``get_..._display`` goes through all choices each time."""
+    return _label(choices, value, get_language())
+
+
+@lru_cache(LABELS)
+def _label(choices: type[TextChoices], value: str, language: str | None) -> str:
+    try:
+        return str(choices(value).label)
+    except ValueError:
+        return value
+
+
 def render_state(row: Any) -> str:
     """The state of a row as a coloured label."""
-    return render_badge(row.state, row.get_state_display())
+    return render_badge(row.state, label_of(row.State, row.state))
 
 
 def parse_row_number(term: str) -> int:
@@ -536,9 +555,7 @@ def parse_row_number(term: str) -> int:
 def record_link(page: str, pk: int | None, text: object) -> str:
     """A link to the page of one row, ``page`` being ``<app>_<model>``; "" for no row."""
     return (
-        format_html('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text)
-        if pk
-        else ""
+        fill('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text) if pk else ""
     )
 
 
@@ -553,7 +570,7 @@ def format_moment(at: datetime | None) -> str:
         return "-"
     local = timezone.localtime(at)
     form = "%m-%d %H:%M:%S" if local.year == timezone.localtime().year else "%Y-%m-%d %H:%M"
-    return format_html('<time datetime="{}">{}</time>', local.isoformat(), local.strftime(form))
+    return fill('<time datetime="{}">{}</time>', local.isoformat(), local.strftime(form))
 
 
 def clamp_text(text: str, *, is_foreign: bool = False) -> str:
@@ -561,7 +578,7 @@ def clamp_text(text: str, *, is_foreign: bool = False) -> str:
     language, whatever the page's."""
     if is_foreign:
         return format_html('<div class="clamped" lang="">{}</div>', text)
-    return format_html('<div class="clamped">{}</div>', text)
+    return fill('<div class="clamped">{}</div>', text)
 
 
 def with_less(text: object, beside: object) -> str:
@@ -571,4 +588,4 @@ def with_less(text: object, beside: object) -> str:
 
 def render_badge(value: str, words: object) -> str:
     """A state as a coloured label."""
-    return format_html('<span class="badge badge-{}">{}</span>', value, words)
+    return fill('<span class="badge badge-{}">{}</span>', value, words)

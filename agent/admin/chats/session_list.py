@@ -24,7 +24,6 @@ from agent.models import ActivitySum, Approval, ChatSession, Manners, Message, S
 from agent.models.activity import WHOLE_DAY
 from agent.models.message import UNSETTLED
 from agent.pages.manners import list_counting
-from agent.pages.reasons import label_of
 from agent.record.chats.person_names import find_names
 from agent.record.settings.chat_manners import is_row_of_chat
 from agent.record.settings.manners import ONEBOT, MannersTable, load_manners_table
@@ -37,6 +36,7 @@ from tools.admin.record_pages import (
     PeriodFilter,
     Rows,
     choice_filter,
+    label_of,
     window_floor,
 )
 from tools.local_time import current_day

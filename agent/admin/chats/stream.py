@@ -32,13 +32,14 @@ from agent.domain.states import ActKind
 from agent.media.heard_words import cut_text
 from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
 from agent.pages.error_words import error_sentence
-from agent.pages.reasons import label_of, names_source, reason_words
+from agent.pages.reasons import names_source, reason_words
 from agent.record.chats.person_names import find_names
 from tools.admin.record_pages import (
     Addresses,
     ModelAdmin,
     Rows,
     first_id_since,
+    label_of,
     parse_row_number,
     require,
 )

@@ -33,6 +33,7 @@ from tools.admin.record_pages import (
     Rows,
     clamp_text,
     format_moment,
+    label_of,
     parse_row_number,
     record_link,
     require,
@@ -352,7 +353,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
         "persona": Column(_("persona"), lambda run: run.persona or "-"),
         "model_name": Column(_("model"), lambda run: run.model or "-"),
         "steps": Column(_("model calls"), lambda run: run.model_calls),
-        "origin": Column(_("origin"), lambda run: run.get_origin_display()),
+        "origin": Column(_("origin"), lambda run: label_of(Run.Origin, run.origin)),
         "answer": Column(
             _("final answer"),
             lambda run: (
