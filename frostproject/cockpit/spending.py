@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.text import capfirst
@@ -351,13 +352,15 @@ def spending_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     page = SpendingPage(request, site)
     if page.is_whole and not page.viewer.may("agent.view_spendsum"):
         raise PermissionDenied
-    rankings = page.rankings()
+    rankings, units = page.rankings(), page.units()
+    fields = {"units": units, "by": page.by}
     return {
         "title": _("Spending"),
         "page": page,
         "here_url": request.get_full_path(),
         "rankings": rankings,
-        "units": page.units(),
+        "units": units,
+        "add_fields": render_to_string("admin/spending/add_fields.html", fields) if units else "",
         "seen_name": SEEN,
         **page.add_budgets(rankings),
     }

@@ -33,13 +33,14 @@ from tools.admin.record_pages import (
     author_of,
     by_post,
     choice_filter,
+    label_of,
     parse_row_number,
     require,
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.models import McpServer, ToolConfig
 from tools.models.row_history import record_changes, record_look
-from tools.models.tool_config import AllowedCallers, ApprovalMode
+from tools.models.tool_config import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.registry.catalogue import covers_fingerprint, declaration_fingerprint, source_mark
 from tools.text.readable import escape_direction_chars, text_block
 
@@ -239,9 +240,10 @@ class ToolConfigAdmin(SettingsAdmin):
             row.words = (row.description or own_description(row))[:EXCERPT]
             row.asks, row.other_approval = approval_words(row), other_approval(row)
             row.asks_always = asks_first(row)
-            said = [row.get_allowed_display()]
-            said += [row.get_visibility_display()] if row.visibility != "visible" else []
-            row.who = " · ".join(said + ([row.get_scope_display()] if row.scope != "all" else []))
+            said = [(AllowedCallers, row.allowed)]
+            said += [(ToolVisibility, row.visibility)] if row.visibility != "visible" else []
+            said += [(ToolScope, row.scope)] if row.scope != "all" else []
+            row.who = " · ".join(label_of(*one) for one in said)
 
     def switch_view(self, request: HttpRequest, config: ToolConfig) -> HttpResponse:
         """Set what a switch of the list sets, with the checks and the history of the tool's
