@@ -39,7 +39,7 @@ from frostproject.cockpit.tables import find_words, name_table
 from onebot.models import Bot
 from tools.admin.record_pages import WINDOW
 from tools.admin.settings_page import SettingsAdmin
-from tools.models import ToolConfig
+from tools.models import McpServer, Plugin, ToolConfig
 from tools.text.readable import escape_direction_chars
 from tools.text.storable import make_storable
 
@@ -54,6 +54,8 @@ KINDS = {
     "endpoint": _("endpoint"),
     "persona": _("persona"),
     "tool": _("tool"),
+    "server": _("MCP server"),
+    "plugin": _("plugin"),
 }
 #: Hits of one kind where all kinds are looked for; known values that one request may name, and
 #: characters of one.
@@ -321,6 +323,11 @@ TABLES: dict[str, tuple[type[Any], Callable[[Wanted], "QuerySet[Any]"]]] = {
     "endpoint": (ModelEndpoint, _plain(ModelEndpoint, F("model"))),
     "persona": (Persona, _plain(Persona, _NOTHING)),
     "tool": (ToolConfig, _plain(ToolConfig, _NOTHING)),
+    "server": (McpServer, _plain(McpServer, F("url"))),
+    "plugin": (
+        Plugin,
+        lambda _: Plugin.objects.annotate(called=F("folder"), beside=F("plugin_id")),
+    ),
 }
 
 

@@ -67,3 +67,16 @@ SpendSum.objects.bulk_create(
     for kind, subject, day, tokens in spent
 )
 """
+
+#: An MCP server whose tools nobody has looked at yet, another persona, and a second endpoint.
+NEW_SERVER = """
+import django
+django.setup()
+from agent.models import Persona
+from tools.models import McpServer, ToolConfig
+from tools.registry.catalogue import declaration_fingerprint
+McpServer.objects.create(name="Harbour", transport="streamable_http", url="https://harbour.example.com/mcp")
+ToolConfig.objects.create(name="tides", provider_name="mcp", description="When the tide comes",
+    fingerprint=declaration_fingerprint({"name": "tides"}, "Harbour"), allowed="owners")
+Persona.objects.create(name="Skipper", prompt="You are a skipper.")
+"""

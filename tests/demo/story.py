@@ -38,6 +38,7 @@ class Story:
     server: LiveServer
     model: ScriptedModel
     words: Words
+    bot: Dialled
     script: deque[Answer] = field(default_factory=deque)
 
     def think(self, _request: Request) -> Answer:
@@ -63,9 +64,9 @@ def told(words: Words) -> Iterator[Story]:
         server.terminate()
         run(server, SETTINGS, {**asdict(words), "model": model.url})
         server.start()
-        story = Story(server, model, words)
-        model.answer_with(story.think)
         with dial(server, ACCOUNT, TOKEN, words.persona) as bot:
+            story = Story(server, model, words, bot)
+            model.answer_with(story.think)
             set_up(story, bot)
             play(story, bot)
             run(server, MONTH, None)
