@@ -64,7 +64,7 @@ def read_rows(
     """The values of each row, in the order of ``columns``, as Django's fields have them. ``mend``
     is given each row with signs that not every database takes. Raises BackupError for what is no
     row of this table."""
-    fields = [model._meta.get_field(name) for name in columns]
+    fields: Any = [model._meta.get_field(name) for name in columns]
     readers = [None if isinstance(one, models.JSONField) else one.to_python for one in fields]
     for number, line in enumerate(iter(lambda: lines.readline(LONGEST_ROW), b""), start=1):
         try:

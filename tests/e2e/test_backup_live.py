@@ -9,12 +9,15 @@ from tests import zygote
 from tests.cast import fresh_id
 from tests.conftest import TOKEN
 from tests.e2e.chat import client, tell, words
+from tests.environment import PATIENCE
 from tests.fake_onebot import FakeOneBot, spoken
 from tests.live_server import LiveServer
 from tests.pictures import picture
 from tests.scripted_model import says, text_of
 
 PASSPHRASE = {"BACKUP_PASSPHRASE": "correct horse battery"}
+#: Seconds for a process that starts, and steps back for all others.
+SLOW = 4 * PATIENCE
 TABLES = ("agent_message", "agent_run", "agent_step", "agent_chatsession", "auth_user")
 
 
@@ -89,15 +92,18 @@ async def test_a_server_under_load_is_backed_up_and_goes_on_in_another_folder(
 
 async def test_the_server_makes_the_backup_of_the_day_and_says_when_it_cannot():
     limits = {"first_expiry": 0.1, "next_expiry": 0.1, "heartbeat": 0.2}
-    server = LiveServer({"DAILY_BACKUP": "true", "BACKUP_KEEP_GIB": "0.000001"}, limits=limits)
+    env = {"ONEBOT_ACCESS_TOKEN": TOKEN, "DAILY_BACKUP": "true", "BACKUP_KEEP_GIB": "0.000001"}
+    server = LiveServer(env, limits=limits)
     folder = server.data_dir / "backups"
     try:
         await asyncio.to_thread(server.start)
-        await server.logged("The daily backup failed")
+        async with client(server):
+            await server.logged("The daily backup failed", SLOW)
         assert "MiB" in (folder / "failed.txt").read_text()
         assert list(folder.glob("daily-*")) == []
         await asyncio.to_thread(server.restart, BACKUP_KEEP_GIB="1")
-        await server.logged("The daily backup was made")
+        async with client(server):
+            await server.logged("The daily backup was made", SLOW)
         (made,) = folder.glob("daily-*.zip")
         assert not (folder / "failed.txt").exists()
         assert oct(made.stat().st_mode)[-3:] == "600"
