@@ -91,7 +91,7 @@ async def test_a_server_under_load_is_backed_up_and_goes_on_in_another_folder(
 
 
 async def test_the_server_makes_the_backup_of_the_day_and_says_when_it_cannot():
-    limits = {"first_expiry": 0.1, "next_expiry": 0.1, "heartbeat": 0.2}
+    limits = {"first_expiry": 0.1, "next_expiry": 1.0, "heartbeat": 0.2}
     env = {"ONEBOT_ACCESS_TOKEN": TOKEN, "DAILY_BACKUP": "true", "BACKUP_KEEP_GIB": "0.000001"}
     server = LiveServer(env, limits=limits)
     folder = server.data_dir / "backups"
