@@ -293,10 +293,11 @@ add_arrivals = Statement("""
 
 # --- Runs, their steps and their calls ------------------------------------------------------------
 
-#: Only while nobody else has claimed the message.
+#: Only while nobody else has claimed the message, and it has no end.
 take_message = Statement("""
     UPDATE agent_message SET state = 'running', claimed_by = %(process)s
-    WHERE id = %(pk)s AND claim_number = %(claim_number)s RETURNING id
+    WHERE id = %(pk)s AND claim_number = %(claim_number)s AND state IN ('waiting', 'running')
+    RETURNING id
 """)
 
 add_runs = Statement("""

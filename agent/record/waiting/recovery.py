@@ -167,12 +167,17 @@ def claim_messages(
     read_manners: Callable[[], MannersTable] = load_manners_table,
 ) -> list[PendingMessage]:
     """Take over the oldest waiting messages of ``account`` that no process has claimed; none if
-    none is left. Two processes never get the same one."""
-    living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
+    none is left. Two processes never get the same one.
+
+    What a dead process has claimed is settled first, with its runs: a process that was taken for
+    dead may still be working on it.
+    """
     waiting = Message.objects.filter(UNSETTLED, session__account=account)
-    waiting = waiting.exclude(claimed_by__in=living)
     waiting = waiting.exclude(is_paused(timezone.now(), "session__"))
-    while rows := _lock(waiting)[:CLAIMS_AT_ONCE]:
+    living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
+    if waiting.exclude(claimed_by="").exclude(claimed_by__in=living).exists():
+        _settle_orphans(living)
+    while rows := _lock(waiting.filter(claimed_by=""))[:CLAIMS_AT_ONCE]:
         if claimed := _claim(rows, process_id, read_manners()):
             return claimed
     return []

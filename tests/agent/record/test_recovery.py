@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agent.domain.errors import ClaimLost
 from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import ChatAddress, Mention
 from agent.models import Message, Run, ServerProcess, ToolCall
@@ -26,7 +27,7 @@ from agent.record.waiting.recovery import (
     release_messages,
     remove_processes,
 )
-from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, message, reply
+from tests.agent.talk import GROUP, PLAN, PRIVATE, accept, begin, beginnings, message, reply
 
 pytestmark = pytest.mark.django_db
 State = Message.State
@@ -267,6 +268,26 @@ def test_many_messages_are_given_back_with_as_many_statements_as_two():
             assert release_messages(held) == [True] * many
         counts.append(len(asked))
     assert counts[0] == counts[1]
+
+
+def test_what_a_process_took_after_it_was_taken_for_dead_is_its_no_longer():
+    """It does not know yet, and goes on: its messages are claimed from it with their runs."""
+    seen("me")
+    pk, run_pk, _ = running("dead")
+    theirs = Run.objects.get(pk=run_pk).claim_number
+    (claimed,) = taken()
+    assert (claimed.pk, claimed.was_cut_off) == (pk, True)
+    run = Run.objects.get(pk=run_pk)
+    assert (run.state, run.claim_number != theirs) == ("interrupted", True)
+
+
+def test_a_message_that_has_its_end_is_not_begun_again():
+    (accepted,) = accept(message(), process_id="me")
+    Message.objects.filter(pk=accepted.pk).update(state=State.ANSWERED)
+    wish = StartRun(PLAN, accepted.pk, accepted.session_pk)
+    (lost,) = beginnings("me").begin_runs([wish])
+    assert isinstance(lost, ClaimLost)
+    assert states(Message, accepted.pk) == ["answered"]
 
 
 def test_many_messages_are_claimed_with_as_many_statements_as_two():

@@ -57,6 +57,7 @@ def make_rows() -> dict[str, object]:
         **dict[str, Any](PLACE), title=WORDS, state={"a": 1}, last_message_at=AT
     )
     heard: dict[str, Any] = {"sender_id": "20001", "sender_name": "Ann", "in_history": True}
+    heard["state"] = "waiting"
     message = Message.objects.create(
         session=session, direction="in", event_key="7", claim_number=1, created_at=AT, **heard
     )
