@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from PIL import Image
 
-from agent.admin.chats import acts
+from agent.admin.chats import acts, who_answers
 from agent.models import (
     ChatGrant,
     ChatSession,
@@ -67,7 +67,8 @@ class FakeServing:
 @pytest.fixture(autouse=True)
 def serving(monkeypatch: pytest.MonkeyPatch) -> FakeServing:
     found = FakeServing()
-    monkeypatch.setattr(acts, "get_serving", lambda: found)
+    for module in (acts, who_answers):
+        monkeypatch.setattr(module, "get_serving", lambda: found)
     return found
 
 

@@ -1,15 +1,11 @@
 """The acts on the page of a chat, each on record with its author."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db import IntegrityError, transaction
@@ -18,21 +14,34 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils import crypto, formats, http, timezone
+from django.utils import crypto, http, timezone
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_lazy as _, ngettext
+from django.utils.translation import gettext
 
-from agent.domain import answer_parts, file_types, states, types
+from agent.admin.chats.act import (
+    PERSON_ID,
+    Act,
+    ActCall,
+    ActDone,
+    ActRefused,
+    may,
+)
+from agent.admin.chats.who_answers import (
+    HOURS,
+    STEERING_ACTS,
+    find_only_owner,
+    hours_in_words,
+    list_spans,
+)
+from agent.domain import answer_parts, file_types, types
 from agent.domain.manners import MOST_PART_CHARS
 from agent.media import file_store, media_store
-from agent.models import ChatSession, Message, Run
+from agent.models import ChatSession, Message
 from agent.models.message import BY_HAND
-from agent.record.chats import chat_resets, members
+from agent.record.chats import members
 from agent.record.chats.chat_record import find_address
 from agent.record.runs.replies import FORWARD
-from agent.record.settings import chat_choices, chat_manners, timed_silences
 from agent.record.settings.manners import ONEBOT, load_manners_table
-from agent.record.waiting import call_stops, operator_acts, pauses, stops, take_overs
 from agent.record.waiting.hand_messages import GOING_ON, HandMessage, put_down, resend
 from agent.runtime import wiring
 from agent.runtime.serving import get_serving
@@ -41,73 +50,11 @@ from agent.stickers.store import LARGEST, TYPES
 from tools.admin.record_pages import (
     Addresses,
     ModelAdmin,
-    author_of,
     by_post,
     parse_row_number,
     require,
 )
-from tools.local_time import begin_of_tomorrow
 from tools.text import readable, storable
-
-# What all acts in chats have in common: who may do what, and how they end.
-
-SPEAK, CHANGE, MANNERS = (
-    "agent.speak_in_chat",
-    "agent.change_chatsession",
-    "agent.change_manners",
-)
-
-
-class ActRefused(Exception):  # noqa: N818 - the word says what happened
-    """An act that is not done, and why, in words for the one who asked: nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActDone:
-    """What was done, in words, and what the running server is still asked for. ``then`` is called
-    once the act is committed."""
-
-    words: str
-    then: Callable[[], None] | None = None
-    #: Where on the page the reader goes on.
-    anchor: str = "acts"
-    warning: str = ""
-    #: Why nothing was done.
-    refusal: str = ""
-    #: The act that takes it back, "" where none does, and what that one is given.
-    undo: str = ""
-    before: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ActCall:
-    """An act that somebody asks for: in a chat that he may reach, perhaps on one message of it."""
-
-    request: HttpRequest
-    session: ChatSession
-    message: Message | None = None
-
-    @property
-    def author(self) -> User:
-        return author_of(self.request)
-
-    def posted(self, name: str) -> str:
-        """A value of the form, "" where it is missing."""
-        return self.request.POST.get(name, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """``perform`` runs in a transaction; ``permissions``: any of them is enough."""
-
-    perform: Callable[[ActCall], ActDone]
-    permissions: tuple[str, ...] = (SPEAK,)
-    on_message: bool = False
-
-
-def may(request: HttpRequest, act: Act) -> bool:
-    return any(request.user.has_perm(permission) for permission in act.permissions)
-
 
 # Answering by hand as the bot, and sending again what could not be sent.
 
@@ -121,8 +68,6 @@ MOST_PICTURES, MOST_BYTES = 9, LARGEST
 MOST_WAITING = 20
 TOKEN_CHARS = 32
 _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_CHARS}}}", re.ASCII)
-#: No leading zero: clients read "0" as everyone.
-_ID = re.compile(r"[1-9]\d{0,18}", re.ASCII)
 
 
 class Written(NamedTuple):
@@ -229,7 +174,7 @@ def _read(call: ActCall) -> Written:
         words = gettext("The text has %(count)s characters; at most %(limit)s are sent at a time.")
         raise ActRefused(words % {"count": f"{len(text):,}", "limit": f"{MOST_CHARS:,}"})
     mention = call.posted("mention").strip()
-    if mention and not (_ID.fullmatch(mention) and call.session.kind == "group"):
+    if mention and not (PERSON_ID.fullmatch(mention) and call.session.kind == "group"):
         raise ActRefused(gettext("This person cannot be mentioned here."))
     return Written(text, _find_quoted(call), mention, pictures)
 
@@ -314,219 +259,6 @@ def _missing_file(segments: Sequence[Any]) -> str:
 COMPOSE_ACTS = {"answer": Act(_answer), "resend": Act(_resend, on_message=True)}
 
 
-# Acts that say who answers in a chat: take over, hand back, silence, reset, persona, cancel.
-
-#: After how many hours a take-over ends by itself; 0 for never. The first is chosen already.
-HOURS = (12, 1, 4, 24, 72, 0)
-
-
-def _take_over(call: ActCall) -> ActDone:
-    _only_onebot(call.session)
-    hours = call.posted("hours")
-    if hours not in {str(one) for one in HOURS}:
-        raise ActRefused(gettext("Choose how long you take over."))
-    end = timezone.now() + timedelta(hours=int(hours)) if int(hours) else None
-    stopped = take_overs.take_over(call.session.pk, call.author, end)
-    chat = find_address(call.session)
-    words = gettext("You have taken over: what is said to the bot here is yours to answer.")
-    if end is not None:
-        at = formats.date_format(timezone.localtime(end), "DATETIME_FORMAT")
-        words += " " + gettext("It ends by itself at %(time)s.") % {"time": at}
-    return ActDone(
-        words,
-        partial(_let_go, chat, stopped, states.MessageReason.TAKEN_OVER),
-        "compose",
-        undo="hand-back",
-    )
-
-
-def _hand_back(call: ActCall) -> ActDone:
-    if not take_overs.hand_back(call.session.pk, call.author):
-        raise ActRefused(gettext("The bot answers here already: nobody has taken over."))
-    return ActDone(gettext("The bot answers here again, from the next message on."))
-
-
-def _silence(call: ActCall) -> ActDone:
-    _only_onebot(call.session)
-    timed_silences.silence_chat(find_address(call.session), None, call.author)
-    operator_acts.record_act(states.ActKind.SILENCE, call.session.pk, call.author)
-    return ActDone(gettext("Silenced this chat."), undo="speak")
-
-
-def _speak(call: ActCall) -> ActDone:
-    """Take the silence out of the row for this chat alone; those for others too stay."""
-    _only_onebot(call.session)
-    chat = find_address(call.session)
-    own, words, undo = chat_manners.find_chat_manners(chat), "", ""
-    if own is not None and own.is_silencing:
-        # until it was taken back; one that ends by itself is not made anew
-        undo = "silence" if own.silenced_until is None else ""
-        timed_silences.end_silence(chat, call.author)
-        operator_acts.record_act(states.ActKind.SPEAK, call.session.pk, call.author)
-        words = gettext("Let this chat speak.")
-    if still := load_manners_table().find(chat).find_silence(timezone.now()):
-        text = gettext("It is still silenced by “%(name)s”, which is for other chats too.")
-        return ActDone(words, warning=text % {"name": still}, undo=undo)
-    return ActDone(words or gettext("This chat is not silenced."), undo=undo)
-
-
-#: For how long nobody but one person is answered.
-SPANS: dict[str, tuple[Any, timedelta | None]] = {
-    "10": (_("10 minutes"), timedelta(minutes=10)),
-    "60": (_("1 hour"), timedelta(hours=1)),
-    "480": (_("8 hours"), timedelta(hours=8)),
-    "tomorrow": (_("until tomorrow"), None),
-}
-
-
-def _answer_only(call: ActCall) -> ActDone:
-    _only_onebot(call.session)
-    person, span = call.posted("person").strip(), SPANS.get(call.posted("span"))
-    if call.session.kind != ChatSession.Kind.GROUP:
-        raise ActRefused(gettext("In a private chat there is nobody else to answer."))
-    if span is None or not _ID.fullmatch(person):
-        raise ActRefused(gettext("Choose who is answered, and for how long."))
-    end = timezone.now() + span[1] if span[1] else begin_of_tomorrow()
-    timed_silences.answer_only(find_address(call.session), person, end, call.author)
-    operator_acts.record_act(
-        states.ActKind.ONLY, call.session.pk, call.author, detail=f"{person} {end.isoformat()}"
-    )
-    words = gettext("Until %(time)s only %(person)s is answered here; others are heard.") % {
-        "time": formats.date_format(timezone.localtime(end), "Y-m-d H:i"),
-        "person": person,
-    }
-    return ActDone(words, undo="everybody")
-
-
-def _answer_everybody(call: ActCall) -> ActDone:
-    _only_onebot(call.session)
-    chat = find_address(call.session)
-    own = chat_manners.find_chat_manners(chat)
-    if own is None or not own.only_person:
-        raise ActRefused(gettext("No single person is chosen for this chat alone."))
-    timed_silences.answer_everybody(chat, call.author)
-    operator_acts.record_act(states.ActKind.EVERYBODY, call.session.pk, call.author)
-    return ActDone(gettext("Others are answered here again, from the next message on."))
-
-
-def _lift(call: ActCall) -> ActDone:
-    if not pauses.lift_pause(find_address(call.session)):
-        raise ActRefused(gettext("The account can speak here already."))
-    operator_acts.record_act(states.ActKind.LIFT, call.session.pk, call.author)
-    return ActDone(gettext("The account can speak here again, from the next message on."))
-
-
-def _reset(call: ActCall) -> ActDone:
-    newest = Message.objects.filter(session=call.session).order_by("-pk").first()
-    if newest is None:
-        raise ActRefused(gettext("Nothing was said here yet."))
-    chat_resets.reset_context(call.session.pk, newest.pk)
-    operator_acts.record_act(states.ActKind.RESET, call.session.pk, call.author, message=newest)
-    return ActDone(gettext("The context is fresh: the model sees nothing of what was said before."))
-
-
-def _choose_persona(call: ActCall) -> ActDone:
-    _only_onebot(call.session)
-    names, chosen = (
-        {str(one.pk): one.name for one in chat_choices.list_personas()},
-        call.posted("persona"),
-    )
-    if chosen and chosen not in names:
-        raise ActRefused(gettext("This persona is not there any more, or is switched off."))
-    before = chat_choices.find_chosen_persona(find_address(call.session))
-    pk = int(chosen) if chosen else None
-    chat_choices.choose_persona(find_address(call.session), pk, call.author)
-    operator_acts.record_act(
-        states.ActKind.PERSONA, call.session.pk, call.author, detail=names.get(chosen, "")
-    )
-    words = gettext("From the next message on, nobody is chosen for this chat alone.")
-    if chosen:
-        words = gettext("From the next message on, %(name)s answers here.")
-        words %= {"name": names[chosen]}
-    return ActDone(words, undo="persona" if before != pk else "", before=before)
-
-
-def _choose_model(call: ActCall) -> ActDone:
-    _only_onebot(call.session)
-    names = {str(one.pk): one.name for one in chat_choices.list_chat_endpoints()}
-    chosen, chat = call.posted("model"), find_address(call.session)
-    if chosen and chosen not in names:
-        raise ActRefused(gettext("This model is not there any more, or is switched off."))
-    before, pk = chat_choices.find_chosen_endpoint(chat), int(chosen) if chosen else None
-    if before != pk:
-        chat_manners.change_chat_manners(chat, call.author, endpoint_id=pk)
-        operator_acts.record_act(
-            states.ActKind.MODEL, call.session.pk, call.author, detail=names.get(chosen, "")
-        )
-    words = gettext("From the next message on, no model is chosen for this chat alone.")
-    if chosen:
-        words = gettext("From the next message on, %(name)s is asked first here.")
-        words %= {"name": names[chosen]}
-    return ActDone(words, undo="model" if before != pk else "", before=before)
-
-
-def _cancel(call: ActCall) -> ActDone:
-    message = call.message
-    if message is None or message.reason == states.MessageReason.COMMAND:
-        raise ActRefused(gettext("This cannot be cancelled."))
-    pk = message.merged_into_id or message.pk
-    if not stops.stop_answer(pk, states.MessageReason.STOPPED).is_stopped:
-        raise ActRefused(gettext("There is nothing to cancel: the answer has ended already."))
-    run = Run.objects.filter(message=pk, parent=None).order_by("-pk").first()
-    operator_acts.record_act(
-        states.ActKind.CANCEL, call.session.pk, call.author, message=message, run=run
-    )
-    then = partial(_let_go, find_address(call.session), [pk], states.MessageReason.STOPPED)
-    return ActDone(gettext("The answer was cancelled."), then, f"m{message.pk}")
-
-
-def _stop_call(call: ActCall) -> ActDone:
-    number = parse_row_number(call.posted("call"))
-    stopped = call_stops.ask_to_stop(call.session.pk, number, call.author)
-    if stopped is None:
-        raise ActRefused(gettext("There is nothing to stop: the call is not under way any more."))
-    words = gettext("%(tool)s is stopped; its run goes on. It may have had its effect.")
-    return ActDone(words % {"tool": stopped.tool_name}, _stop_calls)
-
-
-def _stop_calls() -> None:
-    if (serving := get_serving()) is not None:
-        serving.steer(lambda steering: steering.stop_calls())
-
-
-def _let_go(chat: object, pks: list[int], reason: states.MessageReason) -> None:
-    """Have the server of this process stop at once; others stop at their next step."""
-    if pks and (serving := get_serving()) is not None:
-        serving.steer(lambda steering: steering.let_go(chat, pks, reason))  # type: ignore[arg-type]
-
-
-def _only_onebot(session: ChatSession) -> None:
-    if session.platform != ONEBOT:
-        raise ActRefused(gettext("This is no chat of an account."))
-
-
-STEERING_ACTS = {
-    "take-over": Act(_take_over),
-    "hand-back": Act(_hand_back),
-    "silence": Act(_silence, (MANNERS, SPEAK)),
-    "speak": Act(_speak, (MANNERS, SPEAK)),
-    "only": Act(_answer_only, (MANNERS, SPEAK)),
-    "everybody": Act(_answer_everybody, (MANNERS, SPEAK)),
-    "lift": Act(_lift, (CHANGE,)),
-    "reset": Act(_reset, (CHANGE,)),
-    "persona": Act(_choose_persona, (CHANGE,)),
-    "model": Act(_choose_model, (MANNERS,)),
-    "cancel": Act(_cancel, on_message=True),
-    "stop-call": Act(_stop_call),
-}
-
-
-def hours_in_words(hours: int) -> str:
-    if not hours:
-        return gettext("until I hand back")
-    return ngettext("for %(count)d hour", "for %(count)d hours", hours) % {"count": hours}
-
-
 ACTS = {**STEERING_ACTS, **COMPOSE_ACTS}
 #: People that can be chosen to be mentioned.
 MOST_MEMBERS = 100
@@ -608,25 +340,10 @@ def describe_acts(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     if "answer" in may_act or "only" in may_act:
         context["members"] = _list_members(session)
     if spans := list_spans(session, request):
-        context |= {"spans": spans, "owner": _find_only_owner(session.account)}
+        context |= {"spans": spans, "owner": find_only_owner(session.account)}
     if "answer" in may_act:
         context |= _describe_form(session, request)
     return context
-
-
-def list_spans(session: ChatSession, request: HttpRequest) -> list[tuple[str, Any]]:
-    """For how long the reader may have only one person answered; none where he may not."""
-    is_group = session.platform == ONEBOT and session.kind == ChatSession.Kind.GROUP
-    if not is_group or not may(request, ACTS["only"]):
-        return []
-    return [(span, words) for span, (words, _time) in SPANS.items()]
-
-
-def _find_only_owner(account: str) -> str:
-    """Who owns ``account``; "" where nobody does, or several do."""
-    serving = get_serving()
-    owners = serving.steering.find_owners(account) if serving and serving.steering else ()
-    return next(iter(owners)) if len(owners) == 1 else ""
 
 
 def _describe_form(session: ChatSession, request: HttpRequest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.admin.chats import acts, session_list
+from agent.admin.chats import act, session_list
 from agent.admin.chats.segments import MEDIA
 from agent.domain import errors, file_types, types
 from agent.media import image_reader, media_folder
@@ -308,7 +308,7 @@ class MessageAdmin(OwnChatsAdmin, RecordAdmin):
         may_resend = (
             (failed and not is_resent and obj.direction == Message.Direction.OUT)
             and obj.session.platform == ONEBOT
-            and request.user.has_perm(acts.SPEAK)
+            and request.user.has_perm(act.SPEAK)
         )
         return {"may_resend": may_resend, "is_resent": is_resent}
 

@@ -7,15 +7,13 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.translation import gettext_lazy as _
 
-from agent.admin.chats import acts, session_list
+from agent.admin.chats import act, session_list, who_answers
 from agent.admin.chats.stream import bubble_rows, load_bubbles
 from agent.admin.runs.waterfall import build_waterfall
 from agent.models import ChatSession, Message, Run
 from agent.pages import run_facts
 from agent.pages.manners import describe_answering
-from agent.record.settings import chat_choices
 from agent.record.settings.manners import ONEBOT
 from agent.record.sums.tallies import find_silences
 from tools.admin.record_pages import parse_row_number
@@ -51,10 +49,10 @@ def _message(session: ChatSession, request: HttpRequest, number: int) -> dict[st
     may_choose = message.direction == Message.Direction.IN and bubbles[0].side == "person"
     return {
         "panel": "message",
-        "only_spans": acts.list_spans(session, request) if may_choose else (),
+        "only_spans": who_answers.list_spans(session, request) if may_choose else (),
         "bubble": bubbles[0],
         "shown_runs": [_run(run, request) for run in shown],
-        "may_stop": acts.may(request, acts.ACTS["stop-call"]),
+        "may_stop": act.may(request, who_answers.STEERING_ACTS["stop-call"]),
     }
 
 
@@ -92,13 +90,9 @@ def _list_choices(session: ChatSession, request: HttpRequest) -> Iterator[tuple[
     """What the reader may choose for this chat alone: the act, its label, the rows, and the key of
     the one that is chosen."""
     address = session_list.session_address(session)
-    choices = (
-        ("persona", _("persona"), chat_choices.list_personas, chat_choices.find_chosen_persona),
-        ("model", _("model"), chat_choices.list_chat_endpoints, chat_choices.find_chosen_endpoint),
-    )
-    for name, label, list_rows, find_chosen in choices:
-        if session.platform == ONEBOT and acts.may(request, acts.ACTS[name]):
-            yield name, label, list_rows(), find_chosen(address)
+    for name, choice in who_answers.CHOICES.items():
+        if session.platform == ONEBOT and act.may(request, who_answers.STEERING_ACTS[name]):
+            yield name, choice.label, choice.list_rows(), choice.find_chosen(address)
 
 
 def _settings(session: ChatSession, request: HttpRequest) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from agent.domain.budgets import TOKENS, BudgetAction, BudgetPeriod, SpendKind
 from agent.domain.persona import PersonaKind
 from agent.domain.types import ChatAddress
 from agent.models import Budget, ModelEndpoint, Persona, PersonaChoice
-from agent.record.settings.chat_manners import find_chat_manners
+from agent.record.settings.chat_manners import change_chat_manners, find_chat_manners
 from tools.models.row_history import record_changes
 
 
@@ -44,6 +44,12 @@ def find_chosen_endpoint(chat: ChatAddress) -> int | None:
     """The endpoint that is asked first in ``chat`` alone; None: as elsewhere."""
     row = find_chat_manners(chat)
     return row.endpoint_id if row else None
+
+
+def choose_endpoint(chat: ChatAddress, endpoint_pk: int | None, author: User) -> None:
+    """Have this endpoint asked first in ``chat``; None: as elsewhere."""
+    if find_chosen_endpoint(chat) != endpoint_pk:
+        change_chat_manners(chat, author, endpoint_id=endpoint_pk)
 
 
 def _whole(chat: ChatAddress) -> dict[str, str]:

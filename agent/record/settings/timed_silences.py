@@ -7,6 +7,7 @@ When one ends is judged with each message (:meth:`agent.domain.manners.ChatManne
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Q
@@ -20,8 +21,8 @@ from tools.models.row_history import record_changes
 
 #: Who ends them, as the history says it.
 CLOCK = "the time was over"
-SPOKEN = {"silenced": False, "silenced_until": None}
-EVERYBODY = {"only_person": "", "only_until": None}
+SPOKEN: dict[str, Any] = {"silenced": False, "silenced_until": None}
+EVERYBODY: dict[str, Any] = {"only_person": "", "only_until": None}
 
 
 def silence_chat(chat: ChatAddress, end: datetime | None, author: User | str) -> None:
