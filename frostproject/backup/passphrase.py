@@ -40,7 +40,7 @@ def ask_passphrase(words: str, *, twice: bool = False) -> str:
     """What is typed in a terminal, "" without one. Raises BackupError for two that differ."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return ""
-    typed = getpass.getpass(words)
-    if typed and twice and getpass.getpass(_("Once more: ")) != typed:
+    typed = getpass.getpass(words).strip()
+    if typed and twice and getpass.getpass(_("Once more: ")).strip() != typed:
         raise BackupError(_("The two are not the same."))
     return typed

@@ -43,8 +43,11 @@ class Command(BaseCommand):
         )
         passphrase.add_option(parser)
 
-    def handle(self, *arguments: Any, **options: Any) -> None:
+    def run_from_argv(self, argv: list[str]) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # removes what is half done
+        super().run_from_argv(argv)
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
         try:
             if options["check"]:
                 self._check(options)

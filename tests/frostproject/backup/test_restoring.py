@@ -1,6 +1,7 @@
 """What was backed up is all there again, on either database."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import translation
 
 from agent.models import ChatSession, Installation, Message, ModelEndpoint, Note
-from frostproject.backup import saving
+from frostproject.backup import daily, saving
 from frostproject.backup.saving import save
+from frostproject.configuration.env import parse_dotenv
 from frostproject.models import AuthenticatorApp
 from tests.databases import story
 from tests.frostproject.backup.places import (
@@ -31,7 +33,6 @@ from tests.frostproject.backup.places import (
 from tools.secrets.encryption import encrypt
 from tools.secrets.models import Secret
 
-pytestmark = pytest.mark.usefixtures("django_db_blocker")
 KEY = "sk-very-secret-0815"
 
 
@@ -163,8 +164,6 @@ def test_settings_of_the_old_machine_stand_in_a_file_and_count_nowhere(tmp_path,
     monkeypatch.undo()
     with at(tmp_path / "new"):
         call_command("restore", str(tmp_path / "a.zip"))
-    from frostproject.configuration.env import parse_dotenv
-
     text = (tmp_path / "new" / "restored.env").read_text()
     assert parse_dotenv(text) == {"SYSTEM_PROMPT": prompt}
 
@@ -187,3 +186,25 @@ def test_tables_without_accounts_and_chats_are_an_empty_installation(tmp_path):
         call_command("migrate", verbosity=0)
         call_command("restore", str(file))
         assert all_rows() == before
+
+
+def test_of_daily_backups_the_newest_seven_are_kept_within_their_size(tmp_path, settings):
+    with at(tmp_path / "old") as folder:
+        live_there(folder)
+        before = [folder / "daily" / f"daily-2025-01-0{day}-000000.zip" for day in range(1, 9)]
+        (folder / "daily").mkdir()
+        for file in before:
+            file.write_bytes(bytes(1_000))
+            os.utime(file, (1_700_000_000, 1_700_000_000))
+        daily.save_daily("", quiet)
+        (made,) = set(kept := sorted((folder / "daily").glob("*.zip"))) - set(before)
+        assert kept == [*before[2:], made]
+        daily.save_daily("", quiet)  # there is one of the day
+        assert sorted((folder / "daily").glob("*.zip")) == kept
+        os.utime(made, (1_700_000_000, 1_700_000_000))
+        made = made.rename(made.with_name("daily-2025-02-01-000000.zip"))
+        settings.BACKUP_KEEP_BYTES = made.stat().st_size * 2 + 1_500
+        daily.save_daily("", quiet)
+        kept = sorted((folder / "daily").glob("*.zip"))
+        assert kept[:2] == [before[-1], made]
+        assert len(kept) == 3

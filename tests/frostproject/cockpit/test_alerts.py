@@ -512,3 +512,15 @@ def test_an_approved_call_of_which_the_chat_did_not_hear_is_told_of():
         (alert,) = [one for one in alerts(owner_of(here)) if one.kind == "untold"]
         assert "Garden" in alert.text
         User.objects.filter(username="user-chat_owner").delete()
+
+
+def test_a_daily_backup_that_failed_is_told_while_it_is_switched_on(
+    browser: Client, settings: Any, tmp_path: Any
+):
+    settings.BACKUP_DIR, settings.DAILY_BACKUP = tmp_path, True
+    (tmp_path / "failed.txt").write_text("There is no room for it.")
+    (alert,) = [one for one in alerts(superuser()) if one.kind == "backup"]
+    assert "There is no room for it." in alert.text
+    assert 'name="daily_backup"' in page(browser, alert.url)
+    settings.DAILY_BACKUP = False
+    assert [one for one in alerts(superuser()) if one.kind == "backup"] == []
