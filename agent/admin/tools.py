@@ -44,19 +44,6 @@ CALL_ID = "trial"
 T = TypeVar("T")
 
 
-def load_unscoped_settings() -> dict[str, ToolSettings]:
-    """The rows as they are now, without what they say of chats and senders: an operator is neither.
-
-    Whether a tool is enabled, its mock and its time limit count as for every call.
-    """
-    everyone = {
-        "visibility": ToolVisibility.VISIBLE.value,
-        "scope": ToolScope.ALL.value,
-        "allowed": AllowedCallers.EVERYONE.value,
-    }
-    return {name: replace(row, **everyone) for name, row in load_tool_settings().items()}  # type: ignore[arg-type]
-
-
 def explain_obstacle(config: ToolConfig) -> str:
     """Why the tool cannot be run by hand, as a translated sentence; "" where it can."""
     if not config.enabled:
@@ -102,8 +89,15 @@ async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
 
 def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
     """What ``work`` comes to with the registry that serves, on its own loop; where none does, with
-    one made for it."""
-    rows = load_unscoped_settings()
+    one made for it. The rows count as they are now, without what they say of chats and senders: an
+    operator is neither. Whether a tool is enabled, its mock and its time limit count as for every
+    call."""
+    everyone: dict[str, Any] = {
+        "visibility": ToolVisibility.VISIBLE.value,
+        "scope": ToolScope.ALL.value,
+        "allowed": AllowedCallers.EVERYONE.value,
+    }
+    rows = {name: replace(row, **everyone) for name, row in load_tool_settings().items()}
     if serving_now := serving.get_serving():
         return serving_now.run(lambda registry: work(registry.under(lambda: rows)))
     return run_with_own_registry(rows, work)

@@ -130,16 +130,11 @@ def describe_state(row: ModelEndpoint) -> str:
         moment = format_moment(status.error_at) if status.error_at else ""
         told = explain_error(status.error)
         parts.append(format_html("{}{}", clamp_text(told.sentence[:500]), moment))
-        parts.append(describe_raw_error(told.raw))
+        if told.raw:  # the text on record, folded
+            shown = escape_invisible_chars(told.raw[:500], keep="\n")
+            folded = "<details><summary>{}</summary>{}</details>"
+            parts.append(format_html(folded, _("As recorded"), shown))
     return mark_safe(" ".join(parts))  # noqa: S308 - made by format_html alone
-
-
-def describe_raw_error(raw: str) -> str:
-    """The text on record, folded, as HTML; "" for none."""
-    if not raw:
-        return ""
-    shown = escape_invisible_chars(raw[:500], keep="\n")
-    return format_html("<details><summary>{}</summary>{}</details>", _("As recorded"), shown)
 
 
 def _badge(status: EndpointStatus) -> str:
@@ -196,7 +191,9 @@ LOOK_UP_SECONDS = 10.0
 def find_address_problem(user: Any, url: str) -> str:
     """Why ``user`` may not have models asked at ``url``, as a translated sentence; "" where they
     may. The name is looked up for those who are no superusers."""
-    if getattr(user, "is_superuser", False) or _is_in_environment(url):
+    host = hosts.parse_host(url)
+    named = [hosts.parse_host(one.url) for one in environment_endpoints().values()]
+    if getattr(user, "is_superuser", False) or (host is not None and host in named):
         return ""
     try:
         async_to_sync(_require_public)(urlsplit(url).hostname or "")
@@ -217,13 +214,6 @@ async def _require_public(host: str) -> None:
     allow = AllowList.parse(settings.FETCH_ALLOW, "model")
     async with asyncio.timeout(LOOK_UP_SECONDS):
         await DestinationResolver(allow).require_all(host)
-
-
-def _is_in_environment(url: str) -> bool:
-    host = hosts.parse_host(url)
-    return host is not None and any(
-        hosts.parse_host(one.url) == host for one in environment_endpoints().values()
-    )
 
 
 #: Fifteen at once after a rest, and one more every four seconds.

@@ -43,11 +43,7 @@ class PageReader:
     """Asks for nothing before an error is shown."""
 
     def __init__(self, user: Any) -> None:
-        self._user = user
-
-    @property
-    def may_see_endpoints(self) -> bool:
-        return bool(self._user.has_perm(VIEW_ENDPOINT))
+        self.user = user
 
     def may_read(self, text: str) -> bool:
         """Whether ``text``, which is no known one, names neither an endpoint nor its host."""
@@ -67,7 +63,7 @@ _reader: ContextVar[PageReader | None] = ContextVar("reader of a page", default=
 def find_shut_out() -> PageReader | None:
     """Whoever reads and may not see model endpoints; None for all others, and outside pages."""
     reader = _reader.get()
-    return reader if reader and not reader.may_see_endpoints else None
+    return reader if reader and not reader.user.has_perm(VIEW_ENDPOINT) else None
 
 
 @contextmanager

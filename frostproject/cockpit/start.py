@@ -120,19 +120,6 @@ def _first_model(preset: str) -> str:
     return next((one.name for one in known.models if one.answers), "") if known else ""
 
 
-def describe_providers() -> list[dict[str, Any]]:
-    """The providers to choose from, with what is said of each."""
-    return [
-        {
-            "preset": preset,
-            "first": _first_model(preset.id),
-            "models": [one.name for one in preset.models if one.answers],
-            "needs_address": not preset.base_url,
-        }
-        for preset in PRESETS.values()
-    ]
-
-
 #: What the default persona is called until somebody gives it a name.
 UNNAMED = "default"
 
@@ -467,7 +454,15 @@ def _page(
         "title": _("First steps"),
         "setup": setup,
         "tried": tried,
-        "providers": describe_providers(),
+        "providers": [
+            {
+                "preset": preset,
+                "first": _first_model(preset.id),
+                "models": [one.name for one in preset.models if one.answers],
+                "needs_address": not preset.base_url,
+            }
+            for preset in PRESETS.values()
+        ],
         "lively": describe_lively(request, site),
         "playground_url": reverse("admin:playground") if may_play else "",
         "clock": present_clock(),
