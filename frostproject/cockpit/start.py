@@ -262,7 +262,9 @@ TITLES = {
 }
 
 
-def _step(name: str, state: str, error: ErrorWords | None = None, **facts: Any) -> dict[str, Any]:
+def _step(
+    name: str, state: str, error: ErrorWords | None = None, /, **facts: Any
+) -> dict[str, Any]:
     """One step; ``facts`` are what its template shows besides."""
     label, badge = STATES[state]
     said = {"name": name, "title": TITLES[name], "state": state, "label": label, "badge": badge}
