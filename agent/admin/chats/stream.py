@@ -183,11 +183,11 @@ _TONES = {
 }
 _SIGNS = {"none": "○", "quiet": "◌", "good": "✓", "doubt": "?", "bad": "!", "busy": "…"}
 
-#: A bubble's begin: its key, side, tone, mark and speaker. Its link to the panel: its key, when,
-#: its state, why, the minute, a sign, and state and reason as they are shown.
+#: A bubble's begin: its key, side, tone, classes, mark and speaker. Its link to the panel: its key,
+#: when, its state, why, the minute, a sign, and state and reason as they are shown.
 _OPEN = (
-    'id="m{0}" data-message="{0}" data-mark="{3}" data-speaker="{4}" tabindex="-1" '
-    'class="said-by-{1} tone-{2}'
+    'id="m{0}" class="said-by-{1} tone-{2}{3}" tabindex="-1" data-message="{0}" data-mark="{4}" '
+    'data-speaker="{5}"'
 )
 _WHY = (
     '<a class="why" href="?around={0}&amp;panel=m{0}#panel" data-panel title="{1} · {2}{3}">'
@@ -212,6 +212,8 @@ class Bubble:
     is_doubtful: bool = False
     #: What the sender is called otherwise.
     known_name: str = ""
+    #: Further classes of its element.
+    classes: str = ""
 
     @property
     def side(self) -> str:
@@ -303,8 +305,10 @@ class Bubble:
 
     @property
     def opening(self) -> SafeString:
-        """The attributes of its element; the last one, of classes, is left open."""
-        return fill(_OPEN, self.message.pk, self.side, self.tone, self.mark, self.speaker)
+        """The attributes of its element."""
+        classes = f"{self.classes} recalled" if self.message.recalled_at else self.classes
+        facts = (self.side, self.tone, classes, self.mark, self.speaker)
+        return fill(_OPEN, self.message.pk, *facts)
 
     @property
     def plain_text(self) -> str:
@@ -494,7 +498,9 @@ def _merged(bubbles: Iterable[Bubble], acts: Iterable[OperatorAct]) -> list[dict
         items.append(_item(message.created_at, message.pk, bubble.speaker, bubble=bubble))
     items += waiting
     for before, item in pairwise(items):
-        item["joined"] = (before["speaker"], before["day"]) == (item["speaker"], item["day"])
+        if bubble := item.get("bubble"):
+            same = before["speaker"] == item["speaker"] and before["day"] == item["day"]
+            bubble.classes = " joined" if same else ""
     return items
 
 
