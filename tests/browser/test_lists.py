@@ -65,9 +65,11 @@ def toggle(page: Page) -> None:
     page.goto("/admin/tools/toolconfig/?q=get_weather")
     switch = page.locator(".field-enabled .switch")
     before = switch.get_attribute("aria-pressed")
+    count = page.locator("tr.source .quiet").inner_text()
     switch.click()
     after = {"true": "false", "false": "true"}[before or ""]
     expect(switch).to_have_attribute("aria-pressed", after)
+    expect(page.locator("tr.source .quiet")).not_to_have_text(count)
 
 
 def test_switch_acts_at_once_keeps_the_focus_and_stays_after_a_reload(

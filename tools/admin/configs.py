@@ -230,11 +230,12 @@ class ToolConfigAdmin(SettingsAdmin):
         return super().get_queryset(request).defer("looked_declaration")
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
-        last = None
+        last, heading = None, 0
         for row in rows:
             key = source_key(row.provider_name, row.fingerprint)
             row.source = sources_of(request).get(key) if key != last else None
-            last = key
+            # a switch shows the count of its source anew, under the row that the source begins with
+            last, row.heading = key, (heading := row.pk if row.source else heading)
             row.title, row.badge = declared_title(row.declaration), look_badge(row)
             # what the model is told that it does: the operator's words, or the tool's own
             row.words = (row.description or own_description(row))[:EXCERPT]
