@@ -87,7 +87,7 @@ def _minutes(words: str) -> int | None:
 
 def answer_one(call: CommandCall) -> str:
     """Answer only one person for some time: whoever is named or quoted, or the owner himself."""
-    *people, last = call.command.arguments.split() or [""]
+    *people, last = _MENTION.sub(r" \1 ", call.command.arguments).split() or [""]
     if last.casefold() in TOMORROW:
         end: datetime | None = begin_of_tomorrow()
     elif _ONLY_SPAN.fullmatch(last):

@@ -230,7 +230,10 @@ SILENCES = (
     ),
     Silence(
         Reason.ONLY_ONE,
-        lambda case: case.manners.is_for_another(case.message.sender_id, case.occasion.now),
+        lambda case: (
+            case.manners.only_person
+            and case.manners.is_for_another(case.message.sender_id, case.occasion.now)
+        ),
         "only_person",
         counts_for_owners=True,
         is_heard_by_hand=True,

@@ -26,18 +26,19 @@ class CallUnderWay:
     is_stopped: bool = False
 
 
-_under_way: dict[int, CallUnderWay] = {}
+calls_under_way: dict[int, CallUnderWay] = {}
+"""Those of this process, by their keys."""
 
 
 @contextmanager
 def call_under_way(pk: int, cancel: Callable[[], object]) -> Iterator[CallUnderWay]:
     """Inside, the call with the key ``pk`` can be stopped."""
-    call = _under_way[pk] = CallUnderWay(cancel)
+    call = calls_under_way[pk] = CallUnderWay(cancel)
     try:
         yield call
     finally:
-        if _under_way.get(pk) is call:
-            del _under_way[pk]
+        if calls_under_way.get(pk) is call:
+            del calls_under_way[pk]
 
 
 async def run_stoppable(
@@ -66,15 +67,10 @@ def build_stopped_result(tool_name: str) -> ToolExecutionResult:
     )
 
 
-def list_calls_under_way() -> list[int]:
-    """The keys of the calls of this process that could be stopped."""
-    return [pk for pk, call in _under_way.items() if not call.is_stopped]
-
-
 def stop_calls(pks: Collection[int]) -> None:
     """Stop those of ``pks`` that are under way in this process. To be called on its loop."""
     for pk in pks:
-        call = _under_way.get(pk)
+        call = calls_under_way.get(pk)
         if call is not None and not call.is_stopped:
             call.is_stopped = True
             call.cancel()

@@ -39,6 +39,7 @@ from agent.record.sums.budgets import BudgetAlarms
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.waiting.pauses import load_pauses
 from agent.record.waiting.take_overs import end_take_overs
+from agent.run.call_stops import calls_under_way
 from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from agent.runtime import record_retention, serving, wiring
@@ -305,8 +306,9 @@ class Runtime:
         while True:
             with log_errors(logger, "What the operator has changed could not be looked up"):
                 await self.record.submit(self.record.run_starter.reload_settings)
-            with log_errors(logger, "Which calls operators have stopped could not be looked up"):
-                await self._steering.stop_calls()
+            if calls_under_way:
+                with log_errors(logger, "Which calls are to be stopped could not be looked up"):
+                    await self._steering.stop_calls()
             with log_errors(logger, "Rows for new tools could not be made"):
                 await self.put_down_tools()
             await self._news.wait(WATCH_SECONDS)

@@ -13,7 +13,7 @@ from agent.chat.inbox import Inbox
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MessagePart, Outbox
 from agent.record.waiting.call_stops import find_stopped
-from agent.run.call_stops import list_calls_under_way, stop_calls
+from agent.run.call_stops import calls_under_way, stop_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Steering:
     async def stop_calls(self) -> None:
         """Stop the tool calls of this process that operators want to end. Others look by
         themselves, once a second."""
-        if calls := list_calls_under_way():
-            stop_calls(await self.inbox.record.submit(find_stopped, calls))
+        if calls_under_way:
+            stop_calls(await self.inbox.record.submit(find_stopped, list(calls_under_way)))
 
     async def let_go(self, chat: ChatAddress, pks: Collection[int], reason: MessageReason) -> None:
         """Do nothing more for these messages, whose end is on record already."""

@@ -12,7 +12,7 @@ from agent.record.runs.deferred_calls import INTERRUPTED, CallSuspension
 from agent.record.runs.runs import RecordedCall, RecordedStep
 from agent.record.runs.steps import CallOutcome, NewStep
 from agent.record.waiting.call_stops import STOPPED
-from agent.run.call_stops import TOLD, list_calls_under_way, stop_calls
+from agent.run.call_stops import TOLD, calls_under_way, stop_calls
 from agent.run.engine import OUT_OF_CALLS, Engine
 from agent.run.task import CUT_SHORT, RunRequest, RunResult
 from tests.agent.talk import Script, calling
@@ -105,7 +105,7 @@ async def test_a_call_that_is_stopped_is_of_unknown_outcome_and_the_run_goes_on(
     provider = Provider("tools", "slow", "quick", answer=hang)
     going_on = asyncio.create_task(run(model, provider, notes))
     await begun.wait()
-    assert list_calls_under_way() == [10]
+    assert list(calls_under_way) == [10]
     stop_calls([9, 10, 10])
     result = await going_on
     assert was_cancelled.is_set()
@@ -115,7 +115,7 @@ async def test_a_call_that_is_stopped_is_of_unknown_outcome_and_the_run_goes_on(
     stopped, made = notes.outcomes
     assert (stopped.state, stopped.error, stopped.next_pk) == ("unknown", STOPPED, 11)
     assert made.state == "succeeded"
-    assert list_calls_under_way() == []
+    assert not calls_under_way
 
 
 async def test_a_run_that_is_cancelled_in_a_call_is_not_taken_for_a_stopped_call(notes):
@@ -133,7 +133,7 @@ async def test_a_run_that_is_cancelled_in_a_call_is_not_taken_for_a_stopped_call
     with pytest.raises(asyncio.CancelledError):
         await going_on
     assert notes.outcomes == []
-    assert list_calls_under_way() == []
+    assert not calls_under_way
 
 
 # --- A run from the beginning -------------------------------------------------------
