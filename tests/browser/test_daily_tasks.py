@@ -14,7 +14,7 @@ from tests.demo.rows import NEW_SERVER
 from tests.demo.story import GROUPS, PEOPLE, Story, say, sized, told, wait
 from tests.demo.words import ENGLISH
 from tests.fake_onebot import failed
-from tests.scripted_model import call, held
+from tests.scripted_model import call, held, says
 from tests.security.people import run
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ class Desk:
 def answer_refused(story: Story) -> None:
     """An answer that the client does not take."""
     story.bot.bot.answer_with(lambda _action: failed(1200, "too fast"))
-    story.script.append(sized(stories.says("It does not arrive")))
+    story.script.append(sized(says("It does not arrive")))
     say(story, story.bot, GROUPS[0], PEOPLE[1], "Can you hear me?")
     wait(story, "SELECT id FROM agent_message WHERE state = 'failed' AND direction = 'out'")
     story.bot.bot.answer_again()
@@ -137,10 +137,10 @@ def mock_value(desk: Desk) -> None:
 
 
 def approve(desk: Desk) -> None:
-    desk.story.script += [sized(call("book_table", place="x", people=2)), sized(stories.says("Ok"))]
+    desk.story.script += [sized(call("book_table", place="x", people=2)), sized(says("Ok"))]
     say(desk.story, desk.story.bot, GROUPS[0], PEOPLE[2], "Book a table")
     wait(desk.story, "SELECT id FROM agent_approval WHERE state = 'waiting'")
-    desk.story.script.append(sized(stories.says("Booked, then")))
+    desk.story.script.append(sized(says("Booked, then")))
     desk.button("Approve")
     wait(desk.story, stories.DELIVERED, "Booked, then")
 
@@ -273,7 +273,7 @@ def stop_one_answer(desk: Desk) -> None:
 def stop_one_call(desk: Desk) -> None:
     desk.story.script += [
         sized(call("wait", seconds=60)),
-        sized(stories.says("I waited no longer")),
+        sized(says("I waited no longer")),
     ]
     say(desk.story, desk.story.bot, GROUPS[0], PEOPLE[2], "Wait a minute")
     wait(desk.story, CALL)
@@ -319,7 +319,7 @@ def ask_again_with_another_model(desk: Desk) -> None:
     asked = desk.page.locator("li.said-by-person", has_text="Took this at the lake")
     asked.hover()
     desk.click(asked.get_by_role("link", name="Ask again without sending"))
-    desk.story.script.append(sized(stories.says("Another answer")))
+    desk.story.script.append(sized(says("Another answer")))
     desk.click("button[name=endpoint]")
     desk.sees("Asked again")
 

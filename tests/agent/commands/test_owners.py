@@ -67,7 +67,7 @@ async def test_a_silence_ends_on_time_after_many_edits_and_without_its_history(r
 
 async def test_only_one_person_is_answered_for_some_time(room):
     room.model.answers = ["for me", "for all", "for 20002"]
-    assert f"只回答 {OWNER}" in await room.order("/only 8h")
+    assert f"只回答 {OWNER}" in await room.order("/only 8小时")
     assert await room.say("hi", mentions_bot=True, message_id="88") == ""
     said = await newest(direction="in")
     assert (said.reason, said.detail) == ("only_one", "group:30001 (10001)")
