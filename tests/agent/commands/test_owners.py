@@ -79,7 +79,7 @@ async def test_only_one_person_is_answered_for_some_time(room):
     assert "for all" in await room.say("hi", mentions_bot=True)
     await room.order("/only [@20002] 明天")
     assert "for 20002" in await room.say("hi", mentions_bot=True, sender_id="20002")
-    await Manners.objects.aupdate(only_until=timezone.now())
+    await Manners.objects.filter(only_person="20002").aupdate(only_until=timezone.now())
     assert await room.record.submit_batched(end_silences, None) == 1
     assert (await row_of_the_chat()).only_person == ""
     assert (await newest_change()).made_by == CLOCK
