@@ -100,6 +100,7 @@ LATE_IMPORTS = {
     "agent.llm.client.connections": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
+    "agent.runtime.runtime": "the daily backup, where one is made",
     "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",
     "frostproject.metrics.traces": "100 modules of OpenTelemetry, where a collector is set",
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",

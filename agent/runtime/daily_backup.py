@@ -59,7 +59,7 @@ class DailyBackup:
     def look(self) -> None:
         """Begin where it is time. To be called on the loop, now and then."""
         is_under_way = self._task is not None and not self._task.done()
-        if settings.DAILY_BACKUP and not is_under_way and time.monotonic() >= self._again_at:
+        if not is_under_way and time.monotonic() >= self._again_at:
             self._again_at = time.monotonic() + AGAIN_SECONDS
             if is_due():
                 self._task = asyncio.get_running_loop().create_task(_make(), name="daily backup")

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -44,7 +44,6 @@ from agent.run.engine import Engine, PersonaEngines
 from agent.run.jobs import BackgroundCalls
 from agent.runtime import record_retention, serving, wiring
 from agent.runtime.budget_ledger import BudgetLedger
-from agent.runtime.daily_backup import DailyBackup
 from agent.runtime.record_retention import RetentionRule
 from agent.runtime.serving import ServingRegistry
 from agent.runtime.settings_watch import SettingsWatch
@@ -54,6 +53,9 @@ from agent.stickers.store import count_usable_stickers
 from tools.error_boundary import log_errors
 from tools.live_rows import LiveKind
 from tools.time_limits import TIME_LIMITS
+
+if TYPE_CHECKING:
+    from agent.runtime.daily_backup import DailyBackup
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +131,7 @@ class Runtime:
         self._presence: asyncio.Task[None] | None = None
         self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
-        self._backups = DailyBackup()
+        self._backups: DailyBackup | None = None
         self._news = SettingsWatch()
         self._watches: list[asyncio.Task[None]] = []
         self._lock: IO[str] | None = None
@@ -229,7 +231,8 @@ class Runtime:
             await asyncio.wait([task])
         if self._media is not None:
             await self._media.close()
-        await self._backups.close()
+        if self._backups is not None:
+            await self._backups.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -275,7 +278,7 @@ class Runtime:
                 if await sighting:
                     await self._start_over()
                 self._steering.hand_messages.look()
-                self._backups.look()
+                self._look_at_backups()
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),
@@ -286,6 +289,15 @@ class Runtime:
             sighting = self.record.renew_lease(alone=False)
             for account in self._accounts:
                 self.inbox.resume(account)
+
+    def _look_at_backups(self) -> None:
+        """Where there is to be one every day."""
+        if settings.DAILY_BACKUP:
+            if self._backups is None:
+                from agent.runtime.daily_backup import DailyBackup
+
+                self._backups = DailyBackup()
+            self._backups.look()
 
     async def _start_over(self) -> None:
         """Other processes took this one for dead and its work with it. It continues like one that

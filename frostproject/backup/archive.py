@@ -143,7 +143,8 @@ class ArchiveWriter:
                 sealed: Any = seal.SealedWriter(stream, self._seal.cipher(name))
                 stream = streams.enter_context(sealed)
             if name.endswith(".gz"):
-                stream = streams.enter_context(gzip.GzipFile("", "wb", 1, stream, 0))
+                packed: Any = gzip.GzipFile("", "wb", 1, stream, 0)
+                stream = streams.enter_context(packed)
             measured: Any = _Measured(stream)
             yield measured
         self._parts[name] = measured.size, measured.sum.hexdigest(), max(0, int(changed_at))
@@ -219,7 +220,7 @@ class Archive:
                 if name.endswith(".gz"):
                     stream = gzip.GzipFile(fileobj=stream)
                 measured = _Measured(stream, size)
-                reader = io.BufferedReader(measured, 2**18)
+                reader: Any = io.BufferedReader(measured, 2**18)
                 yield reader
                 while reader.read(2**18):
                     pass
@@ -243,7 +244,7 @@ class Archive:
             raise _newer(known["version"])
         if known["salt"]:
             self._seal = self._open_seal(known["salt"], passphrase, data)
-        return known
+        return dict(known)
 
     def _open_seal(self, salt: str, passphrase: str, manifest: bytes) -> seal.Seal:
         if not passphrase:
