@@ -332,25 +332,7 @@ def list_charts(hours: Sequence[Period], days: Sequence[Period]) -> list[dict[st
             },
             days,
         ),
-        # approximate, for they come from columns
-        _chart(
-            _("Time to the answer"),
-            "line",
-            [
-                (_("half of the answers within"), "--chart-2"),
-                (_("95 percent of the answers within"), "--chart-3"),
-            ],
-            [
-                (
-                    day,
-                    [
-                        (_seconds(percentile(day.counts, 0.5)), day.p50_words),
-                        (_seconds(percentile(day.counts, 0.95)), day.p95_words),
-                    ],
-                )
-                for day in days
-            ],
-        ),
+        _times(days),
         _chart(
             _("Tokens"),
             "bar",
@@ -387,6 +369,23 @@ def _counts(
     counts = [(one, [one.counts.get(name, 0) for name in series]) for one in periods]
     rows = [(one, [(str(count), f"{count:,}") for count in found]) for one, found in counts]
     return _chart(title, "bar", series.values(), rows)
+
+
+def _times(days: Sequence[Period]) -> dict[str, Any]:
+    """Approximate, for they come from columns."""
+    names = [_("half of the answers within"), _("95 percent of the answers within")]
+    rows = [
+        (
+            day,
+            [
+                (_seconds(percentile(day.counts, 0.5)), day.p50_words),
+                (_seconds(percentile(day.counts, 0.95)), day.p95_words),
+            ],
+        )
+        for day in days
+    ]
+    colours = ("--chart-2", "--chart-3")
+    return _chart(_("Time to the answer"), "line", zip(names, colours, strict=True), rows)
 
 
 def _seconds(seconds: float | None) -> str:
