@@ -140,8 +140,9 @@ MOST_UNSETTLED = 1_000
 class SessionFacts:
     """What the list shows of a chat beside its row."""
 
-    #: Its begin, of a link that is left open; and its first line.
-    opening: SafeString
+    pk: SafeString
+    #: The attributes of its link, and its first line.
+    link: SafeString
     line: SafeString
     silenced_by: str = ""
     #: Who alone is answered there for now.
@@ -157,7 +158,7 @@ class SessionFacts:
     last_name: str = ""
 
 
-_OPENING = 'id="c{0}"><a href="{1}{0}/change/" title="{2} {3} · {4} {5}"'
+_LINK = 'href="{1}{0}/change/" title="{2} {3} · {4} {5}"'
 _ACCOUNT = ' <span class="row-account">{}</span>'
 _LINE = '<strong><bdi>{}</bdi></strong>{}<time datetime="{}">{}</time>'
 
@@ -182,7 +183,8 @@ def add_session_facts(sessions: list[Any]) -> list[Any]:
         beside = fill(_ACCOUNT, row.account) if len(accounts) > 1 else ""
         about = (label_of(ChatSession.Kind, row.kind), row.peer_id, account_word, row.account)
         row.facts = facts[row.pk] = SessionFacts(
-            opening=fill(_OPENING, key, address, *about),
+            pk=key,
+            link=fill(_LINK, key, address, *about),
             line=fill(_LINE, name, beside, at.isoformat(), format_when(at, today)),
             silenced_by=manners.find_silence(now),
             only_person=manners.find_only(now),
