@@ -19,6 +19,11 @@ def test_the_last_message_is_shown_with_who_said_it(browser: Client):
     assert "<bdi>&lt;i&gt;</bdi>: <bdi>&lt;b&gt;hello&lt;/b&gt;</bdi>" in text
 
 
+def test_a_title_is_written_out_once(browser: Client):
+    said(chat("702", title="tea & <b>cake</b>"), "hello")
+    assert "<bdi>tea &amp; &lt;b&gt;cake&lt;/b&gt;</bdi>" in page(browser, CHATS)
+
+
 def test_what_happened_today_and_what_it_cost_is_shown(browser: Client):
     session = chat()
     today = timezone.localdate().isoformat()
