@@ -381,7 +381,7 @@ class CockpitSite(FrostAdminSite):
         context = super().each_context(request)
         groups = context["available_apps"]
         current = SimpleLazyObject(lambda: next(_current_entries(groups), ("", [])))
-        here, tabs = (SimpleLazyObject(lambda part=part: current[part]) for part in (0, 1))
+        here, tabs = SimpleLazyObject(lambda: current[0]), SimpleLazyObject(lambda: current[1])
         return {**context, "here": here, "tabs": tabs}
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> Any:
@@ -391,7 +391,7 @@ class CockpitSite(FrostAdminSite):
             return super().get_app_list(request, app_label)
         return SimpleLazyObject(
             # without Django's order by name, which has no say in groups
-            lambda: list_groups(request, self._build_app_dict(request).values())  # type: ignore[attr-defined]
+            lambda: list_groups(request, self._build_app_dict(request).values())
         )
 
 

@@ -241,7 +241,7 @@ class ToolConfigAdmin(SettingsAdmin):
             row.words = (row.description or own_description(row))[:EXCERPT]
             row.asks, row.other_approval = approval_words(row), other_approval(row)
             row.asks_always = asks_first(row)
-            said = [(AllowedCallers, row.allowed)]
+            said: list[tuple[Any, str]] = [(AllowedCallers, row.allowed)]
             said += [(ToolVisibility, row.visibility)] if row.visibility != "visible" else []
             said += [(ToolScope, row.scope)] if row.scope != "all" else []
             row.who = " · ".join(label_of(*one) for one in said)

@@ -498,9 +498,9 @@ def _merged(bubbles: Iterable[Bubble], acts: Iterable[OperatorAct]) -> list[dict
         items.append(_item(message.created_at, message.pk, bubble.speaker, bubble=bubble))
     items += waiting
     for before, item in pairwise(items):
-        if bubble := item.get("bubble"):
+        if shown := item.get("bubble"):
             same = before["speaker"] == item["speaker"] and before["day"] == item["day"]
-            bubble.classes = " joined" if same else ""
+            shown.classes = " joined" if same else ""
     return items
 
 

@@ -311,7 +311,7 @@ def test_a_finished_run_is_not_taken_up():
     complete_runs(
         [RunCompletion(run.run_pk, Run.State.FAILED, wish.message_pk, Message.State.FAILED)]
     )
-    Message.objects.filter(pk=wish.message_pk).update(state=Message.State.WAITING)
+    Message.objects.filter(direction="in").update(state=Message.State.WAITING)
     assert again(wish).run_pk != run.run_pk
 
 
