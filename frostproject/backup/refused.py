@@ -1,6 +1,6 @@
 """What a backup is refused for."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 from django.utils.translation import gettext as _
 
@@ -19,7 +19,5 @@ def damaged(what: str) -> BackupError:
     return BackupError(words % what)
 
 
-class Tell(Protocol):
-    """Hears how far the work called ``label`` is."""
-
-    def __call__(self, label: str, done: int, total: int) -> None: ...
+#: Hears how far the work of a name is: what is done, of how much.
+Tell = Callable[[str, int, int], None]

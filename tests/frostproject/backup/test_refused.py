@@ -130,8 +130,8 @@ def no_row(parts: Parts, manifest: Manifest) -> None:
 
 def no_time(parts: Parts, manifest: Manifest) -> None:
     table = manifest["tables"]["agent.message"]
-    row = [None] * len(table["columns"])
-    row[table["columns"].index("created_at")] = "noon"  # type: ignore[call-overload]
+    row: list[str | None] = [None] * len(table["columns"])
+    row[table["columns"].index("created_at")] = "noon"
     put(parts, manifest, ROWS, json.dumps(row).encode() * table["rows"] + b"\n")
 
 

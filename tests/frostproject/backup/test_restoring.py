@@ -17,6 +17,7 @@ from frostproject.backup import daily, saving
 from frostproject.backup.saving import save
 from frostproject.configuration.env import parse_dotenv
 from frostproject.models import AuthenticatorApp
+from frostproject.settings import env
 from tests.databases import story
 from tests.frostproject.backup.places import (
     PASSPHRASE,
@@ -122,8 +123,8 @@ def test_signs_that_postgresql_does_not_take_are_replaced_and_counted(
 def test_without_a_passphrase_no_key_is_in_the_file_and_what_is_missing_is_named(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setitem(saving.belongings.env._values, "UPSTREAM_API_KEY", KEY)
-    monkeypatch.setitem(saving.belongings.env._layers, "file", {"UPSTREAM_API_KEY": KEY})
+    monkeypatch.setitem(env._values, "UPSTREAM_API_KEY", KEY)
+    monkeypatch.setitem(env._layers, "file", {"UPSTREAM_API_KEY": KEY})
     with at(tmp_path / "old"):
         live_there(tmp_path / "old")
         Secret.objects.create(name="weather", sealed=encrypt(KEY))
@@ -158,8 +159,8 @@ def test_settings_of_the_old_machine_stand_in_a_file_and_count_nowhere(tmp_path,
     prompt = 'say "hi" \\ twice\nand stop'
     said = {"SYSTEM_PROMPT": prompt, "DATABASE_URL": "postgres://u:p@h/d"}
     for name, text in said.items():
-        monkeypatch.setitem(saving.belongings.env._values, name, text)
-    monkeypatch.setitem(saving.belongings.env._layers, "file", said)
+        monkeypatch.setitem(env._values, name, text)
+    monkeypatch.setitem(env._layers, "file", said)
     made(tmp_path / "old", tmp_path / "a.zip")
     monkeypatch.undo()
     with at(tmp_path / "new"):
