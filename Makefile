@@ -87,7 +87,7 @@ messages: $(VENV)/.installed-dev
 
 # Of a server with an invented story, in the system's Chromium.
 pictures: $(VENV)/.installed-dev
-	$(PY) -m tests.demo.pictures
+	DJANGO_SETTINGS_MODULE=tests.settings $(PY) -m tests.demo.pictures
 
 # What is locked stays as it is where it can; make lock ARGS=--upgrade takes the newest of what the packages bring along.
 # The lines -c and -r are left out, because requirements.txt is bound by what was locked before.
