@@ -37,6 +37,8 @@ def test_an_alert_is_put_away_in_place_and_shown_again(window):
     page.reload()
     expect(page.locator(MODEL)).to_have_count(0)
     page.click(".put-away summary")
+    page.dispatch_event("#overview-state", "live:changed")
+    page.wait_for_load_state("networkidle")
     page.click(".put-away button.seen")
     expect(page.locator(MODEL)).to_be_visible()
 

@@ -79,7 +79,15 @@
         }
     }
 
+    /* What somebody has opened stays open while the numbers change. */
+    let opened = [];
+    document.addEventListener("htmx:beforeSwap", function (event) {
+        opened = Array.from(event.detail.target.querySelectorAll("details[open]"), (one) => one.className);
+    });
     document.addEventListener("htmx:afterSwap", function (event) {
+        for (const one of event.detail.target.querySelectorAll("details")) {
+            if (opened.includes(one.className)) one.open = true;
+        }
         const after = { "overview-state": "alerts-title", "more": "more-title" }[event.detail.elt.id];
         if (after && document.activeElement === document.body && event.detail.requestConfig.elt.matches("form, a")) {
             document.getElementById(after).focus();
