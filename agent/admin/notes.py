@@ -401,7 +401,7 @@ class NoteProposalAdmin(RecordAdmin):
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Where the page's two buttons lead while the proposal waits."""
-        is_waiting = obj.state == NoteProposal.ProposalState.WAITING
+        is_waiting = obj.state == NoteProposal.State.WAITING
         if is_waiting and self.has_decide_permission(request):
             return {"decide_url": reverse("admin:agent_noteproposal_decide", args=(obj.pk,))}
         return {}
@@ -425,7 +425,7 @@ class NoteProposalAdmin(RecordAdmin):
             decide_proposal(pk, by=by, accept=accept)
             for pk in queryset.order_by("pk").values_list("pk", flat=True)
         ]
-        State = NoteProposal.ProposalState  # noqa: N806 - a class
+        State = NoteProposal.State  # noqa: N806 - a class
         if count := sum(state in (State.APPLIED, State.REJECTED) for state in states):
             words = ngettext(
                 "%(count)d proposal was decided.", "%(count)d proposals were decided.", count

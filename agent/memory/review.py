@@ -25,7 +25,7 @@ from agent.record.record import Record
 from tools.error_boundary import log_errors
 from tools.text.fences import json_line
 
-Kind, State = NoteProposal.ProposalKind, NoteProposal.ProposalState
+Kind, State = NoteProposal.ProposalKind, NoteProposal.State
 
 #: How many notes of one owner and audience make a review, and how many are reviewed at a time.
 CLUSTER_LEAST, CLUSTER_LIMIT = 6, 60
@@ -117,9 +117,7 @@ def delete_expired_notes(moment: datetime) -> int:
     return delete_note_rows(Note.objects.filter(expires_at__lte=moment))
 
 
-def decide_proposal(
-    proposal_pk: int, *, by: str, accept: bool
-) -> NoteProposal.ProposalState | None:
+def decide_proposal(proposal_pk: int, *, by: str, accept: bool) -> NoteProposal.State | None:
     """Do what was proposed, or say that it is not wanted; the proposal's state, None when it waits
     no more.
 
@@ -140,7 +138,7 @@ def decide_proposal(
         return state
 
 
-def _applied(proposal: NoteProposal) -> NoteProposal.ProposalState:
+def _applied(proposal: NoteProposal) -> NoteProposal.State:
     if _before(proposal.note_ids) != proposal.before:
         return State.STALE
     notes = list(Note.objects.filter(pk__in=proposal.note_ids).order_by("pk"))

@@ -210,7 +210,7 @@ class NoteProposal(models.Model):
         MERGE = "merge", _("make one of them")
         RETIRE = "retire", _("delete")
 
-    class ProposalState(models.TextChoices):
+    class State(models.TextChoices):
         WAITING = "waiting", _("waiting")
         APPLIED = "applied", _("applied")
         REJECTED = "rejected", _("rejected")
@@ -218,7 +218,7 @@ class NoteProposal(models.Model):
 
     kind = models.CharField(_("kind"), max_length=16, choices=ProposalKind.choices)
     state = models.CharField(
-        _("state"), max_length=16, choices=ProposalState.choices, default=ProposalState.WAITING
+        _("state"), max_length=16, choices=State.choices, default=State.WAITING
     )
     model = models.CharField(_("model"), max_length=200, blank=True, default="")
     decided_by = models.CharField(_("decided by"), max_length=200, blank=True, default="")

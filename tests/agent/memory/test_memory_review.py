@@ -120,7 +120,7 @@ def test_accepted_notes_become_one_for_the_same_audience():
     Note.objects.filter(pk=first).update(use_count=3)
     assert (
         decide_proposal(proposed(first, second), by="admin", accept=True)
-        == NoteProposal.ProposalState.APPLIED
+        == NoteProposal.State.APPLIED
     )
     assert texts(ANN_IN_GROUP, "水果 苹果")[0] == "喜欢各种苹果"
     assert Note.objects.count() == 2
@@ -134,7 +134,7 @@ def test_accepted_notes_become_one_for_the_same_audience():
 
 def test_a_proposal_is_decided_once_and_a_rejected_one_changes_nothing():
     pk = proposed(*some_notes(2))
-    assert decide_proposal(pk, by="admin", accept=False) == NoteProposal.ProposalState.REJECTED
+    assert decide_proposal(pk, by="admin", accept=False) == NoteProposal.State.REJECTED
     assert decide_proposal(pk, by="admin", accept=True) is None
     assert Note.objects.count() == 2
 
@@ -145,15 +145,13 @@ def test_notes_that_changed_since_are_left_as_they_are():
     note = Note.objects.get(pk=second)
     note.text = "不再喜欢苹果"
     note.save()
-    assert decide_proposal(pk, by="admin", accept=True) == NoteProposal.ProposalState.STALE
+    assert decide_proposal(pk, by="admin", accept=True) == NoteProposal.State.STALE
     assert Note.objects.count() == 2
 
 
 def test_notes_of_two_audiences_never_become_one():
     pks = noted(ANN_IN_GROUP, "喜欢苹果").pk, noted(ANN_AT_HOME, "喜欢苹果").pk
-    assert (
-        decide_proposal(proposed(*pks), by="admin", accept=True) == NoteProposal.ProposalState.STALE
-    )
+    assert decide_proposal(proposed(*pks), by="admin", accept=True) == NoteProposal.State.STALE
     assert Note.objects.count() == 2
 
 
