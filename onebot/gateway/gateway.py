@@ -51,7 +51,7 @@ from onebot.protocol.segments import (
     render_text,
     spoken_text,
 )
-from tools.error_boundary import LogLimit, log_errors
+from tools.error_boundary import LogLimit, capture_error, log_errors
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -360,7 +360,13 @@ class Gateway:
         if self.runtime.record.is_lease_over:  # after a sleep its outcome is unknown here
             raise NotConnected("the account is not connected")
         # The channel layer may have kept it back for seconds.
-        if not await self.runtime.record.submit(is_wanted, echo):
+        is_still_wanted = False
+        with capture_error() as asked:
+            async with asyncio.timeout(timeout_seconds):
+                is_still_wanted = await self.runtime.record.submit(is_wanted, echo)
+        if asked.error is not None:
+            raise NotConnected("the record could not be asked whether it is still wanted")
+        if not is_still_wanted:
             raise NotConnected("the process that asked for it has given it up")
         return await self._client.send_once(account, text, echo, timeout_seconds, only_here=True)
 
