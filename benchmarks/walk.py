@@ -33,6 +33,8 @@ from tests.fake_onebot import FakeOneBot
 from tests.scripted_model import ScriptedModel, says
 
 WARM, COUNTED, REST_SECONDS = 8, 6, 0.5
+#: Messages are this much more than a second apart, so what happens once a second falls beside some.
+_DRIFT_SECONDS = 0.25
 _COUNTER = Path(__file__).with_name("walk_counter.py")
 
 
@@ -63,7 +65,7 @@ async def _play(server: Server, file: Path) -> list[dict[str, Any]]:
     url, counts = f"ws://127.0.0.1:{server.port}/ws/frostagent", []
     async with FakeOneBot(url, token=TOKEN) as client:
         for number in range(WARM + COUNTED):
-            await asyncio.sleep(REST_SECONDS)
+            await asyncio.sleep(REST_SECONDS + _DRIFT_SECONDS)
             server.child.send_signal(signal.SIGUSR1)
             await asyncio.sleep(0.05)
             await client.say_group(30001, 20002 + number % 2, f"第 {number} 句话")

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.test import override_settings
 from django.utils import translation
 
 from agent.models import ChatSession, Installation, Message, ModelEndpoint, Note
@@ -197,7 +198,7 @@ def test_tables_without_accounts_and_chats_are_an_empty_installation(tmp_path):
         assert all_rows() == before
 
 
-def test_of_daily_backups_the_newest_seven_are_kept_within_their_size(tmp_path, settings):
+def test_of_daily_backups_the_newest_seven_are_kept_within_their_size(tmp_path):
     with at(tmp_path / "old") as folder:
         live_there(folder)
         before = [folder / "daily" / f"daily-2025-01-0{day}-000000.zip" for day in range(1, 9)]
@@ -212,8 +213,8 @@ def test_of_daily_backups_the_newest_seven_are_kept_within_their_size(tmp_path, 
         assert sorted((folder / "daily").glob("*.zip")) == kept
         os.utime(made, (1_700_000_000, 1_700_000_000))
         made = made.rename(made.with_name("daily-2025-02-01-000000.zip"))
-        settings.BACKUP_KEEP_BYTES = made.stat().st_size * 2 + 1_500
-        daily.save_daily("", quiet)
+        with override_settings(BACKUP_KEEP_BYTES=made.stat().st_size * 2 + 1_500):
+            daily.save_daily("", quiet)
         kept = sorted((folder / "daily").glob("*.zip"))
         assert kept[:2] == [before[-1], made]
         assert len(kept) == 3
