@@ -94,14 +94,15 @@ async def _watch(root: Path, look_again: Callable[[], Awaitable[None]]) -> None:
         step=STEP_MS,
         yield_on_timeout=True,
     )
+    is_first = True  # the watching began with it, and something may have changed before
     async with contextlib.aclosing(watching):
-        await look_again()  # what changed before it was watched
         async for some in watching:
             is_there = await asyncio.to_thread(root.is_dir)
-            if some or not is_there:
+            if some or is_first or not is_there:
                 await look_again()
             if not is_there:
                 return
+            is_first = False
 
 
 class PluginFileFilter(DefaultFilter):
