@@ -1,11 +1,13 @@
 """Saying something in the chat of one run, and nowhere else."""
 
 import asyncio
+import os
 import sys
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from typing import Any, TypeVar
 
@@ -85,14 +87,18 @@ CUT_OFF = Delivery(
 )
 
 
-def echo_source() -> Callable[[], str]:
-    """Echoes that no other process has used or will use: clients answer old calls on new
-    sockets."""
-    prefix, numbers = uuid.uuid4().hex[:12], count(1)
-    return lambda: f"{prefix}-{next(numbers)}"
+_numbers = count(1)
 
 
-new_echo = echo_source()
+@cache
+def _prefix(_process: int) -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def new_echo() -> str:
+    """An echo that no other process has used or will use, not even one that was forked from this
+    one: clients answer old calls on new sockets."""
+    return f"{_prefix(os.getpid())}-{next(_numbers)}"
 
 
 class ChatFloors:
