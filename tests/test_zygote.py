@@ -62,23 +62,38 @@ def test_it_ends_as_the_command_does(tmp_path, program):
     assert (status, said.splitlines()[-1:]) == (expected, words.splitlines()[-1:])
 
 
-_IMPORT = """
-import dataclasses, django, re
-compiled, compile_one, methods = [], re._compiler.compile, dataclasses.exec.__globals__["_methods"]
-re._compiler.compile = lambda *given: compiled.append(given) or compile_one(*given)
-known = len(methods)
+_OBEY = """
+import sys
+was_loaded = "agent.admin" in sys.modules
+import django
 django.setup()
-import frostproject.management.commands.runserver
-print(len(compiled), len(methods) - known)
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone, translation
+import frostproject.urls
+print(was_loaded)
+print(settings.BOT_NAME, settings.DATA_DIR, connection.vendor, translation.gettext("Conversations"))
+print(timezone.get_current_timezone_name(), settings.SECRET_KEY, settings.MAX_ITERATIONS)
 """
 
 
-def test_what_a_server_compiles_at_its_start_was_compiled_before(tmp_path):
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+@pytest.mark.parametrize("database", ["", "postgresql://u:p@127.0.0.1/none"])
+def test_it_has_the_pages_loaded_and_obeys_its_own_settings(tmp_path, language, database):
     env = {
         "FROST_DATA_DIR": str(tmp_path / "data"),
         "DJANGO_SETTINGS_MODULE": "frostproject.settings",
+        "LANGUAGE_CODE": language,
+        "DATABASE_URL": database,
+        "BOT_NAME": "雪",
+        "TZ": "Asia/Tokyo",
+        "MAX_ITERATIONS": "7",
     }
-    assert outcome(zygote.start, tmp_path, "-c", _IMPORT, **env) == (0, "0 0\n")
+    (status, said), (expected, words) = (
+        outcome(start, tmp_path, "-c", _OBEY, **env) for start in (zygote.start, zygote.popen)
+    )
+    assert (status, said) == (expected, words.replace("False", "True", 1))
+    assert words.startswith("False")
 
 
 def test_forked_processes_end_with_whoever_started_them():

@@ -1,24 +1,19 @@
-"""Python processes that start cheaply: forked from one that has imported what is heavy, and nothing
-that reads a setting.
+"""Python processes that start cheaply: forked from one that has imported what is heavy.
 
-A start spends most of its time on imports of packages that no setting changes. The zygote does
-them once; every process forked from it reads its own environment and settings, installs its own
-event loop, and runs the command it is given as ``python`` would. Of the project itself it imports
-nothing, but it has compiled the patterns and the methods of dataclasses that a server begins with
-(:func:`rehearse`). What a test says about the start itself (what is printed, which settings are
-refused) is tested with the real command.
+A start spends most of its time on imports. The zygote does them once, the project's own with
+settings that it forgets again (:func:`load_project`); every process forked from it reads its own
+environment and settings, installs its own event loop, and runs the command it is given as
+``python`` would. What a test says about the start itself (what is printed, which settings are
+refused, what is loaded when) is tested with the real command.
 """
 
 import atexit
 import contextlib
-import dataclasses
 import functools
 import gc
 import importlib
 import json
 import os
-import pickle
-import re
 import runpy
 import select
 import signal
@@ -30,11 +25,17 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType, ModuleType
-from typing import IO, Any
+from types import ModuleType
+from typing import IO
+from unittest import mock
 
 import django
+from asgiref.local import Local
 from django.conf import settings
+from django.db import connections
+from django.utils import timezone
+from django.utils.functional import empty
+from django.utils.translation import trans_real
 
 from tests.environment import PROJECT, clean_environment
 
@@ -94,12 +95,23 @@ HEAVY = (
         "yaml",
     ),
 )
+#: And of the project, with its pages.
+PROJECT_MODULES = (
+    "frostproject.urls",
+    "frostproject.live.feed",
+    "frostproject.metrics.endpoint",
+    "frostproject.metrics.traces",
+    "frostproject.signin.pages",
+    "frostproject.web.http",
+    "frostproject.web.mcp",
+    "frostproject.web.readiness",
+    "onebot.gateway.consumer",
+    "onebot.playground.door",
+)
 Stream = int | IO[bytes]
 #: Variables that the interpreter or the system's libraries read before any program runs.
 _EARLY = ("PYTHON", "LC_", "LD_", "MALLOC_")
 _UNBUFFERED = "PYTHONUNBUFFERED"  # forked processes are it in any case
-#: How many patterns are kept. Usually 512, and of more than those the first are forgotten.
-_PATTERNS = 10_000
 
 
 def is_possible() -> bool:
@@ -116,7 +128,8 @@ def start(
     The streams are as ``subprocess`` takes them, except for pipes.
     """
     if is_possible() and command[0] == sys.executable and _early(env) == _early(_environment()):
-        return _zygote().fork(command[1:], env, (stdin, stdout, stderr))
+        zygote = _loaded_zygote(env.get("TEST_LIMITS") or "{}")
+        return zygote.fork(command[1:], env, (stdin, stdout, stderr))
     return popen(command, env, stdin, stdout, stderr)
 
 
@@ -207,19 +220,22 @@ Process = subprocess.Popen[bytes] | Forked
 
 
 class Zygote:
-    """The process that others are forked from, as its user sees it. Both end with this process."""
+    """A process that others are forked from, as its user sees it. Both end with this process.
 
-    def __init__(self) -> None:
+    ``parent`` is the one that it is forked from itself, with the time limits ``limits`` read.
+    """
+
+    def __init__(self, parent: "Zygote | None" = None, limits: str = "") -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-m", "tests.zygote", str(theirs.fileno())]
+        self._process: Process
         with theirs:
-            self._process = subprocess.Popen(
-                command,
-                cwd=PROJECT,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+            if parent is None:
+                command = [sys.executable, "-m", "tests.zygote"]
+                self._process = popen(command, _environment(), theirs.fileno(), 1, 2)
+            else:
+                env = _environment() | {"TEST_LIMITS": limits}
+                program = "from tests import zygote; zygote.load_project(); zygote.run_requests()"
+                self._process = parent.fork(["-c", program], env, (theirs.fileno(), 1, 2))
         atexit.register(self._end)
 
     def fork(
@@ -247,6 +263,12 @@ def _zygote() -> Zygote:
     return Zygote()
 
 
+@functools.cache
+def _loaded_zygote(limits: str) -> Zygote:
+    """One that has the project loaded. Time limits are the one setting that its modules keep."""
+    return Zygote(_zygote(), limits)
+
+
 # --- In the zygote ------------------------------------------------------------------
 
 
@@ -260,68 +282,44 @@ class Request:
 
 
 def load() -> None:
-    """Import what is heavy, and make sure that nothing is shared that each process has to have for
-    itself."""
-    vars(re)["_MAXCACHE"] = _PATTERNS
-    vars(dataclasses)["exec"] = _execute
+    """Import what is heavy and of others."""
     for name in HEAVY:
         importlib.import_module(name)
-    rehearse()
-    assert not settings.configured, "a setting was read before the fork"
+
+
+def load_project() -> None:
+    """Import the project and its pages as a server does, with settings that are forgotten again:
+    none of its modules keeps a setting, so each forked process obeys its own.
+
+    What opens an event loop, Daphne's server and what is built on it, is left to each process.
+    """
+    sys.modules["daphne.server"] = ModuleType("daphne.server")  # imported by Django's list of apps
+    with tempfile.TemporaryDirectory(prefix="frost-zygote-") as folder:
+        given = {"FROST_DATA_DIR": folder, "DJANGO_SETTINGS_MODULE": "tests.served"}
+        with mock.patch.dict(os.environ, given):
+            django.setup()
+            for name in PROJECT_MODULES:
+                importlib.import_module(name)
+    for name in ("daphne.server", "frostproject.settings", "tests.served"):
+        del sys.modules[name]
+    _forget_settings()
+    machine = sys.modules["frostproject.configuration.machine"]
+    machine.token_sources.clear()
+    machine.made_files.clear()
     assert "twisted.internet.reactor" not in sys.modules, "an event loop was opened before the fork"
     assert threading.active_count() == 1, "a thread was started before the fork"
     gc.collect()
     gc.freeze()  # what is shared stays shared
 
 
-def rehearse() -> None:
-    """Let a process import what a server imports, and compile here what it had to compile: a third
-    of each start.
-
-    What it hands over are texts, each of which is compiled to the same in every process. Where it
-    fails, so will the servers, and they say why.
-    """
-    reads, writes = os.pipe()
-    if (pid := os.fork()) == 0:
-        try:
-            with tempfile.TemporaryDirectory(prefix="frost-rehearsal-") as folder:
-                os.environ |= {
-                    "FROST_DATA_DIR": folder,
-                    "DJANGO_SETTINGS_MODULE": "frostproject.settings",
-                }
-                django.setup()
-                for name in ("frostproject.management.commands.runserver", "frostproject.urls"):
-                    importlib.import_module(name)
-            with open(writes, "wb") as file:
-                patterns = [(text, flags) for _, text, flags in vars(re).get("_cache", ())]
-                file.write(pickle.dumps((patterns, list(_methods))))
-        finally:
-            os._exit(0)
-    os.close(writes)
-    with open(reads, "rb") as file:
-        said = file.read()
-    os.waitpid(pid, 0)
-    patterns, methods = pickle.loads(said) if said else ([], [])
-    for text, flags in patterns:
-        re.compile(text, flags)
-    for source in methods:
-        _method(source)
-
-
-#: What dataclasses are given methods by, compiled, by its source.
-_methods: dict[str, CodeType] = {}
-
-
-def _execute(source: str, *where: dict[str, Any]) -> None:
-    """``exec`` for ``dataclasses``, which compiles nothing twice."""
-    exec(_method(source), *where)
-
-
-def _method(source: str) -> CodeType:
-    code = _methods.get(source)
-    if code is None:
-        code = _methods[source] = compile(source, "<string>", "exec")
-    return code
+def _forget_settings() -> None:
+    vars(settings).clear()
+    settings._wrapped = empty
+    vars(connections).pop("settings", None)
+    connections._settings = None  # type: ignore[attr-defined]
+    connections._connections = Local(connections.thread_critical)  # type: ignore[attr-defined]
+    timezone.get_default_timezone.cache_clear()  # type: ignore[attr-defined]
+    trans_real._default = None  # type: ignore[attr-defined]
 
 
 def serve(requests: socket.socket) -> Request | None:
@@ -388,10 +386,14 @@ def become(request: Request) -> None:
         runpy.run_path(first, run_name="__main__")
 
 
-if __name__ == "__main__":
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # who runs the tests and ends them by Ctrl-C is heard by the others
-    load()
-    if wanted := serve(socket.socket(fileno=int(sys.argv[1]))):
+def run_requests() -> None:
+    """Fork at the requests that come over the standard input. Who runs the tests and ends them by
+    Ctrl-C is heard by the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if wanted := serve(socket.socket(fileno=0)):
         become(wanted)
+
+
+if __name__ == "__main__":
+    load()
+    run_requests()

@@ -17,8 +17,15 @@ from playwright.sync_api import (
 
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
-#: How the system's browser is called, by distribution.
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+#: How the system's browser is called, by distribution. The first has no windows at all, and takes
+#: half the CPU.
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome-stable",
+    "google-chrome",
+)
 #: What a page may take to show something, in milliseconds.
 PATIENCE_MS = 15_000
 #: "required": a machine without a browser fails, as in continuous integration.

@@ -14,6 +14,6 @@ def test_without_the_setting_they_are_the_usual_ones():
 def test_a_limit_that_is_none_stops_the_start_with_its_name(model_server):
     with (
         pytest.raises(AssertionError, match="no_such_limit"),
-        LiveServer(scripted_env(model_server), limits={"no_such_limit": 1}),
+        LiveServer(scripted_env(model_server), limits={"no_such_limit": 1}, fresh=True),
     ):
         pass
