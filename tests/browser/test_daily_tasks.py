@@ -194,7 +194,7 @@ def export(desk: Desk) -> None:
 
 def mute_a_group(desk: Desk) -> None:
     desk.find(CATS, "chat")
-    desk.button("Silence this chat")
+    desk.button("Silence")
     desk.is_told("Silenced this chat")
     desk.page.get_by_role("button", name="Undo").click()
     desk.is_told("Let this chat speak")

@@ -321,3 +321,28 @@ def test_chat_read_to_its_beginning_and_back_does_not_fill_the_page(
     page.wait_for_function(DOWN, polling=50)
     expect(shown.last).to_contain_text("many 300")
     assert shown.count() <= 250
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_acts_fit_beside_an_open_panel(live, bot, model, open_window: OpenWindow, language: str):
+    model.script(["pong"])
+    group = fresh_id()
+    bot.say_group(group, ANN, "ping", group_name="A group with quite a long name")
+    page = open_window(language=language).page
+    open_chat(page, live, group)
+    page.click("#acts a[data-panel]")
+    expect(page.locator("#panel")).to_be_visible()
+    acts = page.locator("#acts > .button, #acts > form > :is(.button, select), #acts summary")
+    lines = acts.evaluate_all("acts => acts.map(one => one.getBoundingClientRect().bottom)")
+    assert len(lines) == 6
+    assert max(lines) - min(lines) < 3
+    cut = acts.evaluate_all("acts => acts.filter(one => one.scrollWidth > one.clientWidth).length")
+    assert cut == 0
+    assert page.locator("#acts select").first.evaluate(
+        """one => {
+            const shown = one.clientWidth;
+            one.replaceChildren(one.selectedOptions[0].cloneNode(true));
+            one.style.width = one.style.fieldSizing = "auto";
+            return shown >= one.clientWidth;
+        }"""
+    )
