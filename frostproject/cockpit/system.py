@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
@@ -22,11 +21,10 @@ from frostproject.configuration.env import SECRETS
 from frostproject.signin import record
 from onebot.models import Bot
 from tools.admin.fields import SuggestedInput, name_source
-from tools.admin.record_pages import require
 from tools.admin.settings_page import SettingsAdmin, SettingsForm
 from tools.local_time import known_zones
 from tools.mcp.settings import may_run_commands
-from tools.models.row_history import find_changes
+from tools.models import ToolConfigChange
 from tools.secrets.masked import mask_url
 from tools.text.readable import shorten_text
 
@@ -138,6 +136,12 @@ class InstallationForm(SettingsForm):
                 attrs={"rows": 3, "class": "template", "spellcheck": "false"}
             )
         }
+        help_texts: ClassVar = {
+            "time_zone": _(
+                "For times on pages and in prompts, for quiet hours, and for the days and months "
+                "of sums, limits and budgets."
+            )
+        }
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -227,10 +231,7 @@ class InstallationAdmin(SettingsAdmin):
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         return {"all_settings": list(list_settings())}
 
-    def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
+    def may_revert(self, request: HttpRequest, change: ToolConfigChange) -> bool:
         """What somebody may not change he does not take back either."""
-        change = get_object_or_404(find_changes(Installation(pk=Installation.ONLY)), pk=change_id)
         locked = find_locked(request.user, is_fresh=record.is_fresh(request))
-        require(not change.before.keys() & set(locked))
-        answer: HttpResponse = super().revert_view(request, object_id, change_id)
-        return answer
+        return change.before.keys().isdisjoint(locked)

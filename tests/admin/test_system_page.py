@@ -114,6 +114,17 @@ def test_others_change_no_programs_and_take_none_back(chief: Client, monkeypatch
     assert Installation.objects.get().mcp_allowed_commands == "-"
 
 
+def test_take_back_is_offered_to_those_who_may(chief: Client):
+    send(chief, record_keep_days="400")
+    change = ToolConfigChange.objects.latest("pk")
+    address = f"{PAGE}1/revert/{change.pk}/"
+    operator = logged_in("operator")
+    assert address in page(chief, PAGE)
+    assert address not in page(operator, PAGE)
+    send(operator, memory_chars="700")
+    assert f"{PAGE}1/revert/{change.pk + 1}/" in page(operator, PAGE)
+
+
 def test_an_operator_sets_no_days_after_which_the_record_is_erased(chief: Client):
     send(chief, record_keep_days="400")
     operator = logged_in("operator")

@@ -152,12 +152,17 @@ class HistoryAdmin(PageAdmin):
         if tracked_fields(self.model).related:
             record_change(form.instance, author_of(request), form.instance.was)
 
+    def may_revert(self, request: HttpRequest, change: ToolConfigChange) -> bool:
+        """Whether this person, who may change the row, may take back ``change`` of it."""
+        return True
+
     @by_post
     def revert_view(self, request: HttpRequest, object_id: str, change_id: int) -> HttpResponse:
         """Undo one change, then show the row's page, with what came of it."""
         row = get_object_or_404(self.get_queryset(request), pk=parse_row_number(object_id))
         require(self.has_change_permission(request, row))
         change = get_object_or_404(find_changes(row), pk=change_id)
+        require(self.may_revert(request, change))
         try:
             made = revert_change(change, row, author_of(request))
         except ValidationError as error:
@@ -181,7 +186,11 @@ class HistoryAdmin(PageAdmin):
             rows = find_changes(row).select_related("author")[:CHANGES_SHOWN]
             known = tracked_fields(self.model).revertible
             context["changes"] = [
-                (change, list_differences(change, self.model), bool(known & change.before.keys()))
+                (
+                    change,
+                    list_differences(change, self.model),
+                    bool(known & change.before.keys()) and self.may_revert(request, change),
+                )
                 for change in rows
             ]
             context["revert_url"] = f"admin:{self.opts.app_label}_{self.opts.model_name}_revert"
