@@ -119,6 +119,12 @@ class MannersForm(SettingsForm):
                 "Ids of people, one a line: answered whoever else is. Those of all rows for a chat "
                 "add up. Limits count for them."
             ),
+            "command_prefix": _("Before help, reset, stop, status and so on. “-”: no commands."),
+            "person_per_minute": _("0: no limit. Owners are exempt."),
+            "person_per_day": _("0: no limit. The day begins at midnight."),
+            **dict.fromkeys(("chat_per_minute", "chat_per_day"), _("0: no limit.")),
+            "sends_per_minute": _("More wait for their turn. 0: no limit."),
+            **dict.fromkeys(("mention", "quote", "endpoint"), ""),
             "ambient_chars": _("The newest of them that fit. 0: none are shown."),
             "ambient_minutes": _("Older ones are left out. 0: none are shown."),
             "part_chars": _("From 100 to 4500. A longer answer is sent in several messages."),
@@ -232,11 +238,11 @@ class MannersAdmin(SettingsAdmin):
         "says": Column(_("what it says"), lambda row: _says(row)),
     }
     first_fields = (
-        *("name", "enabled", "chats", "wake_names", "quiet_hours", "answered"),
-        *("ambient_messages", "part_chars", "endpoint", "person_per_day"),
+        *("name", "chats", "wake_names", "answered", "quiet_hours", "ambient_messages"),
+        *("part_chars", "endpoint"),
     )
     more_fields: ClassVar = (
-        (_("Where it counts"), ("account", "chat_kind")),
+        (_("Where it counts"), ("enabled", "account", "chat_kind")),
         (_("Silence"), ("silenced",)),
         (_("Who is answered"), (*WAKING, *LISTS)),
         (_("How often at most"), LIMITS),

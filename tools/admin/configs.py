@@ -191,11 +191,11 @@ class ToolConfigAdmin(SettingsAdmin):
         "provider_name",
     )
     search_help_text = _("A name, or words of what a tool does.")
-    readonly_fields = (*("name", "provider", "own_words", "arguments", "created_at", "updated_at"),)
+    readonly_fields = ("provider", "own_words", "arguments", "created_at", "updated_at")
     change_list_template = "admin/tools/toolconfig/change_list.html"
     change_form_template = "admin/tools/toolconfig/change_form.html"
     first_fields = (
-        *("name", "provider", "enabled", "scope", "allowed", "allowed_ids", "requires_approval"),
+        *("provider", "enabled", "scope", "allowed", "allowed_ids", "requires_approval"),
         *("mock_enabled", "mock_value"),
     )
     more_fields: ClassVar = (
