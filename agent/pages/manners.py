@@ -124,8 +124,9 @@ def describe_answering(chat: ChatAddress, request: HttpRequest) -> dict[str, Any
 
 
 def choose_url(fields: dict[str, str]) -> str:
-    """Where the persona of the choice with ``fields`` is chosen."""
-    if known := PersonaChoice.objects.filter(**fields).first():
+    """Where the persona of the place that ``fields`` name, and nothing besides, is chosen."""
+    whole = dict.fromkeys(("account", "chat_kind", "peer_id", "user_id"), "") | fields
+    if known := PersonaChoice.objects.filter(**whole).first():
         return reverse("admin:agent_personachoice_change", args=(known.pk,))
     given = {name: value for name, value in fields.items() if value}
     return f"{reverse('admin:agent_personachoice_add')}?{urlencode(given)}"

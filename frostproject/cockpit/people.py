@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 
 from agent.access import EVERY_CHAT, ChatAccess, find_access
 from agent.memory.notes_store import find_person_notes
-from agent.models import ChatSession, ErasureReceipt, Message
+from agent.models import ChatSession, ErasureReceipt, Message, PersonaChoice
+from agent.pages.manners import choose_url
 from agent.privacy import erasing, phases
 from agent.privacy.person import Person
 from agent.runtime.wiring import build_file_store
@@ -107,6 +108,8 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> dict[s
     counted = list(list_chats(person_id, access))
     chats = ChatSession.objects.in_bulk([row["session"] for row in counted])
     notes = find_person_notes("onebot", person_id) if access.is_everything else None
+    places = PersonaChoice.objects.filter(user_id=person_id).select_related("persona")
+    may_choose = request.user.has_perm("agent.change_persona")
     receipts = ErasureReceipt.objects.filter(person_hash=Person(person_id).hash)
     return {
         "title": (person["names"][0] if person and person["names"] else person_id),
@@ -114,6 +117,8 @@ def person_page(request: HttpRequest, site: AdminSite, person_id: str) -> dict[s
         "person_id": person_id,
         "chats": [(chats[row["session"]], row["count"]) for row in counted],
         "notes": notes.count() if notes is not None else None,
+        "places": places if request.user.has_perm("agent.view_persona") else None,
+        "persona_url": choose_url({"user_id": person_id}) if may_choose else "",
         "may_erase": may_erase,
         "receipts": list(receipts[:20]) if may_erase else (),
     }

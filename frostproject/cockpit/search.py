@@ -377,6 +377,7 @@ OTHER_WORDS = {
     "agent.Manners.sends_per_minute": "rate limit 限速 频率",
     "agent.Budget.limit": "money cost price 花费 费用 钱",
     "agent.Persona.prompt": "system prompt character 提示词 系统提示 人设",
+    "agent.PersonaChoice.user_id": "own persona for one person character 某个人 单独 专属人设",
     "agent.Installation.time_zone": "clock timezone 时间 时区",
     "onebot.Bot.owners": "owner admin master 主人 管理员",
 }

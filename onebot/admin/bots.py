@@ -357,11 +357,10 @@ def _personas(bot: Bot) -> str:
     rows = (found.by_pk.get(found.chosen.get(key, 0)) for key in keys)
     row = next(filter(None, rows), None)
     others = sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen)
-    fields = {"account": bot.self_id, "chat_kind": "", "peer_id": "", "user_id": ""}
     return format_html(
         '{} · <a href="{}">{}</a> · <a href="{}?{}">{} ({})</a>',
         row.name if row else _("Default persona"),
-        choose_url(fields),
+        choose_url({"account": bot.self_id}),
         _("choose another"),
         reverse("admin:agent_personachoice_changelist"),
         urlencode({"q": bot.self_id}),

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from agent.models import ChatGrant, ErasureReceipt, Message, SpendSum
+from agent.models import ChatGrant, ErasureReceipt, Message, Persona, PersonaChoice, SpendSum
 from agent.record.chats.subject_names import name_subjects
 from tests.admin.record import chat, logged_in, page, said
 from tools.local_time import current_day
@@ -58,6 +58,22 @@ def test_a_persons_page_leads_to_the_chats_and_notes(browser: Client):
     text = page(browser, f"/admin/people/{ONE}/")
     assert "木头 · 木木" in text
     assert f"/admin/agent/chatsession/{session.pk}/change/" in text
+
+
+def test_a_persons_page_leads_to_the_persona_for_the_person(browser: Client):
+    said(chat("900"), sender_id=ONE, sender_name="木木")
+    adding = f"/admin/agent/personachoice/add/?user_id={ONE}"
+    assert f'href="{adding}"' in page(browser, f"/admin/people/{ONE}/")
+    assert f'name="user_id" value="{ONE}"' in page(browser, adding)
+    persona = Persona.objects.create(name="Tutor")
+    PersonaChoice.objects.create(persona=persona, user_id=ONE, account="10001")
+    chosen = PersonaChoice.objects.create(persona=persona, user_id=ONE)
+    text = page(browser, f"/admin/people/{ONE}/")
+    assert text.count("Tutor") == 2
+    assert f"/admin/agent/personachoice/{chosen.pk}/change/" in text
+    shown = page(logged_in("viewer"), f"/admin/people/{ONE}/")
+    assert "Tutor" in shown
+    assert "personachoice" not in shown.partition('id="content-main"')[2]
 
 
 def test_an_owner_of_one_chat_meets_its_people_alone(db: None):

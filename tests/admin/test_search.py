@@ -46,6 +46,14 @@ def test_a_setting_is_found_by_its_words_in_both_languages(browser: Client, word
     assert 'id="id_silenced"' in page(browser, "/admin/agent/manners/add/")
 
 
+@pytest.mark.parametrize("words", ["persona person", "persona one", "人设 人", "专属人设"])
+def test_a_persona_for_one_person_is_found(browser: Client, words: str):
+    found = {hit["key"]: hit for hit in hits(browser, words)}
+    adding = "/admin/agent/personachoice/add/"
+    assert found["setting:agent.PersonaChoice.user_id"]["url"] == f"{adding}#id_user_id"
+    assert 'id="id_user_id"' in page(browser, adding)
+
+
 def test_every_field_that_is_found_stands_on_the_page_that_it_leads_to(browser: Client):
     forms: dict[str, str] = {}
     for word in ("a", "e", "o", "s", "数", "模", "时"):
