@@ -23,6 +23,7 @@ import pytest
 from django.core.management.color import no_style
 from django.db import connections
 from django.test import TransactionTestCase
+from django.utils import translation
 
 from agent.markdown import drawing_packages
 from tests import left_overs, peers
@@ -130,6 +131,13 @@ def _keep_the_loop_free(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     if watch.stalls:
         pytest.fail("\n".join(watch.stalls))
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_language_to_another_test() -> Iterator[None]:
+    """Requests of Django's test client run in this thread and keep their language in it."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """What the first page says needs somebody: each kind of trouble, and only within reach."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,12 @@ from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _reads_english() -> Iterator[None]:
+    with translation.override("en"):
+        yield
 
 
 def alerts(user: User) -> list[Alert]:
@@ -472,11 +478,10 @@ def test_who_runs_a_chat_is_told_of_a_budget_that_stops_it_and_of_no_other():
     told = (
         "The budget “each” of Garden is stopped: 300 tokens left, and a call may take 400 tokens."
     )
-    with translation.override("en"):
-        for user in (superuser(), owner_of(here)):
-            (alert,) = [one for one in alerts(user) if one.kind == "budget"]
-            assert (alert.text, alert.level) == (told, "bad")
-        assert alert.url == f"/admin/agent/chatsession/{here.pk}/change/"
+    for user in (superuser(), owner_of(here)):
+        (alert,) = [one for one in alerts(user) if one.kind == "budget"]
+        assert (alert.text, alert.level) == (told, "bad")
+    assert alert.url == f"/admin/agent/chatsession/{here.pk}/change/"
     ChatGrant.objects.update(account=elsewhere.account, chat=elsewhere.key)
     assert alerts(User.objects.get(username="user-chat_owner")) == []
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agent.models import ActivitySum, ChatGrant, ChatSession, SpendSum, ToolUse
 from agent.models.activity import WHOLE_DAY
@@ -122,7 +122,8 @@ def test_each_currency_has_a_chart_of_its_own_and_empty_charts_are_left_out():
     spent("total", "", 10, currency="CNY", cost=5 * 10**8)
     spent("total", "", 10, currency="USD", cost=10**8)
     viewer = find_viewer(User.objects.create_superuser("root"))
-    charts = list_charts(load_hours(viewer), load_days(viewer))
+    with translation.override("en"):
+        charts = list_charts(load_hours(viewer), load_days(viewer))
     titles = [chart["title"] for chart in charts]
     assert titles == ["Messages", "Tokens", "Cost (CNY)", "Cost (USD)"]
     assert charts[2]["body"].rpartition("<tr>")[2].count('data-value="0.5"') == 1
