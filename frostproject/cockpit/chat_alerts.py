@@ -91,22 +91,8 @@ def find_sends(viewer: Viewer) -> Iterator[Alert]:
     ).exclude(Exists(Message.objects.filter(resent_from=OuterRef("pk"))))
     found = list(lost.order_by("-pk").values_list("pk", flat=True)[:COUNTED])
     single = lost.filter(pk__in=found[:UNTOLD]).select_related("session").order_by("-pk")
-    may_send = viewer.may("agent.speak_in_chat")
     for one in single.defer("segments", "raw") if found else ():
-        words = {"text": clean(one.text)[:SAID], "chat": _name_chat(one.session)}
-        chat = link("agent_chatsession_change", one.session_id, query=f"around={one.pk}")
-        acts = [*look_at_chat(viewer, f"{chat}#m{one.pk}")]
-        if may_send:
-            url = link("agent_chatsession_act", one.session_id, "resend", one.pk)
-            acts.append(AlertAct(_("Send again, perhaps twice"), url, {"twice": "yes"}))
-        yield Alert(
-            "unknown_sends",
-            _("“%(text)s” to %(chat)s: nobody knows whether it arrived.") % words,
-            _("Look into the chat; what did not arrive can be sent again there."),
-            f"{chat}#m{one.pk}",
-            facts=(one.pk,),
-            acts=tuple(acts),
-        )
+        yield _tell_send(viewer, one)
     if len(found) > UNTOLD:
         further = len(found) - UNTOLD
         yield Alert(
@@ -122,6 +108,23 @@ def find_sends(viewer: Viewer) -> Iterator[Alert]:
             url=link("agent_message_changelist", query="state__exact=unknown"),
             facts=(found[UNTOLD],),
         )
+
+
+def _tell_send(viewer: Viewer, one: Message) -> Alert:
+    words = {"text": clean(one.text)[:SAID], "chat": _name_chat(one.session)}
+    chat = link("agent_chatsession_change", one.session_id, query=f"around={one.pk}")
+    acts = [*look_at_chat(viewer, f"{chat}#m{one.pk}")]
+    if viewer.may("agent.speak_in_chat"):
+        url = link("agent_chatsession_act", one.session_id, "resend", one.pk)
+        acts.append(AlertAct(_("Send again, perhaps twice"), url, {"twice": "yes"}))
+    return Alert(
+        "unknown_sends",
+        _("“%(text)s” to %(chat)s: nobody knows whether it arrived.") % words,
+        _("Look into the chat; what did not arrive can be sent again there."),
+        f"{chat}#m{one.pk}",
+        facts=(one.pk,),
+        acts=tuple(acts),
+    )
 
 
 def _name_chat(session: ChatSession) -> str:
@@ -283,11 +286,10 @@ def _next_end(ends: list[datetime]) -> str:
     return _("The next one ends by itself at %(time)s.") % {"time": moment(min(ends))}
 
 
-def find_chats(viewer: Viewer) -> Iterator[Alert]:
-    """Chats that an operator has taken over, and those in which an account cannot speak, of the
-    chats with the newest messages."""
-    mine, now = viewer.access.sessions(), timezone.now()
-    rows = mine.filter(take_overs.is_taken_over(now)).order_by("-taken_over_at")
+def find_taken_over(viewer: Viewer) -> Iterator[Alert]:
+    """Chats that an operator has taken over."""
+    mine = viewer.access.sessions()
+    rows = mine.filter(take_overs.is_taken_over(timezone.now())).order_by("-taken_over_at")
     taken = list(rows.values_list("pk", "taken_over_until")[:COUNTED])
     if taken:
         advice = _("Hand them back on their pages when it is done.")
@@ -306,9 +308,15 @@ def find_chats(viewer: Viewer) -> Iterator[Alert]:
             facts=tuple(sorted(taken)),
             acts=tuple(look_at_chat(viewer, page)),
         )
-    recent = mine.order_by("-last_message_at", "-pk").values("pk")[:COUNTED]
-    muted = ChatSession.objects.filter(pauses.is_paused(now), pk__in=recent).order_by("-paused_at")
-    paused = list(muted.values_list("pk", flat=True))
+
+
+def find_paused(viewer: Viewer) -> Iterator[Alert]:
+    """Chats in which an account cannot speak, of those with the newest messages."""
+    mine = viewer.access.sessions().order_by("-last_message_at", "-pk")
+    muted = ChatSession.objects.filter(
+        pauses.is_paused(timezone.now()), pk__in=mine.values("pk")[:COUNTED]
+    )
+    paused = list(muted.order_by("-paused_at").values_list("pk", flat=True))
     if paused:
         page = link("agent_chatsession_change", paused[0]) + "#paused"
         yield Alert(

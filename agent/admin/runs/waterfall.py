@@ -20,7 +20,7 @@ BAD = ("failed", "unknown", "refused", "expired", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimelineSpan:
     """Something that took from ``begin`` to ``end``; without an end that is not on record, or not
     there yet. ``href`` leads to what else is known of it."""
 
@@ -66,7 +66,7 @@ def format_span(time: timedelta) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> dict[str, Any]:
+def _bar(span: TimelineSpan, begin: datetime, end: datetime, seconds: float) -> dict[str, Any]:
     """A span as it is drawn, in units of :data:`WIDTH`: a mark is a moment, ``after`` the time from
     the beginning of all to its own, in words."""
 
@@ -86,22 +86,22 @@ def _bar(span: Span, begin: datetime, end: datetime, seconds: float) -> dict[str
     }
 
 
-def _before(rows: run_facts.RunRows) -> Iterator[Span]:
+def _before(rows: run_facts.RunRows) -> Iterator[TimelineSpan]:
     """From the message to the first model call."""
     run, asked = rows.run, rows.asked
     if asked is not None and not run.trial_of_id:
         for one in rows.merged:
             at, note = one.created_at, _("answered together")
-            yield Span("decision", _("received"), at, at, "#decision", note=note)
+            yield TimelineSpan("decision", _("received"), at, at, "#decision", note=note)
         at = asked.created_at
         reason = asked.get_reason_display() if asked.reason else ""
-        yield Span("decision", _("received, decided"), at, at, "#decision", note=reason)
+        yield TimelineSpan("decision", _("received, decided"), at, at, "#decision", note=reason)
         if run.started_at > at:
-            yield Span("wait", _("waited for its turn"), at, run.started_at, "#decision")
+            yield TimelineSpan("wait", _("waited for its turn"), at, run.started_at, "#decision")
     if rows.steps:
         first = _asked_at(rows.steps[0], run)
         if first > run.started_at:
-            yield Span("context", _("media and context"), run.started_at, first, "#context")
+            yield TimelineSpan("context", _("media and context"), run.started_at, first, "#context")
 
 
 def _asked_at(step: Step, run: Run) -> datetime:
@@ -109,7 +109,7 @@ def _asked_at(step: Step, run: Run) -> datetime:
     return max(step.created_at - timedelta(milliseconds=step.latency_ms), run.started_at)
 
 
-def _inside(rows: run_facts.RunRows) -> Iterator[Span]:
+def _inside(rows: run_facts.RunRows) -> Iterator[TimelineSpan]:
     """The model calls, and inside each what it set off."""
     for step in rows.steps:
         begin = min(_asked_at(step, rows.run), step.created_at)
@@ -121,21 +121,21 @@ def _inside(rows: run_facts.RunRows) -> Iterator[Span]:
         cost = run_facts.format_cost(step.cost_nano, step.currency)
         tokens = f"{step.input_tokens:,} + {step.output_tokens:,}"
         note = " · ".join(filter(None, [asked, tokens, cost]))
-        yield Span("model", label, begin, step.created_at, href, 0, note, bool(step.error))
+        yield TimelineSpan("model", label, begin, step.created_at, href, 0, note, bool(step.error))
         yield from _attempts(step, begin, href)
         yield from _calls([call for call in rows.calls if call.step_id == step.pk], rows)
 
 
-def _attempts(step: Step, begin: datetime, href: str) -> Iterator[Span]:
+def _attempts(step: Step, begin: datetime, href: str) -> Iterator[TimelineSpan]:
     """Endpoints that were asked in vain, one after the other."""
     for attempt in step.attempts or ():
         end = min(begin + timedelta(milliseconds=attempt["milliseconds"]), step.created_at)
         label = _("asked in vain: %(endpoint)s") % {"endpoint": attempt["endpoint"]}
-        yield Span("attempt", label, begin, end, href, 1, is_bad=True)
+        yield TimelineSpan("attempt", label, begin, end, href, 1, is_bad=True)
         begin = end
 
 
-def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[Span]:
+def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[TimelineSpan]:
     """Calls of one answer, which are made one after the other from the moment it is on record."""
     begin: datetime | None = None
     for call in calls:
@@ -147,27 +147,29 @@ def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[Span]
         note = _("is being stopped") if is_asked else state
         stoppable = call.pk if can_stop(call, rows.run) else 0
         href, is_bad = f"#call-{call.pk}", call.state in BAD
-        yield Span("tool", call.tool_name, begin, end, href, 1, note, is_bad, stoppable=stoppable)
+        yield TimelineSpan(
+            "tool", call.tool_name, begin, end, href, 1, note, is_bad, stoppable=stoppable
+        )
         yield from _of_call(call, rows)
         begin = end or begin
 
 
-def _of_call(call: ToolCall, rows: run_facts.RunRows) -> Iterator[Span]:
+def _of_call(call: ToolCall, rows: run_facts.RunRows) -> Iterator[TimelineSpan]:
     if approval := rows.approvals.get(call.pk):
         asked, decided = approval.created_at, approval.decided_at
         label, state = _("an owner is asked"), approval.get_state_display()
         href, is_bad = f"#call-{call.pk}", approval.state in BAD
-        yield Span("wait", label, asked, decided, href, 2, state, is_bad, is_bounding=False)
+        yield TimelineSpan("wait", label, asked, decided, href, 2, state, is_bad, is_bounding=False)
     for run in rows.inner.get(call.pk, ()):
         href = reverse("admin:agent_run_change", args=(run.pk,))
         label = _("the agent's run #%(number)s") % {"number": run.pk}
         note, is_bad = run.persona or "", run.state in BAD
-        yield Span("inner", label, run.started_at, run.finished_at, href, 2, note, is_bad)
+        yield TimelineSpan("inner", label, run.started_at, run.finished_at, href, 2, note, is_bad)
     yield from (_sending(one, 2) for one in rows.messages if one.tool_call_id == call.pk)
 
 
-def _sending(message: Message, level: int) -> Span:
-    return Span(
+def _sending(message: Message, level: int) -> TimelineSpan:
+    return TimelineSpan(
         "send",
         _("message sent"),
         message.created_at,

@@ -34,7 +34,7 @@ def load_installation() -> tuple[Clock, dict[str, Any]]:
     return clock, said
 
 
-class _Process:
+class _ProcessSettings:
     """What counts in this process, and what the environment says of the same."""
 
     said: Mapping[str, Any] = {}
@@ -44,17 +44,17 @@ class _Process:
 def obey(said: Mapping[str, Any]) -> None:
     """Have ``said`` count in this process in place of the environment; what is not among it is as
     the environment has it."""
-    if said == _Process.said:
+    if said == _ProcessSettings.said:
         return
-    _Process.said = said
-    for name in _Process.environment.keys() - said.keys():
-        setattr(settings, name, _Process.environment.pop(name))
+    _ProcessSettings.said = said
+    for name in _ProcessSettings.environment.keys() - said.keys():
+        setattr(settings, name, _ProcessSettings.environment.pop(name))
     for name, value in said.items():
-        _Process.environment.setdefault(name, getattr(settings, name))
+        _ProcessSettings.environment.setdefault(name, getattr(settings, name))
         setattr(settings, name, value)
     trans_real._default = None  # type: ignore[attr-defined]  # the language of threads without one
 
 
 def environment_value(name: str) -> Any:
     """What the environment says of Django's setting ``name``, or its default."""
-    return _Process.environment.get(name, getattr(settings, name))
+    return _ProcessSettings.environment.get(name, getattr(settings, name))
