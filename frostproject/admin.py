@@ -93,10 +93,10 @@ class ChatGrantInline(_Inline):
     extra = 0
     verbose_name_plural = _("Own chats")
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return request.user.has_perm("auth.view_user")
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return may_give_rights(request.user)
 
     has_change_permission = has_delete_permission = has_add_permission
@@ -204,7 +204,7 @@ class AccountForm(_AddForm):
         widget=forms.Textarea(attrs=choosing("chat", "subject", rows=3, cols=40)),
     )
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         if not may_give_rights(self.user):
             del self.fields["role"], self.fields["chats"]
@@ -357,7 +357,7 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
         form = super().get_form(request, obj, change=change, **options)
         return type(form.__name__, (form,), {"user": request.user})
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
         if obj is not None or may_give_rights(request.user):
             return super().get_fieldsets(request, obj)
         return ((None, {"fields": ("username", "password1", "password2")}),)
@@ -366,11 +366,11 @@ class AccountAdmin(LoggedAdmin, _UserAdmin):
         """All was asked for: back to the list."""
         return admin.ModelAdmin.response_add(self, request, obj, *arguments)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         own = tuple(super().get_readonly_fields(request, obj))
         return own if may_give_rights(request.user) else (*own, *self.rights)
 
-    def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_inline_instances(self, request: HttpRequest, obj: object = None) -> Any:
         """A new account gets its chats on its page, once it is there."""
         return super().get_inline_instances(request, obj) if obj else []
 
@@ -436,7 +436,7 @@ class RightsAdmin(LoggedAdmin, GroupAdmin):
             db_field, request, **options, form_class=RightsField
         )
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return may_give_rights(request.user)
 
     has_change_permission = has_delete_permission = has_add_permission

@@ -44,7 +44,7 @@ class BudgetForm(SettingsForm):
             "unit": _("tokens, or the currency of an endpoint’s prices, such as CNY."),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         if self.instance.pk is None and not has_prices(self.initial.get("unit", "CNY")):
             self.initial["unit"] = TOKENS

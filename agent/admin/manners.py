@@ -130,7 +130,7 @@ class MannersForm(SettingsForm):
             "part_chars": _("From 100 to 4500. A longer answer is sent in several messages."),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         if "markdown" in self.fields:
             self.fields["markdown"].help_text = explain_missing()

@@ -87,7 +87,7 @@ class NewStickerForm(StickerForm):
 
     field_order = ("picture",)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.fields["picture"].help_text = gettext(
             "JPEG, PNG, GIF, WebP or BMP, at most %(limit)s."
@@ -167,7 +167,7 @@ class StickerAdmin(SettingsAdmin, RecordAdmin):
     }
 
     def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+        self, request: HttpRequest, obj: object = None, change: bool = False, **options: object
     ) -> Any:
         new = {} if obj else {"form": NewStickerForm, "fields": None}
         return super().get_form(request, obj, change, **options | new)
@@ -327,7 +327,7 @@ class MediaFileAdmin(PageAdmin):
     """Pages over a folder instead of a table; only permissions and the history of changes are
     Django's."""
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def get_urls(self) -> list[URLPattern]:

@@ -61,10 +61,10 @@ class TagsField(forms.CharField):
     """Short words with commas between them; cleaned to a list. A JSON list, as a script may send
     it, is read as well."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return ", ".join(map(str, value)) if isinstance(value, list) else value
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         text = str(super().to_python(value) or "")
         if text.startswith(("[", "{")):
             try:
@@ -80,7 +80,7 @@ class TagsField(forms.CharField):
             return True
 
 
-def suggest_chats(user: Any, name: str) -> list[tuple[str, str]]:
+def suggest_chats(user: object, name: str) -> list[tuple[str, str]]:
     """The chats with the newest messages that ``user`` may reach, each with its name, for the field
     ``chat``; for ``account`` their accounts."""
     newest = find_access(user).sessions().order_by("-last_message_at", "-pk")[:SUGGESTED]
@@ -208,7 +208,7 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+        self, request: HttpRequest, obj: object = None, change: bool = False, **options: object
     ) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
         form.access = find_access(request.user)
@@ -335,7 +335,7 @@ def export_notes(notes: Iterable[Note], form: str) -> HttpResponse:
     return HttpResponse(table.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 

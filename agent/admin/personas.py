@@ -228,7 +228,7 @@ class PersonaForm(SettingsForm):
             "context_chars": _("Approximately."),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.initial["examples"] = format_examples(self.initial.get("examples") or [])
         usual = environment_persona()
@@ -485,7 +485,7 @@ class PersonaAdmin(SettingsAdmin):
         counted: Rows = rows.annotate(persona_choice_count=places, endpoint_choice_count=choices)
         return counted
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """The default persona answers where no other does."""
         is_default = isinstance(obj, Persona) and obj.is_default
         return not is_default and super().has_delete_permission(request, obj)
@@ -493,10 +493,10 @@ class PersonaAdmin(SettingsAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: Rows) -> None:
         super().delete_queryset(request, queryset.filter(is_default=False))
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         return ("enabled", "kind") if isinstance(obj, Persona) and obj.is_default else ()
 
-    def left_out(self, request: HttpRequest, obj: Any) -> Collection[str]:
+    def left_out(self, request: HttpRequest, obj: object) -> Collection[str]:
         return ("description", "as_tool") if isinstance(obj, Persona) and obj.is_default else ()
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:

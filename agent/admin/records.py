@@ -140,13 +140,13 @@ class StepAdmin(OwnPartsAdmin, RecordAdmin):
         "answer_json": Column(_("the model's answer"), lambda step: json_block(step.response)),
     }
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: object = None) -> Any:
         step = super().get_object(request, object_id, from_field)
         if step is not None:
             run_facts.hold_back(step, request.user)
         return step
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
         """Without the file of the request for those who do not see what is in it."""
         hidden = () if run_facts.may_see_prompts(request.user) else ("request_link",)
         return [name for name in super().get_fields(request, obj) if name not in hidden]

@@ -166,7 +166,7 @@ class ToolPageAdmin(ToolConfigAdmin):
         return self.show_page(request, "trial", gettext("Test run"), config, **page)
 
 
-def trial_context(arguments: Any, result: ToolExecutionResult) -> dict[str, Any]:
+def trial_context(arguments: object, result: ToolExecutionResult) -> dict[str, Any]:
     """A call and its result as a page shows them, for results of any form."""
     text = result.get_history_content() if result.success else result.content
     return {

@@ -188,7 +188,7 @@ def describe_factor(row: ModelEndpoint) -> str:
 LOOK_UP_SECONDS = 10.0
 
 
-def find_address_problem(user: Any, url: str) -> str:
+def find_address_problem(user: object, url: str) -> str:
     """Why ``user`` may not have models asked at ``url``, as a translated sentence; "" where they
     may. The name is looked up for those who are no superusers."""
     host = hosts.parse_host(url)
@@ -301,7 +301,7 @@ def entered_endpoint(form: Any) -> Endpoint:
     return Endpoint(url=entered["base_url"], keys=keys, headers=headers)
 
 
-def load_models(user: Any, endpoint: Endpoint) -> list[ListedModel]:
+def load_models(user: object, endpoint: Endpoint) -> list[ListedModel]:
     """The models of ``endpoint``, asked for by ``user``. Raises :class:`ModelsUnknown`."""
     if words := find_address_problem(user, endpoint.url):
         raise ModelsUnknown({"base_url": [words]})
@@ -355,7 +355,7 @@ def _describe_call(call: ProbedCall, currency: str) -> dict[str, Any]:
     return {**asked, "response": call.response, "cost": words}
 
 
-def ask_row(user: Any, row: ModelEndpoint) -> ProbeReport:
+def ask_row(user: object, row: ModelEndpoint) -> ProbeReport:
     """What came of asking the endpoint of ``row``, stored or not, on behalf of ``user``. Raises
     :class:`ModelsUnknown` where it may not be asked now."""
     endpoint = row_endpoint(row)
@@ -387,7 +387,7 @@ def describe_report(report: ProbeReport) -> list[findings.Finding]:
     ]
 
 
-def list_alike(user: Any, report: ProbeReport) -> list[str]:
+def list_alike(user: object, report: ProbeReport) -> list[str]:
     """Models of the endpoint that may be meant by one that it does not know."""
     if report.fault != refusals.RefusalKind.UNKNOWN_MODEL:
         return []

@@ -33,7 +33,7 @@ def may_stop(user: Any, run: Run) -> bool:
     return is_of_chat and bool(user.has_perm("agent.speak_in_chat"))
 
 
-def hold_back(step: Step, user: Any) -> None:
+def hold_back(step: Step, user: object) -> None:
     """Have the row of ``step``, which is not saved, show what ``user`` may see of its request."""
     if not may_see_prompts(user):
         step.request = veil_new(step.request)
@@ -62,7 +62,7 @@ def hold_back_endpoints(step: Step, user: Any) -> None:
         step.attempts = [{**attempt, **unnamed} for attempt in step.attempts]
 
 
-def veil_new(messages: Any) -> Any:
+def veil_new(messages: object) -> Any:
     """The new messages of a step, with something else in place of prompts."""
     if not isinstance(messages, list):
         return messages
@@ -85,11 +85,11 @@ def find_answering_endpoints(session_pk: int) -> QuerySet[ModelEndpoint]:
     return ModelEndpoint.objects.filter(pk__in=list(answering))
 
 
-def _is_system(message: Any) -> bool:
+def _is_system(message: object) -> bool:
     return isinstance(message, dict) and message.get("role") in SYSTEM_ROLES
 
 
-def _veiled(message: Any) -> dict[str, Any]:
+def _veiled(message: object) -> dict[str, Any]:
     told = gettext("The prompt is shown to those who may see personas.")
     role = message.get("role") if isinstance(message, dict) else "system"
     return {"role": role, "content": told}

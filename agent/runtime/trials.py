@@ -6,7 +6,6 @@ import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from django.utils.translation import gettext_noop
 
@@ -67,7 +66,7 @@ class MuteSender(MessageSender):
     ) -> Delivery:
         raise RuntimeError("a trial sends nothing")
 
-    def elsewhere(self, *_where: Any) -> "MuteSender":
+    def elsewhere(self, *_where: object) -> "MuteSender":
         return self
 
 

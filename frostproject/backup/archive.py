@@ -149,7 +149,7 @@ class ArchiveWriter:
             yield measured
         self._parts[name] = measured.size, measured.sum.hexdigest(), max(0, int(changed_at))
 
-    def finish(self, facts: Mapping[str, Any]) -> None:
+    def finish(self, facts: Mapping[str, object]) -> None:
         """Write the manifest, with ``facts`` about the whole."""
         known = {"format": FORMAT, "version": VERSION, **facts}
         known |= {"salt": self._salt, "parts": self._parts}

@@ -114,7 +114,7 @@ def _stored(fields: Sequence[Any], row: Row, connection: BaseDatabaseWrapper) ->
     ]
 
 
-def clean(value: Any) -> Any:
+def clean(value: object) -> Any:
     """``value`` without the signs that PostgreSQL does not take: U+FFFD stands for each."""
     match value:
         case str():

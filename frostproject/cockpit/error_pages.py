@@ -10,7 +10,9 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 
-def _page(status: int, title: Any, words: Any) -> Callable[[HttpRequest, Exception], HttpResponse]:
+def _page(
+    status: int, title: object, words: object
+) -> Callable[[HttpRequest, Exception], HttpResponse]:
     def page(request: HttpRequest, exception: Exception) -> HttpResponse:
         context: dict[str, Any] = {"title": title, "words": words, "status": status}
         is_known = getattr(getattr(request, "user", None), "is_staff", False)

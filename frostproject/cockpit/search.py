@@ -312,7 +312,7 @@ def _accounts(wanted: Wanted) -> "QuerySet[Any]":
     return rows.annotate(called=F("self_id"), beside=F("nickname"))
 
 
-def _plain(model: type[Any], beside: Any) -> Callable[[Wanted], "QuerySet[Any]"]:
+def _plain(model: type[Any], beside: object) -> Callable[[Wanted], "QuerySet[Any]"]:
     return lambda wanted: model._default_manager.annotate(called=F("name"), beside=beside)
 
 

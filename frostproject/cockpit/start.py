@@ -263,7 +263,7 @@ TITLES = {
 
 
 def _step(
-    name: str, state: str, error: ErrorWords | None = None, /, **facts: Any
+    name: str, state: str, error: ErrorWords | None = None, /, **facts: object
 ) -> dict[str, Any]:
     """One step; ``facts`` are what its template shows besides."""
     label, badge = STATES[state]
@@ -278,7 +278,7 @@ def may_set_up(user: Any) -> bool:
     return find_access(user).is_everything and any(user.has_perm(name) for name in names)
 
 
-def leads_to_start(user: Any) -> bool:
+def leads_to_start(user: object) -> bool:
     """Whether ``user`` is shown the start page first."""
     if not may_set_up(user):
         return False
@@ -445,7 +445,7 @@ def checks_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, site: AdminSite, setup: dict[str, Any], tried: Any = None
+    request: HttpRequest, site: AdminSite, setup: dict[str, Any], tried: object = None
 ) -> HttpResponse:
     page = _live(request)
     _add_forms(request, page["steps"])

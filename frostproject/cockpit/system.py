@@ -115,7 +115,7 @@ def list_settings() -> Iterator[dict[str, Any]]:
         yield one
 
 
-def find_locked(user: Any, *, is_fresh: bool) -> tuple[str, ...]:
+def find_locked(user: object, *, is_fresh: bool) -> tuple[str, ...]:
     """The fields that ``user`` may not change; ``is_fresh``: a password was just given."""
     if not getattr(user, "is_superuser", False):
         return (*ERASING, *PROGRAMS)
@@ -143,7 +143,7 @@ class InstallationForm(SettingsForm):
             )
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         for variable in VARIABLES:
             value = environment_value(NAMES.get(variable, variable))
@@ -220,7 +220,7 @@ class InstallationAdmin(SettingsAdmin):
         return answer
 
     def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+        self, request: HttpRequest, obj: object = None, change: bool = False, **options: object
     ) -> Any:
         form = super().get_form(request, obj, change=change, **options)
         page = urlencode({"next": f"{request.path}#id_{PROGRAMS[0]}"})
@@ -228,10 +228,10 @@ class InstallationAdmin(SettingsAdmin):
         own = {"is_fresh": record.is_fresh(request), "again": again}
         return type(form.__name__, (form,), own)
 
-    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, obj: object) -> dict[str, Any]:
         return {"all_settings": list(list_settings())}
 
     def may_revert(self, request: HttpRequest, change: ToolConfigChange) -> bool:
         """What somebody may not change he does not take back either."""
         locked = find_locked(request.user, is_fresh=record.is_fresh(request))
-        return change.before.keys().isdisjoint(locked)
+        return not change.before.keys() & set(locked)

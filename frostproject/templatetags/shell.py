@@ -90,6 +90,6 @@ def _says_something(shown: Any) -> bool:
 
 
 @register.filter
-def harmless(value: Any) -> str:
+def harmless(value: object) -> str:
     """A name that cannot turn the direction of what stands around it."""
     return escape_direction_chars(str(value))

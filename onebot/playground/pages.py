@@ -261,7 +261,7 @@ class Progress:
     digest: str = "none"
 
 
-def load_progress(account: str, chat: str, message_id: str, user: Any) -> Progress:
+def load_progress(account: str, chat: str, message_id: str, user: object) -> Progress:
     """Of the message that the client of ``account`` knows by ``message_id``, in the chat with that
     key; where that is an answer, of the message that it answers. As ``user`` may see it."""
     kind, _colon, peer = chat.partition(":")
@@ -296,7 +296,7 @@ def _asked(message: Message | None) -> Message | None:
     return message.merged_into or message if message else None
 
 
-def _shown_run(run: Run, user: Any) -> ShownRun:
+def _shown_run(run: Run, user: object) -> ShownRun:
     rows = run_facts.load_run_rows(run, SEEN, "request")
     for step in rows.steps:
         run_facts.hold_back_endpoints(step, user)

@@ -283,7 +283,7 @@ class ToolConfigAdmin(SettingsAdmin):
     # --- Looking at what is declared ------------------------------------------------
 
     @admin.action(description=_("Look at what the selected tools declare"), permissions=["change"])
-    def look(self, request: HttpRequest, rows: Any) -> HttpResponse | None:
+    def look(self, request: HttpRequest, rows: object) -> HttpResponse | None:
         """The page that shows the declarations and marks them as reviewed."""
         return self._show_look(request, rows, ())
 

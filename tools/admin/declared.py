@@ -60,7 +60,7 @@ def declared_title(declaration: dict[str, Any]) -> str:
     )
 
 
-def list_parameters(schema: Any) -> list[dict[str, Any]]:
+def list_parameters(schema: object) -> list[dict[str, Any]]:
     """The arguments that a parameters schema names, in its order, for people to read; ``key`` is
     the name of one as it is, ``kind`` its type in JSON Schema's words, or the values it may
     have."""
@@ -81,7 +81,7 @@ def list_parameters(schema: Any) -> list[dict[str, Any]]:
     ]
 
 
-def shown_text(text: Any) -> str:
+def shown_text(text: object) -> str:
     """What a tool says, with nothing in it that is not seen."""
     return escape_invisible_chars(drop_surrogates(str(text)), keep=UNESCAPED_CHARS)
 

@@ -25,7 +25,7 @@ FORMULA = re.compile(
 )
 
 
-def escape_formula(value: Any) -> Any:
+def escape_formula(value: object) -> Any:
     """``value``, behind an apostrophe where it is a text that a spreadsheet would compute."""
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
@@ -44,7 +44,7 @@ class IndentedJSONField(forms.JSONField):
 
     widget = forms.Textarea(attrs=JSON_INPUT)
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if isinstance(value, str) and not value.strip():
             value = ""
         try:
@@ -59,11 +59,11 @@ class IndentedJSONField(forms.JSONField):
                 self.error_messages["invalid"], code="invalid", params={"value": value}
             ) from error
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: object, initial: object) -> Any:
         """What was typed is shown again as it was typed."""
         return InvalidJSONInput(data or "")
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         if value is None or isinstance(value, InvalidJSONInput):
             return value
         return json.dumps(value, ensure_ascii=False, indent=2)
@@ -88,7 +88,7 @@ class SuggestedInput(forms.TextInput):
 
 
 def choosing(
-    kind: str = "", takes: str = "number", *, by: str = "", fills: str = "", **attrs: Any
+    kind: str = "", takes: str = "number", *, by: str = "", fills: str = "", **attrs: object
 ) -> dict[str, Any]:
     """Attributes of a text field, or of one with one id a line, whose ids are found by name where
     scripts run. ``kind`` is what is looked for, such as ``chat`` or ``person``, or ``by`` names the
@@ -122,10 +122,10 @@ class LinesField(forms.CharField):
         )
         super().__init__(strip=False, max_length=MAX_FIELD_CHARS, **{"widget": widget} | options)
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         return split_lines(super().clean(self.prepare_value(value)))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -145,7 +145,7 @@ class SecretLinesField(LinesField):
     #: Once it is cleaned: the names whose stored values stay, as dots stand behind them.
     kept: tuple[str, ...] = ()
 
-    def __init__(self, sign: str, **options: Any) -> None:
+    def __init__(self, sign: str, **options: object) -> None:
         self.sign = sign
         super().__init__(**options)
 
@@ -157,7 +157,7 @@ class SecretLinesField(LinesField):
             else "\n".join(f"{name}{self._joint}{MASK}" for name in self.stored)
         )
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         lines: list[str] = super().clean(value)
         self.kept = ()
         if self.stored is None and [line.strip() for line in lines] == [MASK]:

@@ -104,7 +104,7 @@ def choice_filter(
     class ChoiceFilter(admin.SimpleListFilter):
         title, parameter_name = label, name
 
-        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
             return list(offered(request))
 
         def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
@@ -120,7 +120,7 @@ class PeriodFilter(admin.SimpleListFilter):
     parameter_name = "since"
     days: ClassVar = {"today": 0, "7d": 7, "30d": 30}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
         return [("today", _("Today")), ("7d", _("Past 7 days")), ("30d", _("Past 30 days"))]
 
     @property
@@ -280,7 +280,7 @@ class Column:
     admin_order_field: str | None = None
     boolean: bool = False
 
-    def __call__(self, row: Any) -> object:
+    def __call__(self, row: object) -> object:
         return self.show(row)
 
 
@@ -339,7 +339,7 @@ class PageAdmin(LoggedAdmin):
     addresses: ClassVar[Addresses] = ()
     change_list: ClassVar[type[ChangeList]] = PreparedList
 
-    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return self.change_list
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
@@ -381,7 +381,7 @@ class PageAdmin(LoggedAdmin):
         return {}
 
     def show_page(
-        self, request: HttpRequest, name: str, title: str, row: Model | None = None, **page: Any
+        self, request: HttpRequest, name: str, title: str, row: Model | None = None, **page: object
     ) -> HttpResponse:
         """The page of the template ``name``, about ``row`` or about all."""
         about = {"opts": self.opts, "original": row, "title": title, "media": self.media}
@@ -414,7 +414,7 @@ class PageAdmin(LoggedAdmin):
         add: bool = False,
         change: bool = False,
         form_url: str = "",
-        obj: Any = None,
+        obj: object = None,
     ) -> HttpResponse:
         context.update(self.page_context(request, obj))
         return super().render_change_form(request, context, add, change, form_url, obj)

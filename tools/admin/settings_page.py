@@ -384,7 +384,7 @@ class SeenField(forms.CharField):
 
     widget = forms.HiddenInput
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
+    def has_changed(self, initial: object, data: object) -> bool:
         return False
 
 
@@ -532,11 +532,11 @@ class SettingsAdmin(HistoryAdmin):
                 shown.append((title, {**part, "fields": kept}))
         return shown
 
-    def left_out(self, request: HttpRequest, obj: Any) -> Collection[str]:
+    def left_out(self, request: HttpRequest, obj: object) -> Collection[str]:
         """Fields that make no sense for this row."""
         return ()
 
-    def _list_parts(self, request: HttpRequest, obj: Any) -> Any:
+    def _list_parts(self, request: HttpRequest, obj: object) -> Any:
         if not self.first_fields:
             return super().get_fieldsets(request, obj)
         first, more = set(self.first_fields), [(None, {"fields": self.first_fields})]
@@ -565,14 +565,14 @@ class SettingsAdmin(HistoryAdmin):
         """Its reports of errors do not hold what was sent, which may be a key."""
         return super().changeform_view(*arguments, **options)
 
-    def partial_form(self, request: HttpRequest, entered: Any, row: Model | None = None) -> Any:
+    def partial_form(self, request: HttpRequest, entered: object, row: Model | None = None) -> Any:
         """The form of ``row``, or of a new one, as a page sends it that holds some of its fields
         alone."""
         made = self.get_form(request, row, change=row is not None)
         made.is_partial = True
         return made(entered, instance=row)
 
-    def get_changelist_form(self, request: HttpRequest, **options: Any) -> Any:
+    def get_changelist_form(self, request: HttpRequest, **options: object) -> Any:
         return type(self.list_form.__name__, (self.list_form,), {"user": request.user})
 
     # --- Pages and buttons ----------------------------------------------------------

@@ -246,7 +246,7 @@ def _build_messages(
     return messages
 
 
-def _missing_file(segments: Sequence[Any]) -> str:
+def _missing_file(segments: Sequence[object]) -> str:
     """The name of a file that a message shows and that is not on this machine any more."""
     for segment in segments:
         data = segment.get("data") if isinstance(segment, dict) else None

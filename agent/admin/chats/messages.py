@@ -296,7 +296,7 @@ class MessageAdmin(OwnChatsAdmin, RecordAdmin):
     )
 
     def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+        self, request: HttpRequest, obj: object = None, change: bool = False, **options: object
     ) -> Any:
         words = {"in_history": _("Whether the bot still sees it when it answers later messages.")}
         return super().get_form(request, obj, change, **(options | {"help_texts": words}))

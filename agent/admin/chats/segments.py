@@ -138,7 +138,7 @@ def _read(segments: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _piece(
-    kind: str, data: Mapping[str, Any], index: int, names: Mapping[str, str]
+    kind: str, data: Mapping[str, object], index: int, names: Mapping[str, str]
 ) -> Piece | None:
     if kind in ("text", "markdown"):
         return Piece("text", _text(data.get("text", data.get("content"))))
@@ -163,7 +163,7 @@ def _piece(
     return Piece("note", _first(data, _LABELS.get(kind, ("title", "text", "name"))), kind)
 
 
-def _medium(kind: str, data: Mapping[str, Any], index: int) -> Piece:
+def _medium(kind: str, data: Mapping[str, object], index: int) -> Piece:
     file = _line(data.get("file"))
     if kind == "file":
         name = _first(data, ("name", "file_name")) or file.rpartition("/")[2]
@@ -206,7 +206,7 @@ def _plain(piece: Piece) -> str:
 # --- Cards ----------------------------------------------------------------------
 
 
-def _card(kind: str, data: Mapping[str, Any]) -> Piece:
+def _card(kind: str, data: Mapping[str, object]) -> Piece:
     """A card by its title, what it says below, and the host that it leads to."""
     if kind == "xml":
         text = str(data.get("data", ""))[:LONGEST_CARD]
@@ -233,7 +233,7 @@ def _parsed(content: object) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _first_of(views: Sequence[Mapping[str, Any]], keys: tuple[str, ...]) -> str:
+def _first_of(views: Sequence[Mapping[str, object]], keys: tuple[str, ...]) -> str:
     return next((found for view in views if (found := _first(view, keys))), "")
 
 
@@ -252,7 +252,7 @@ def _dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _first(data: Mapping[str, Any], keys: Sequence[str]) -> str:
+def _first(data: Mapping[str, object], keys: Sequence[str]) -> str:
     return next((word for key in keys if (word := _line(data.get(key)))), "")
 
 

@@ -167,7 +167,7 @@ EXPORT_FORMS = (
 NAME_SHOWN = 64
 
 
-def _own_limit(name: str, label: Any) -> Any:
+def _own_limit(name: str, label: object) -> Any:
     column: Any = Manners._meta.get_field(name)
     words = _("In this chat. 0: no limit. Empty: as other rows of manners say.")
     return column.formfield(label=label, help_text=words)
@@ -197,7 +197,7 @@ class StateForm(SettingsForm):
         model = ChatSession
         fields = ("timing_gate", "state")
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.initial.update(own_limits(self.instance))
         if gate := self.fields.get("timing_gate"):  # a page that only shows has none
@@ -250,7 +250,7 @@ def own_limits(session: ChatSession) -> dict[str, int | None]:
     return {name: getattr(row, name, None) for name in LIMITS}
 
 
-def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
+def state_messages(state: object, stored: Mapping[str, object]) -> Iterator[str]:
     """The reasons why ``state`` cannot be saved, one translated line each.
 
     Values that people write are flat, as placeholders show them; a value that a tool stored may
@@ -273,7 +273,7 @@ def state_messages(state: Any, stored: Mapping[str, Any]) -> Iterator[str]:
         }
 
 
-def _problem(name: str, value: Any) -> str:
+def _problem(name: str, value: object) -> str:
     """The error in one entry that a person wrote; "" if there is none."""
     if name.startswith(TEMPORARY):
         problem = gettext(

@@ -156,7 +156,7 @@ class KeysField(LinesField):
             return masked.MASK
         return "\n".join(f"{masked.MASK} {number}" for number in range(1, len(self.stored) + 1))
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         lines = [line.strip() for line in super().clean(value)]
         self.kept = tuple(line for line in lines if line.startswith(masked.MASK))
         if self.stored is None and lines == [masked.MASK]:
@@ -190,10 +190,10 @@ class KeysField(LinesField):
 class HeadersField(SecretLinesField):
     """Headers, ``NAME: value`` one a line or as a JSON object; cleaned to a dict."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         super().__init__(":", **options)
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         found = super().clean(_as_lines(value) if isinstance(value, str) else value)
         if isinstance(found, Mapping):
             refuse(len(found) > MOST_HEADERS, gettext("At most %d headers.") % MOST_HEADERS)
@@ -328,7 +328,7 @@ def effort_warning(preset_id: str, effort: str, model: str) -> str:
     return gettext("This provider takes no effort for this model: “%s” is not sent.") % effort
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     if isinstance(value, dict):
         return [text for part in value.values() for text in _texts(part)]
     return [value] if isinstance(value, str) else []
@@ -405,7 +405,7 @@ class EndpointForm(SettingsForm):
             "name": _("What you call it. Empty: provider and model."),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         if "name" in self.fields:  # not on a page that is only looked at
             self.fields["name"].required = False

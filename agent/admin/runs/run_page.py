@@ -125,7 +125,7 @@ def _ask(request: HttpRequest, asked: Message, answer: Run) -> None:
 # Runs side by side: what each was asked with, did and said, and in what they differ.
 
 
-def compare(runs: Sequence[Run], user: Any) -> list[dict[str, Any]]:
+def compare(runs: Sequence[Run], user: object) -> list[dict[str, Any]]:
     """What a page says of each of ``runs`` that ``user`` may see: ``said`` are the texts that went
     out, ``calls`` the tool calls, each with what it was given, ``facts`` are (label, value, whether
     the runs differ in it)."""
@@ -177,7 +177,7 @@ def _describe_run(run: Run, user: Any) -> dict[str, Any]:
 ROLES = {"system": _("system"), "user": _("user"), "assistant": _("assistant"), "tool": _("tool")}
 
 
-def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[dict[str, Any]]:
+def parse_transcript(messages: object, limit: int = TEXT_LIMIT) -> list[dict[str, Any]]:
     """Chat-completion messages one by one: who speaks (``role``, ``role_name``), what is said
     (``text``, at most ``limit`` characters of each), which tools are called (``calls``, each its
     name and arguments), and how much it is before anything is cut (``characters``, and ``tokens``
@@ -186,7 +186,7 @@ def parse_transcript(messages: Any, limit: int = TEXT_LIMIT) -> list[dict[str, A
     return [_parse_message(message, limit) for message in listed]
 
 
-def _parse_message(message: Any, limit: int) -> dict[str, Any]:
+def _parse_message(message: object, limit: int) -> dict[str, Any]:
     if not isinstance(message, dict) or not ("content" in message or "tool_calls" in message):
         words = format_readable(message, limit=limit)
         return {"role": "", "text": words, "calls": [], "characters": 0, "tokens": 0}
@@ -218,7 +218,7 @@ def _measure(message: dict[str, Any]) -> tuple[int, int]:
     return sum(map(len, words)), round(tokens)
 
 
-def _content(content: Any, limit: int) -> str:
+def _content(content: object, limit: int) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
@@ -228,13 +228,13 @@ def _content(content: Any, limit: int) -> str:
     return format_readable(content, limit=limit)
 
 
-def _part(part: Any, limit: int) -> str:
+def _part(part: object, limit: int) -> str:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return drop_surrogates(shorten_text(part["text"], limit))
     return format_readable(part, limit=200)
 
 
-def _call(call: Any) -> tuple[str, str]:
+def _call(call: object) -> tuple[str, str]:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         return "", format_readable(call)
@@ -295,7 +295,7 @@ def _read_whole(step: Step, *, shows_prompts: bool) -> list[dict[str, Any]]:
     return parse_transcript(messages if shows_prompts else run_facts.veil_whole(messages))
 
 
-def _offered(definition: Any) -> dict[str, Any]:
+def _offered(definition: object) -> dict[str, Any]:
     inner = definition.get("function") if isinstance(definition, dict) else None
     named = inner if isinstance(inner, dict) else definition
     name = str(named.get("name")) if isinstance(named, dict) else ""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from django.conf import settings
 
@@ -184,7 +184,7 @@ class EndpointClient(Protocol):
 
     async def complete(self, request: LLMRequest, *, is_last: bool = True) -> LLMResponse: ...
 
-    async def post(self, path: str, **request: Any) -> object: ...
+    async def post(self, path: str, **request: object) -> object: ...
 
     async def close(self) -> None: ...
 

@@ -3,7 +3,6 @@ go."""
 
 import asyncio
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management import BaseCommand
 from django.utils.translation import gettext as _
@@ -28,7 +27,7 @@ class Command(BaseCommand):
             "--without-model", action="store_true", help="Look at the age of the notes alone."
         )
 
-    def handle(self, *arguments: Any, **options: Any) -> None:
+    def handle(self, *arguments: object, **options: object) -> None:
         uses_model = not options["without_model"]
         merges, retirements = asyncio.run(self._review(uses_model=uses_model))
         self.stdout.write(

@@ -115,7 +115,7 @@ def find_quoted_own(
     return found
 
 
-def _essence(segments: Sequence[Any]) -> tuple[str, Counter[str]]:
+def _essence(segments: Sequence[object]) -> tuple[str, Counter[str]]:
     """What a message says, whoever is mentioned or quoted before it: its typed words, and how many
     media of each type it holds. Clients report spaces and forwards differently."""
     words, others = "", Counter[str]()

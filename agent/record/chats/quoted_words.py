@@ -52,7 +52,7 @@ def blank_value(value: dict[str, Any]) -> dict[str, Any]:
     return {key: value[key] for key in _TOLD if key in value} | {"text": RECALLED}
 
 
-def _without(value: Any, message_id: str) -> Any:
+def _without(value: object, message_id: str) -> Any:
     if isinstance(value, list):
         return [_without(one, message_id) for one in value]
     if not isinstance(value, dict):

@@ -7,7 +7,6 @@ to an end: the thread that writes for a whole process bounds its own.
 """
 
 import threading
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -25,7 +24,7 @@ def limit_statements() -> None:
     _thread.seconds = STATEMENT_SECONDS
 
 
-def limit_idle_transaction(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+def limit_idle_transaction(connection: BaseDatabaseWrapper, **_signal: object) -> None:
     """Have a new connection ended when its process sleeps inside a transaction; what that wrote is
     rolled back."""
     if connection.vendor == "postgresql":

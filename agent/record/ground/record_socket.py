@@ -40,7 +40,7 @@ class RecordSocket:
         database = connections[DEFAULT_DB_ALIAS] = type(usual)(settings, DEFAULT_DB_ALIAS)
         dial = database.get_new_connection
 
-        def dial_in_time(parameters: Any) -> Any:
+        def dial_in_time(parameters: object) -> Any:
             if time.monotonic() > self._last_dial:
                 raise OperationalError("it does not answer")
             return dial(parameters)

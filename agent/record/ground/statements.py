@@ -80,16 +80,16 @@ class Statement:
         self._reads = bool(self._times or self._values)
         self._forms: dict[tuple[str, int], _Form] = {}
 
-    def rows(self, **values: Any) -> list[Sequence[Any]]:
+    def rows(self, **values: object) -> list[Sequence[Any]]:
         """What it finds, or returns of the rows that it changed."""
         return self.many((values,))
 
-    def each(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def each(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Run once for each of ``rows``."""
         for row in rows:
             self.many((row,))
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    def add(self, rows: Sequence[Mapping[str, object]]) -> list[int]:
         """Insert ``rows``, many with one statement; the keys that it returns, in order."""
         return sorted(pk for (pk,) in self.many(rows))
 

@@ -71,7 +71,7 @@ def _in_order(message: ChatMessage) -> ChatMessage:
     return ordered
 
 
-def _ordered(value: Any) -> Any:
+def _ordered(value: object) -> Any:
     if isinstance(value, list):
         return [_ordered(one) for one in value]
     if not isinstance(value, dict):

@@ -70,7 +70,7 @@ class OfferCache:
 tool_offers = OfferCache()
 
 
-def exact_text(value: Any) -> str:
+def exact_text(value: object) -> str:
     """``value`` as JSON text: PostgreSQL would not keep the order of an object's keys."""
     return encode_json(value).decode()
 

@@ -2,7 +2,6 @@
 chat."""
 
 from itertools import count
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -29,7 +28,7 @@ def is_row_of_chat(row: Manners, chat: ChatAddress) -> bool:
 
 
 def change_chat_manners(
-    chat: ChatAddress, author: User | str | None = None, **fields: Any
+    chat: ChatAddress, author: User | str | None = None, **fields: object
 ) -> Manners:
     """Set ``fields`` of the row of :func:`find_chat_manners`, which is made if there is none.
 
@@ -86,7 +85,7 @@ def end_silence_everywhere(author: User | str | None = None) -> list[Manners]:
         return [change_row(row, author, silenced=False, silenced_until=None) for row in rows]
 
 
-def change_row(row: Manners, author: User | str | None, **fields: Any) -> Manners:
+def change_row(row: Manners, author: User | str | None, **fields: object) -> Manners:
     """Store ``fields`` of ``row``, with its history."""
     with record_changes(author, row):
         for name, value in fields.items():

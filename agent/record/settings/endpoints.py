@@ -243,6 +243,6 @@ def save_refused_key(refused: RefusedKey) -> None:
     _update_status(refused.endpoint_pk, {**news, "error_at": timezone.now()})
 
 
-def _update_status(endpoint_pk: int, news: Mapping[str, Any]) -> None:
+def _update_status(endpoint_pk: int, news: Mapping[str, object]) -> None:
     if ModelEndpoint.objects.filter(pk=endpoint_pk).exists():
         EndpointStatus.objects.update_or_create(pk=endpoint_pk, defaults=dict(news))

@@ -41,7 +41,7 @@ class _ProcessSettings:
     environment: dict[str, Any] = {}  # noqa: RUF012 - one for the process
 
 
-def obey(said: Mapping[str, Any]) -> None:
+def obey(said: Mapping[str, object]) -> None:
     """Have ``said`` count in this process in place of the environment; what is not among it is as
     the environment has it."""
     if said == _ProcessSettings.said:

@@ -47,7 +47,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # removes what is half done
         super().run_from_argv(argv)
 
-    def handle(self, *arguments: Any, **options: Any) -> None:
+    def handle(self, *arguments: object, **options: object) -> None:
         try:
             if options["check"]:
                 self._check(options)

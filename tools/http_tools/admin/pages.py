@@ -143,7 +143,7 @@ class HttpToolForm(SettingsForm):
             ),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         if self.instance.body_kind == FORM and isinstance(
             entries := parse_json_or_none(self.instance.body), dict
@@ -268,11 +268,11 @@ class HttpToolAdmin(ImportPages):
         return (tool, "enabled", state, "changed")
 
     @admin.action(description=_("Enable selected tools"), permissions=["change"])
-    def enable(self, request: HttpRequest, rows: Any) -> None:
+    def enable(self, request: HttpRequest, rows: object) -> None:
         self._switch(request, rows, enabled=True)
 
     @admin.action(description=_("Disable selected tools"), permissions=["change"])
-    def disable(self, request: HttpRequest, rows: Any) -> None:
+    def disable(self, request: HttpRequest, rows: object) -> None:
         self._switch(request, rows, enabled=False)
 
     def _switch(self, request: HttpRequest, rows: Any, *, enabled: bool) -> None:

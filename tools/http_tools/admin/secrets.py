@@ -131,7 +131,7 @@ class SecretForm(SettingsForm):
             }
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         if "value" in self.fields:
             is_kept = self.instance.pk is not None and self.instance.is_readable

@@ -60,7 +60,9 @@ class TableWidget(forms.Widget):
         super().__init__()
         self.columns, self.add_label = tuple(columns), add_label or _("Add a row")
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: object, name: str) -> TableRows:
+    def value_from_datadict(
+        self, data: Mapping[str, object], files: object, name: str
+    ) -> TableRows:
         """The rows in the order of their numbers, those that are wholly empty left out."""
         pattern = re.compile(
             rf"{re.escape(name)}-(\d{{1,6}})-({'|'.join(column.name for column in self.columns)})"
@@ -80,7 +82,7 @@ class TableWidget(forms.Widget):
             if any(row.get(one, "").strip() for one in written)
         )
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
+    def value_omitted_from_data(self, data: Mapping[str, object], files: object, name: str) -> bool:
         return name not in data and not self.value_from_datadict(data, files, name)
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
@@ -412,13 +414,13 @@ class ParametersWidget(forms.Widget):
         self.table = TableWidget(COLUMNS, _("Add an argument"))
 
     def value_from_datadict(
-        self, data: Mapping[str, Any], files: object, name: str
+        self, data: Mapping[str, object], files: object, name: str
     ) -> ParametersInput:
         way = JSON if data.get(f"{name}-as") == JSON else ROWS
         rows = self.table.value_from_datadict(data, files, f"{name}-row")
         return ParametersInput(way, rows, str(data.get(f"{name}-json") or ""))
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
+    def value_omitted_from_data(self, data: Mapping[str, object], files: object, name: str) -> bool:
         return f"{name}-as" not in data
 
     def render(

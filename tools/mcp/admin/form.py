@@ -166,7 +166,7 @@ class McpServerForm(SettingsForm):
             ),
         }
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         known = decrypt_field(self.instance, "arguments")
         self.initial["arguments"] = [MASK] if known is None else known

@@ -266,7 +266,7 @@ class McpServerAdmin(McpExchangeAdmin):
             del shown[2 if obj.transport == McpServer.Transport.STDIO else 1]
         return shown
 
-    def get_changelist_form(self, request: HttpRequest, **options: Any) -> Any:
+    def get_changelist_form(self, request: HttpRequest, **options: object) -> Any:
         form = super().get_changelist_form(request, **options)
         form.runs_commands = may_run_commands(request.user)
         return form

@@ -320,7 +320,7 @@ class PluginForm(SettingsForm):
         model = Plugin
         fields = ("enabled",)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
         self.config = PluginConfigForm(
             config_schema_of(self.instance),
