@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from agent.admin.runs import run_page
-from agent.models import ModelEndpoint, Persona, PersonaChoice, Run, Step, ToolCall
+from agent.models import ChatSession, ModelEndpoint, Persona, PersonaChoice, Run, Step
 from agent.record.waiting.trials import TrialWish
 from tests.admin.record import answered, call_of, chat, said, step_of
 from tests.security.two_chats import every_address, owner_of
@@ -76,10 +76,8 @@ FAULTS = (
 )
 
 
-def failed(fault: str) -> Step:
-    other = endpoint("OTHERNAME")
-    ModelEndpoint.objects.filter(pk=other.pk).update(base_url="https://othername.lan/v1")
-    message = said(chat("30001"), "SAID-HERE", state="failed", detail=fault)
+def failed(fault: str, asked_in: ChatSession, other: ModelEndpoint) -> Step:
+    message = said(asked_in, "SAID-HERE", state="failed", detail=fault)
     run: Any = answered(message, state="failed", detail=fault).run
     Run.objects.filter(pk=run.pk).update(state="failed", error=fault, model="OTHERNAME-model")
     asked: dict[str, Any] = {
@@ -92,28 +90,28 @@ def failed(fault: str) -> Step:
     return step
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_an_error_names_no_endpoint_to_a_chat_owner(fault, admin_client):
-    step = failed(fault)
-    shown = pages_of(owner_of(PLACE), [step])
+def test_an_error_names_no_endpoint_to_a_chat_owner(admin_client):
+    """One of a tool that names none is shown as it is."""
+    other = endpoint("OTHERNAME")
+    ModelEndpoint.objects.filter(pk=other.pk).update(base_url="https://othername.lan/v1")
+    own = chat("30001")
+    steps = [failed(fault, own, other) for fault in FAULTS]
+    call_of(steps[0], position=1, state="failed", error="the city Ruritania is not known")
+    browser = owner_of(PLACE)
+    shown = pages_of(browser, steps)
     assert "SAID-HERE" in shown
     assert "OTHERNAME" not in shown.upper()
-    assert 'class="failure words"' in shown
     assert "As recorded" not in shown
-    assert (
-        "OTHERNAME" in admin_client.get(f"/admin/agent/run/{step.run_id}/change/").content.decode()
-    )
-
-
-def test_an_error_of_a_tool_that_names_no_endpoint_is_shown_as_it_is():
-    step = failed("no answer from the model within 9 s")
-    ToolCall.objects.update(error="the city Ruritania is not known")
-    shown = pages_of(owner_of(PLACE), [step])
     assert "the city Ruritania is not known" in shown
+    for step in steps:
+        address = f"/admin/agent/run/{step.run_id}/change/"
+        assert 'class="failure words"' in browser.get(address).content.decode()
+        assert "OTHERNAME" in admin_client.get(address).content.decode()
 
 
 def test_who_may_see_personas_sees_prompts_and_what_was_sent(steps, admin_client):
-    shown = pages_of(admin_client, steps)
+    address = f"/admin/agent/run/{steps[0].run_id}/change/"
+    shown = admin_client.get(address).content.decode()
     assert "PROMPTSECRET" in shown
     assert "OTHERNAME-model does not exist" in shown
     assert admin_client.get(f"/admin/agent/step/{steps[0].pk}/request/").status_code == 200
