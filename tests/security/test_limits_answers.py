@@ -84,6 +84,7 @@ async def test_ten_lines_at_once_are_no_loop(server, model, bot):
 async def test_many_senders_who_alternate_in_one_group_are_bounded_by_the_chat(server, model, bot):
     group = fresh_id()
     people = [fresh_id() for _ in range(12)]
+    await override(server, bot, sends_per_minute="0")
     for number in range(72):
         await bot.say_group(group, people[number % 12], [at(bot.self_id), text("hi")])
     rows = await settled(server, group, 72)
@@ -149,7 +150,7 @@ async def test_a_temporary_session_counts_for_the_same_person(server, model, bot
 
 async def test_an_owner_is_answered_as_often_as_he_asks(server, model, bot):
     owner = fresh_id()
-    await override(server, bot, owners=str(owner))
+    await override(server, bot, owners=str(owner), sends_per_minute="0")
     for _ in range(45):
         await bot.say_private(owner, "hi")
     assert answered(await settled(server, owner, 45)) == 45
@@ -161,7 +162,8 @@ async def test_the_bots_page_changes_the_limits_from_the_next_message_on(server,
     for _ in range(4):
         await bot.say_private(person, "hi")
     assert answered(await settled(server, person, 4)) == 2
-    await override(server, bot, person_per_minute="0", person_per_day="0", chat_per_minute="0")
+    free = ("person_per_minute", "person_per_day", "chat_per_minute", "sends_per_minute")
+    await override(server, bot, **dict.fromkeys(free, "0"))
     for _ in range(50):
         await bot.say_private(person, "hi")
     assert answered(await settled(server, person, 54)) == 52
@@ -236,6 +238,7 @@ async def test_a_silence_is_on_the_chats_page_and_ends_by_itself(server, model, 
 
 async def test_many_bots_that_answer_each_other_end_at_the_limit_of_the_chat(server, model, bot):
     group, others = fresh_id(), [fresh_id() for _ in range(6)]
+    await override(server, bot, sends_per_minute="0")
     for number in range(90):
         await bot.say_group(group, others[number % 6], f"round {number}")
     rows = await settled(server, group, 90)
