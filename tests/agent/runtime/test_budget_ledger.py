@@ -141,7 +141,7 @@ async def test_another_endpoint_answers_within_its_own_budget(record):
     await sync_to_async(Budget.objects.create)(
         name="own", kind="endpoint", subject=str(other.pk), unit="tokens", limit=150
     )
-    gate, cheaper = await ledger(record), Endpoint("http://local", pk=other.pk)
+    gate, cheaper = await ledger(record), replace(FREE, pk=other.pk)
     with pytest.raises(BudgetSpent) as stopped:
         await held(gate)
     assert (stopped.value.name, stopped.value.cheaper) == ("b", other.pk)
