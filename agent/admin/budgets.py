@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.domain.budgets import TOKENS, BudgetAction, BudgetTerms, SpendKind
+from agent.domain.budgets import TOKENS, BudgetAction, SpendKind
 from agent.models import Budget, BudgetNotice, BudgetStop, ModelEndpoint
 from agent.record.chats.subject_names import name_subjects
 from agent.record.sums.budgets import BudgetUse, budget_terms, knows_subject, load_budget_uses
@@ -131,7 +131,10 @@ class BudgetAdmin(SettingsAdmin):
         ),
         "most": Column(
             _("limit"),
-            lambda budget: f"{_limit(budget_terms(budget))} / {budget.get_period_display()}",
+            lambda budget: (
+                f"{(terms := budget_terms(budget)).in_words(terms.limit)} / "
+                f"{budget.get_period_display()}"
+            ),
         ),
         "spent_now": Column(_("spent now"), lambda budget: _spent(budget) if budget.pk else "-"),
     }
@@ -139,10 +142,6 @@ class BudgetAdmin(SettingsAdmin):
 
 def _is_of_environment(budget: Model | None) -> bool:
     return isinstance(budget, Budget) and bool(budget.environment)
-
-
-def _limit(terms: BudgetTerms) -> str:
-    return terms.in_words(terms.limit)
 
 
 def _spent(budget: Budget) -> str:

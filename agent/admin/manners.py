@@ -40,7 +40,6 @@ from tools.admin.record_pages import (
 from tools.admin.settings_page import (
     SettingsAdmin,
     SettingsForm,
-    choice_alone,
     field_label,
 )
 
@@ -264,9 +263,6 @@ class MannersAdmin(SettingsAdmin):
         if "silenced" in form.changed_data:
             obj.silenced_until = None
         super().save_model(request, obj, form, change)
-
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        return choice_alone(super().formfield_for_dbfield(db_field, request, **options))
 
     # --- Everything at once -----------------------------------------------------------
 

@@ -90,6 +90,13 @@ def end_serving(registry: ToolRegistry) -> None:
         serving.end()
 
 
+def steer(work: Callable[[Steering], Coroutine[Any, Any, None]]) -> None:
+    """Have the server of this process do ``work`` at once, if it is one; others see what is about
+    to change on record."""
+    if (serving := get_serving()) is not None:
+        serving.steer(work)
+
+
 def get_serving() -> ServingRegistry | None:
     """The registry that serves in this process; None in one that serves no client, such as a
     management command."""

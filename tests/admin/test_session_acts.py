@@ -69,6 +69,7 @@ def serving(monkeypatch: pytest.MonkeyPatch) -> FakeServing:
     found = FakeServing()
     for module in (acts, who_answers):
         monkeypatch.setattr(module, "get_serving", lambda: found)
+        monkeypatch.setattr(module, "steer", found.steer)
     return found
 
 

@@ -572,6 +572,9 @@ class SettingsAdmin(HistoryAdmin):
         made.is_partial = True
         return made(entered, instance=row)
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        return choice_alone(super().formfield_for_dbfield(db_field, request, **options))
+
     def get_changelist_form(self, request: HttpRequest, **options: object) -> Any:
         return type(self.list_form.__name__, (self.list_form,), {"user": request.user})
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,7 +45,7 @@ from agent.record.runs.replies import FORWARD
 from agent.record.settings.manners import ONEBOT, load_manners_table
 from agent.record.waiting.hand_messages import GOING_ON, HandMessage, put_down, resend
 from agent.runtime import wiring
-from agent.runtime.serving import get_serving
+from agent.runtime.serving import get_serving, steer
 from agent.runtime.steering import Steering
 from agent.stickers.store import LARGEST, TYPES
 from tools.admin.record_pages import (
@@ -157,12 +158,8 @@ def _on_its_way(session: ChatSession, steering: Steering) -> ActDone:
         warning = gettext(
             "The account is not connected. It is sent if it connects within five minutes."
         )
-    return ActDone("" if warning else gettext("On its way."), _send, "compose", warning)
-
-
-def _send() -> None:
-    if (serving := get_serving()) is not None:
-        serving.steer(lambda steering: steering.send_by_hand())
+    then = partial(steer, lambda serving: serving.send_by_hand())
+    return ActDone("" if warning else gettext("On its way."), then, "compose", warning)
 
 
 def _read(call: ActCall) -> Written:

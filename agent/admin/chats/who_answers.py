@@ -29,7 +29,7 @@ from agent.record.chats.chat_record import find_address
 from agent.record.settings import chat_choices, chat_manners, timed_silences
 from agent.record.settings.manners import ONEBOT, load_manners_table
 from agent.record.waiting import call_stops, operator_acts, pauses, stops, take_overs
-from agent.runtime.serving import get_serving
+from agent.runtime.serving import get_serving, steer
 from tools.admin.record_pages import parse_row_number
 from tools.local_time import begin_of_tomorrow
 
@@ -212,18 +212,14 @@ def _stop_call(call: ActCall) -> ActDone:
     if stopped is None:
         raise ActRefused(gettext("There is nothing to stop: the call is not under way any more."))
     words = gettext("%(tool)s is stopped; its run goes on. It may have had its effect.")
-    return ActDone(words % {"tool": stopped.tool_name}, _stop_calls)
-
-
-def _stop_calls() -> None:
-    if (serving := get_serving()) is not None:
-        serving.steer(lambda steering: steering.stop_calls())
+    then = partial(steer, lambda serving: serving.stop_calls())
+    return ActDone(words % {"tool": stopped.tool_name}, then)
 
 
 def _let_go(chat: object, pks: list[int], reason: states.MessageReason) -> None:
     """Have the server of this process stop at once; others stop at their next step."""
-    if pks and (serving := get_serving()) is not None:
-        serving.steer(lambda steering: steering.let_go(chat, pks, reason))  # type: ignore[arg-type]
+    if pks:
+        steer(lambda serving: serving.let_go(chat, pks, reason))  # type: ignore[arg-type]
 
 
 def _only_onebot(session: ChatSession) -> None:
