@@ -26,6 +26,7 @@ from django.test import TransactionTestCase
 from django.utils import translation
 
 from agent.markdown import drawing_packages
+from agent.record.sums import past
 from tests import left_overs, peers
 from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
@@ -145,6 +146,13 @@ def _limit_no_log_of_another_test() -> Iterator[None]:
     yield
     for limit in error_boundary._limits:
         limit._said.clear()
+
+
+@pytest.fixture(autouse=True)
+def _remember_no_sums_of_another_test() -> Iterator[None]:
+    yield
+    past.of_activity.forget()
+    past.of_spending.forget()
 
 
 # --- Database -------------------------------------------------------------------

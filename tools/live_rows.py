@@ -39,10 +39,17 @@ class LiveKind(IntEnum):
     PERSONA_CHOICES = 14
     ENDPOINTS = 15
     BUDGETS = 16
+    PAST_SUMS = 17
+    """Sums of hours and days that are over."""
 
     @property
     def is_set_by_operators(self) -> bool:
-        return self not in (LiveKind.PAUSES, LiveKind.STICKERS, LiveKind.LEARNT)
+        return self not in (
+            LiveKind.PAUSES,
+            LiveKind.STICKERS,
+            LiveKind.LEARNT,
+            LiveKind.PAST_SUMS,
+        )
 
 
 class ConfigVersion(models.Model):

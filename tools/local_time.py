@@ -133,6 +133,12 @@ def counted_hour(moment: datetime) -> tuple[str, int]:
     return _minute_of(_of_page.get() or _Process.clock, int(moment.timestamp()) // 60)
 
 
+def counted_since(hours: int) -> tuple[str, int]:
+    """The day and the hour that was counted for so many ``hours`` ago."""
+    minute = int(timezone.now().timestamp()) // 60 - 60 * hours
+    return _minute_of(_of_page.get() or _Process.clock, minute)
+
+
 @lru_cache(maxsize=8)
 def _minute_of(clock: Clock, minute: int) -> tuple[str, int]:
     """Days and hours begin with a minute in every time zone; to find them takes long."""

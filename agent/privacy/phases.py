@@ -32,6 +32,7 @@ from agent.models import (
 )
 from agent.privacy.person import Person, mentions_person
 from agent.record.waiting.expiry import OPEN
+from tools.live_rows import ConfigVersion, LiveKind
 from tools.models.change import delete_changes
 
 #: Rows that one transaction looks at.
@@ -160,6 +161,7 @@ def erase_remains(person: Person, chats: Sequence[int], after: int) -> ErasureBa
     going = ChatSession.objects.filter(pk__in=gone)
     delete_changes(going)
     going.delete()
+    ConfigVersion.bump(LiveKind.PAST_SUMS)
     return ErasureBatch({"notes": notes, "sums": sums, "chats": len(gone)})
 
 

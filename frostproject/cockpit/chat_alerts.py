@@ -5,28 +5,26 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Sum
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _, ngettext
 
 from agent.access.players import may_decide
 from agent.domain import states, types
 from agent.models import (
-    ActivitySum,
     Approval,
     ChatSession,
     Manners,
     Message,
 )
-from agent.models.activity import WHOLE_DAY
 from agent.record.chats.chat_record import find_address
 from agent.record.runs import deferred_calls
 from agent.record.settings import chat_manners, manners
-from agent.record.sums.activity import hour_of
 from agent.record.waiting import pauses, take_overs
 from frostproject.cockpit.alert import BAD, Alert, AlertAct, clean, look_at_chat, moment
 from frostproject.cockpit.viewer import Viewer, link
 from onebot.admin.bots import account_words
+from tools.local_time import counted_since
 from tools.text import readable
 
 #: Rows that are counted, at most, and own chats that are looked at.
@@ -79,10 +77,8 @@ def find_accounts(viewer: Viewer) -> Iterator[Alert]:
 def find_sends(viewer: Viewer) -> Iterator[Alert]:
     """What was sent in the last day, may have arrived or not, and was not sent again."""
     since = timezone.now() - timedelta(days=1)
-    day, hour = hour_of(since)
-    rows = ActivitySum.objects.filter(viewer.access.condition("session__"), hour__gt=WHOLE_DAY)
-    later = rows.filter(day__gt=day) | rows.filter(day=day, hour__gte=hour)
-    if not later.order_by().aggregate(count=Sum("unknown"))["count"]:
+    first, hours = counted_since(24), viewer.hours.items()
+    if not any(counts.get("unknown") for hour, counts in hours if hour >= first):
         return  # else no message is read
     lost = Message.objects.filter(
         viewer.access.condition("session__"),

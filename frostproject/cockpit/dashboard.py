@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -16,11 +16,12 @@ from django.utils.translation import gettext as _
 
 from agent.domain import budgets, states, types
 from agent.domain.budgets import SpendKind, cost_words
-from agent.models import UNSETTLED, ActivitySum, Message, Run, SpendSum, ToolUse
+from agent.models import UNSETTLED, Message, Run, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.settings.chat_manners import find_everywhere
 from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import load_uses_of
+from agent.record.sums.past import sum_hours
 from frostproject.cockpit.alerts import list_alerts, put_away
 from frostproject.cockpit.viewer import Viewer, find_viewer
 from frostproject.models import SignInRecord
@@ -37,8 +38,6 @@ COUNTS = (
     *("received", "addressed", "answered", "failed", "sent", "unsent", "unknown"),
     *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
 )
-#: Those of them that are shown by the hour.
-COUNTS_OF_HOURS = ("received", "answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,8 @@ def days_shown(today: date) -> list[str]:
 def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
     days = days_shown(today())
-    # Each day by its name: from a day on, SQLite would walk through the sums of all hours.
-    counts = _sum_by(_activity(viewer).filter(hour=WHOLE_DAY, day__in=days), "day", COUNTS)
+    whole = ((day, WHOLE_DAY) for day in days)
+    counts = sum_hours(viewer.activity, whole, COUNTS, viewer.known)
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
@@ -105,14 +104,13 @@ def load_days(viewer: Viewer) -> list[Period]:
         for day, currency, asked, said, cost in totals.values_list("day", "currency", *columns):
             known, costs = spent.get(day, (0, {}))
             spent[day] = known + asked + said, costs | {currency: cost}
-    return [Period(day, counts.get(day, {}), *spent.get(day, (0, {}))) for day in days]
+    return [Period(day, counts.get((day, WHOLE_DAY), {}), *spent.get(day, (0, {}))) for day in days]
 
 
 def load_hours(viewer: Viewer) -> list[Period]:
     """Every hour of today."""
-    rows = _activity(viewer).filter(hour__gt=WHOLE_DAY, day=current_day())
-    counts = _sum_by(rows, "hour", COUNTS_OF_HOURS)
-    return [Period(f"{hour}:00", counts.get(hour, {})) for hour in range(24)]
+    day, counts = current_day(), viewer.hours
+    return [Period(f"{hour}:00", counts.get((day, hour), {})) for hour in range(24)]
 
 
 def add_up(periods: Sequence[Period]) -> Period:
@@ -131,18 +129,6 @@ def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
     rows = ToolUse.objects.filter(viewer.access.condition("session__"), day__gte=first).order_by()
     used = rows.values("tool").annotate(calls=Sum("calls"), failures=Sum("failures"))
     return [dict(row) for row in used.order_by("-calls", "tool")[:LISTED]]
-
-
-def _activity(viewer: Viewer) -> "QuerySet[ActivitySum]":
-    return ActivitySum.objects.filter(viewer.access.condition("session__")).order_by()
-
-
-def _sum_by(
-    rows: "QuerySet[ActivitySum]", by: str, names: Iterable[str]
-) -> dict[Any, Mapping[str, int]]:
-    """The sums of ``rows`` by a column."""
-    found: Any = rows.values(by).annotate(**{name: Sum(name, default=0) for name in names})
-    return {row[by]: row for row in found}
 
 
 #: Rows of each part.

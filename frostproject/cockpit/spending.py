@@ -4,13 +4,14 @@ changed here too."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
@@ -25,11 +26,13 @@ from agent.models import Budget, ModelEndpoint, SpendSum
 from agent.record.chats.subject_names import find_subjects, parse_place
 from agent.record.ground.statements import select_all
 from agent.record.settings.chat_choices import free_name
+from agent.record.sums import past
 from agent.record.sums.budgets import BudgetUse, budget_terms, load_uses
-from agent.record.sums.spendings import KEPT_DAYS, sums_since
+from agent.record.sums.spendings import KEPT_DAYS
 from frostproject.cockpit.viewer import find_viewer
 from tools.admin.record_pages import go_back, parse_row_number, require
 from tools.admin.settings_page import SEEN, row_version
+from tools.live_rows import ConfigVersion, LiveKind
 from tools.local_time import today
 
 #: Whose spending is ranked, and by which they are found on pages of their own.
@@ -173,12 +176,12 @@ class SpendingPage:
         self._by = request.GET.get("by", "")
         self._request, self._budgets = request, site.get_model_admin(Budget)
 
-    def rows(self, kind: SpendKind) -> "QuerySet[SpendSum]":
-        """The sums of a kind within reach."""
-        first, last = self.span.first.isoformat(), self.span.last.isoformat()
-        if self.is_whole and kind != SpendKind.TOTAL:
-            return sums_since(kind, first).filter(day__lte=last)
+    def rows(self, kind: SpendKind, span: tuple[date, date] | None = None) -> "QuerySet[SpendSum]":
+        """The sums of a kind within reach, in the period or a part of it."""
+        first, last = (day.isoformat() for day in span or self.span[:2])
         rows = SpendSum.objects.filter(kind=kind, day__range=(first, last)).order_by()
+        if self.is_whole and kind != SpendKind.TOTAL:
+            return rows
         return rows.filter(subject__in=[""] if self.is_whole else self._places)
 
     @cached_property
@@ -216,24 +219,34 @@ class SpendingPage:
     def words(self, amount: int) -> str:
         return f"{amount:,}" if self.by == TOKENS else cost_words(amount, self.by)
 
-    def rank(self, kinds: Iterable[SpendKind]) -> dict[str, list[Spent]]:
-        """Who spent most, of each kind, and one more where there are more. One query."""
+    def rank(self, kinds: Sequence[SpendKind]) -> dict[str, list[Spent]]:
+        """Who spent most, of each kind, and one more where there are more. One query, and another
+        where the days that are over were not asked for yet."""
         tokens: Any = F("input_tokens") + F("output_tokens")
         money = Sum("cost_nano", filter=Q(currency=self.by), default=0)
         amount = Sum(tokens) if self.by == TOKENS else money
         sums = {"amount": amount, "all_tokens": Sum(tokens), "all_calls": Sum("calls")}
-        first = (self.number - 1) * self.count
-        all_sums: Iterable[Any] = (
-            self.rows(kind).values_list("kind", "subject").annotate(**sums) for kind in kinds
-        )
-        order = ("-amount", "-all_tokens", "subject")
-        parts = [one.order_by(*order)[first : first + self.count + 1] for one in all_sums]
-        found: dict[str, list[Spent]] = {}
-        for kind, subject, *numbers in select_all(parts):
-            found.setdefault(kind, []).append(Spent(subject, *map(int, numbers)))
-        for ranked in found.values():
-            ranked.sort(key=lambda one: (-one.amount, -one.tokens, one.subject))
-        return found
+
+        def add_up(first: date, last: date) -> list[Any]:
+            rows: Any = (self.rows(kind, (first, last)) for kind in kinds)
+            return [one.values_list("kind", "subject").annotate(**sums) for one in rows]
+
+        (first, last), open_day = self.span[:2], date.fromisoformat(past.open_day())
+        begin = (self.number - 1) * self.count
+        end, before = begin + self.count + 1, dict[str, _Sums]()
+        if self.is_whole and first < open_day:
+            version = ConfigVersion.objects.filter(pk=LiveKind.PAST_SUMS)
+            shaped = version.values_list(Value(""), Value(""), "number", Value(0), Value(0))
+            found = _by_kind(select_all([shaped, *add_up(max(first, open_day), last)]))
+            known = past.of_spending.as_of(int(found.pop("", {"": (0,)})[""][0]))
+            over = first, min(last, open_day - timedelta(days=1))
+            if (asked := (over, self.by, *kinds)) not in known:
+                known[asked] = _by_kind(select_all(add_up(*over)))
+            before = known[asked]
+        else:
+            order = ("-amount", "-all_tokens", "subject")
+            found = _by_kind(select_all(one.order_by(*order)[:end] for one in add_up(first, last)))
+        return {one: _most(found.get(one, {}), before.get(one, {}), begin, end) for one in kinds}
 
     def rankings(self) -> list[Ranking]:
         titles = {
@@ -337,6 +350,35 @@ class SpendingPage:
         is_priced = Q(price_input__gt=0) | Q(price_output__gt=0)
         priced = ModelEndpoint.objects.filter(is_priced).order_by("currency")
         return [*priced.values_list("currency", flat=True).distinct(), TOKENS]
+
+
+_Sums = Mapping[str, Sequence[int]]
+"""Amount, tokens and calls by subject."""
+
+
+def _by_kind(rows: Iterable[Sequence[Any]]) -> dict[str, _Sums]:
+    found: dict[str, dict[str, Sequence[int]]] = {}
+    for kind, subject, *numbers in rows:
+        found.setdefault(kind, {})[subject] = numbers
+    return dict(found)
+
+
+def _most(lately: _Sums, before: _Sums, begin: int, end: int) -> list[Spent]:
+    """Those with the largest sums of both, from one rank to another."""
+    sums = [(-amount, -tokens, one, calls) for one, (amount, tokens, calls) in lately.items()]
+    if before:
+        sums = [
+            (amount - old[0], tokens - old[1], one, calls + old[2])
+            for amount, tokens, one, calls in sums
+            for old in (before.get(one, (0, 0, 0)),)
+        ]
+        sums += [
+            (-old[0], -old[1], one, old[2]) for one, old in before.items() if one not in lately
+        ]
+    most = nsmallest(end, sums)[begin:]
+    return [
+        Spent(one, int(-amount), int(-tokens), int(calls)) for amount, tokens, one, calls in most
+    ]
 
 
 def is_tried(kind: SpendKind, subject: str) -> bool:

@@ -1,20 +1,32 @@
 """Who looks at the overview, and what of it is within reach."""
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
 from agent.access.chat_access import ChatAccess, find_access
 from agent.domain import types
 from agent.domain.budgets import BudgetTerms
+from agent.models import ActivitySum
+from agent.record.sums import past
 from agent.record.sums.budgets import load_budgets
 from onebot.models import Bot
+from tools.live_rows import ConfigVersion, LiveKind
+from tools.local_time import counted_since, current_day
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 #: Own chats, those with the newest messages, whose sums are looked at.
 MOST_OWN = 300
 
+
+#: What is shown by the hour.
+COUNTS_OF_HOURS = ("received", "answered", "unknown")
 
 #: Accounts that are looked at, and of which each is told of by itself.
 MOST_BOTS = 200
@@ -43,6 +55,25 @@ class Viewer:
     def budgets(self) -> tuple[BudgetTerms, ...]:
         """Those that are enabled, loaded once."""
         return load_budgets()
+
+    @cached_property
+    def known(self) -> dict[Any, Any]:
+        """What this process remembers of all chats together, see :func:`sum_hours`."""
+        if not self.access.is_everything:
+            return {}
+        return past.of_activity.as_of(ConfigVersion.current(LiveKind.PAST_SUMS))
+
+    @property
+    def activity(self) -> "QuerySet[ActivitySum]":
+        """The sums of the chats within reach."""
+        return ActivitySum.objects.filter(self.access.condition("session__")).order_by()
+
+    @cached_property
+    def hours(self) -> Mapping[past.Hour, Mapping[str, int]]:
+        """What happened in each hour of today and of the day before."""
+        days, now = {current_day(), counted_since(24)[0]}, counted_since(0)
+        hours = [one for one in itertools.product(sorted(days), range(24)) if one <= now]
+        return past.sum_hours(self.activity, hours, COUNTS_OF_HOURS, self.known)
 
     def may(self, permission: str) -> bool:
         return bool(self.user.has_perm(permission))

@@ -5,8 +5,7 @@ circle. Playgrounds are left out, and so are announcements of later results, whi
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import F, Q
@@ -18,7 +17,8 @@ from agent.domain.types import is_playground
 from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.ground import statements
-from tools.local_time import counted_hour, find_zone, present_clock
+from tools.live_rows import ConfigVersion, LiveKind
+from tools.local_time import counted_hour, counted_since
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -53,17 +53,6 @@ class Arrival(NamedTuple):
     account: str
     received_at: datetime
     decision: TriggerDecision
-
-
-def hour_of(moment: datetime) -> Hour:
-    """The day and the hour of the installation's time zone."""
-    return _hour_of_minute(present_clock().name, int(moment.timestamp()) // 60)
-
-
-@lru_cache(maxsize=8)
-def _hour_of_minute(zone: str, minute: int) -> Hour:
-    local = timezone.localtime(datetime.fromtimestamp(minute * 60, UTC), find_zone(zone))
-    return local.date().isoformat(), local.hour
 
 
 def time_column(seconds: float) -> str:
@@ -190,14 +179,19 @@ def _count_calls(calls: Iterable[tuple[int, str, str, tuple[int, int]]]) -> None
 
 
 def _add(statement: statements.Statement, columns: Sequence[str], additions: _Additions) -> None:
-    """Add to the hour and to the whole day."""
+    """Add to the hour and to the whole day. What was to be counted earlier changes what pages take
+    as over."""
     sums: dict[tuple[str, int, int], Sequence[int]] = {}
+    is_late, open_since = False, counted_since(1)
     for (day, hour), session, added in additions:
+        is_late = is_late or (day, hour) < open_since
         for key in ((day, WHOLE_DAY, session), (day, hour, session)):
             known = sums.get(key)
             sums[key] = [a + b for a, b in zip(known, added, strict=True)] if known else added
     columns = ("day", "hour", "session", *columns)
     statement.many([dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)])
+    if is_late:
+        ConfigVersion.bump(LiveKind.PAST_SUMS)
 
 
 def _take_back(pk: int, column: str) -> None:
@@ -209,6 +203,7 @@ def _take_back(pk: int, column: str) -> None:
             day=day, hour__in=(WHOLE_DAY, hour), session=message.session_id
         )
         sums.filter(**{f"{column}__gt": 0}).update(**{column: F(column) - 1})
+        ConfigVersion.bump(LiveKind.PAST_SUMS)
 
 
 def _rows(pks: Sequence[int]) -> list[Sequence[Any]]:

@@ -10,7 +10,8 @@ from agent.domain.budgets import SpendKind
 from agent.llm.spending import CallCost, Spend, SpendScope
 from agent.models import BudgetStop, SpendSum
 from agent.record.ground import statements
-from tools.local_time import first_of_day
+from tools.live_rows import ConfigVersion, LiveKind
+from tools.local_time import counted_since, first_of_day
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -76,6 +77,8 @@ def add_spending(items: Sequence[DatedSpend]) -> list[None]:
     statements.add_spent.many(
         [dict(zip(columns, (*key, *sums[key]), strict=True)) for key in sorted(sums)]
     )
+    if sums and min(sums)[0] < counted_since(1)[0]:
+        ConfigVersion.bump(LiveKind.PAST_SUMS)  # pages take that day as over
     return [None] * len(items)
 
 

@@ -25,7 +25,6 @@ from agent.models import (
     ServerProcess,
     SpendSum,
 )
-from agent.record.sums.activity import hour_of
 from agent.record.sums.budgets import mirror_environment
 from frostproject.cockpit.alert import Alert
 from frostproject.cockpit.alerts import find_alerts
@@ -33,7 +32,7 @@ from frostproject.cockpit.viewer import find_viewer
 from frostproject.models import FailedSignIns, SeenAlert
 from onebot.models import Bot
 from tests.admin.record import answered, call_of, chat, logged_in, page, run_for, said, step_of
-from tools.local_time import current_day
+from tools.local_time import counted_hour, current_day
 from tools.mcp.models import McpServer, McpServerStatus
 from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
@@ -63,7 +62,7 @@ def owner_of(session: ChatSession) -> User:
 
 
 def unknown_send(session: ChatSession) -> None:
-    day, hour = hour_of(timezone.now())
+    day, hour = counted_hour(timezone.now())
     ActivitySum.objects.create(day=day, hour=hour, session=session, unknown=2)
     for words in ("one", "two"):
         answered(said(session), words, state="unknown")

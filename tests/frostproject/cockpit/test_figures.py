@@ -88,7 +88,7 @@ def test_who_runs_one_chat_sees_the_numbers_of_that_chat_alone():
     for session in (mine, other):
         counted(session, 5 if session is mine else 100)
         day = timezone.localdate().isoformat()
-        ActivitySum.objects.create(day=day, hour=3, session=session, received=1)
+        ActivitySum.objects.create(day=day, hour=0, session=session, received=1)
         ToolUse.objects.create(day=day, session=session, tool=f"tool-{session.peer_id}", calls=2)
         spent("chat", f"onebot:10001:group:{session.peer_id}", 10)
     spent("total", "", 20)
@@ -96,7 +96,7 @@ def test_who_runs_one_chat_sees_the_numbers_of_that_chat_alone():
     viewer = find_viewer(owner_of(mine))
     days = load_days(viewer)
     assert (days[-1].counts["received"], days[-1].tokens) == (5, 0)
-    assert load_hours(viewer)[3].counts["received"] == 1
+    assert load_hours(viewer)[0].counts["received"] == 1
     assert [one["tool"] for one in load_tools(viewer)] == ["tool-700"]
 
 
