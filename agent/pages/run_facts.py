@@ -4,6 +4,8 @@ it cost, what the model thought; and what is kept from who may not see personas 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Q, QuerySet, Sum
@@ -97,6 +99,8 @@ def _veiled(message: object) -> dict[str, Any]:
 
 #: Steps, calls and messages of one run that are shown.
 STEP_LIMIT, CALL_LIMIT, MESSAGE_LIMIT = 100, 500, 500
+#: What is large of a step.
+LARGE = ("request", "tools", "response", "response_rest", "parameters", "sent")
 #: Runs of agents that a call's page links to.
 RUN_LIMIT = 20
 
@@ -112,6 +116,8 @@ class RunRows:
     steps: Sequence[Step] = ()
     offers: Mapping[int, ToolOffer] = field(default_factory=dict)
     calls: Sequence[ToolCall] = ()
+    #: The same by the keys of their steps.
+    made: Mapping[int | None, Sequence[ToolCall]] = field(default_factory=dict)
     #: What went out, oldest first.
     messages: Sequence[Message] = ()
     #: What belongs to the calls, by their keys: subagents' runs, later runs that announced their
@@ -121,11 +127,17 @@ class RunRows:
     approvals: Mapping[int | None, Approval] = field(default_factory=dict)
 
 
-def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
+def load_run_rows(
+    run: Run, sees: "frozenset[str]", *unread: str, whole: int = STEP_LIMIT
+) -> RunRows:
     """The rows of ``run``; ``sees`` are the names of the models that may be seen, ``unread`` large
-    columns of steps that are not shown."""
-    rows = Step.objects.filter(run=run).defer(*unread).order_by("number")
-    steps = list(rows[:STEP_LIMIT]) if "step" in sees else []
+    columns of steps that are not shown. Of those after the step ``whole`` none is read."""
+    rows = Step.objects.filter(run=run).order_by("number")
+    steps = []
+    if "step" in sees:
+        steps = list(rows.filter(number__lte=whole).defer(*unread)[:STEP_LIMIT])
+        if len(steps) >= whole:
+            steps += rows.filter(number__gt=whole).defer(*LARGE)[: STEP_LIMIT - len(steps)]
     made = ToolCall.objects.filter(run=run).defer("structured_content", "full_result")
     shown = made.order_by("step_id", "position")[:CALL_LIMIT]
     calls = list(shown) if "toolcall" in sees else []
@@ -146,6 +158,7 @@ def load_run_rows(run: Run, sees: "frozenset[str]", *unread: str) -> RunRows:
         steps,
         ToolOffer.objects.in_bulk({step.offer_id for step in steps if step.offer_id}),
         calls,
+        {step: list(some) for step, some in groupby(calls, attrgetter("step_id"))},
         messages,
         load_inner_runs(calls),
         load_outcome_runs(calls),
@@ -270,8 +283,7 @@ def describe_calls(step: Step, rows: RunRows) -> list[dict[str, Any]]:
             "told": rows.later.get(call.pk, []),
             "approval": rows.approvals.get(call.pk),
         }
-        for call in rows.calls
-        if call.step_id == step.pk
+        for call in rows.made.get(step.pk, ())
     ]
 
 

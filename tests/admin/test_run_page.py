@@ -339,3 +339,25 @@ def test_a_running_answer_can_be_cancelled_by_who_may_speak(browser: Client):
     assert target not in page(browser, address(run))
     Run.objects.filter(pk=run.pk).update(state="running")
     assert target not in page(logged_in("viewer"), address(run))
+
+
+def test_later_steps_of_a_long_run_are_folded_and_shown_when_they_are_asked_for(browser: Client):
+    run = run_for(said(chat()))
+    for number in range(1, 15):
+        step = step_of(run, number, request=[{"role": "tool", "content": f"result {number}."}])
+        call_of(step, f"tool_{number}")
+    path = f"/admin/agent/run/{run.pk}/change/"
+    text = page(browser, path)
+    assert "result 10." in text
+    assert "result 11." not in text
+    assert "tool_14" in text.partition('<details class="module step folded"')[2]
+    opened = page(browser, f"{path}?step=13")
+    assert "1 more message, 13 in all" in opened
+    assert [f"result {number}." in opened for number in (12, 13, 14)] == [False, True, False]
+
+
+def test_a_run_that_goes_on_shows_all_of_its_steps(browser: Client):
+    run = run_for(said(chat()), state="running")
+    for number in range(1, 13):
+        step_of(run, number, request=[{"role": "tool", "content": f"result {number}."}])
+    assert "result 12." in page(browser, f"/admin/agent/run/{run.pk}/change/")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile, zip_longest
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -12,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.runs import waterfall
@@ -43,10 +45,14 @@ from tools.text.readable import (
     TEXT_LIMIT,
     arguments_text,
     drop_surrogates,
+    fill,
     format_readable,
     shorten_text,
 )
 
+#: Steps at the beginning of a run that is over which are shown whole: of others the page of each is
+#: fetched when it is opened.
+WHOLE_STEPS = 10
 #: Trials that stand beside the answer, and rows that can be chosen.
 BESIDE, ROW_LIMIT = 3, 200
 NEEDED = ("agent.speak_in_chat", "agent.change_chatsession")
@@ -246,11 +252,11 @@ def _call(call: object) -> tuple[str, str]:
 
 
 def read_contexts(
-    rows: run_facts.RunRows, whole: int, *, shows_prompts: bool
+    rows: run_facts.RunRows, whole: int, read: int, *, shows_prompts: bool
 ) -> Iterator[dict[str, Any]]:
-    """The request of each step: ``messages`` are those since the step before, or all of the step
-    ``whole``, and where it ``is_whole``; ``count``, ``characters`` and ``tokens`` are those of the
-    whole request.
+    """The request of each step up to ``read``: ``messages`` are those since the step before, or all
+    of the step ``whole``, and where it ``is_whole``; ``count``, ``characters`` and ``tokens`` are
+    those of the whole request.
 
     ``tools`` stand at the first step that was offered them, each with its ``name`` and what is on
     record of it; others name that step in ``tools_as_in``. ``left_out`` are messages that were not
@@ -258,7 +264,7 @@ def read_contexts(
     sent, where some were shortened, or put into the form that the endpoint takes."""
     limit = min(TEXT_LIMIT, SHOWN_CHARACTERS // max(1, len(rows.steps)))
     total, first_offered = [0, 0, 0], dict[int, int]()
-    for step in rows.steps:
+    for step in takewhile(lambda one: one.number <= read, rows.steps):
         new = parse_transcript(step.request, limit)
         size = [len(new), *(sum(one[name] for one in new) for name in ("characters", "tokens"))]
         if step.phase == Step.Phase.ACTION:  # the timing gate is sent a request of its own
@@ -424,13 +430,20 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             for name in ("step", "toolcall", "message", "approval")
             if request.user.has_perm(f"agent.view_{name}")
         )
-        rows, may_see = run_facts.load_run_rows(obj, sees), "toolcall" in sees
+        whole = parse_row_number(request.GET.get("whole", ""))
+        chosen = whole or parse_row_number(request.GET.get("step", ""))
+        most = run_facts.STEP_LIMIT if obj.state == Run.State.RUNNING else WHOLE_STEPS
+        read = min(max(most, chosen), run_facts.STEP_LIMIT)
+        rows, may_see = run_facts.load_run_rows(obj, sees, whole=read), "toolcall" in sees
         run_facts.hold_back_model(obj, request.user)
         for step in rows.steps:
-            run_facts.hold_back(step, request.user)
-        whole = parse_row_number(request.GET.get("whole", ""))
+            if step.number <= read:
+                run_facts.hold_back(step, request.user)
+            else:
+                run_facts.hold_back_endpoints(step, request.user)
+        within = {call.pk for step in rows.steps for call in rows.made.get(step.pk, ())}
         sees_prompts = run_facts.may_see_prompts(request.user)
-        contexts = read_contexts(rows, whole, shows_prompts=sees_prompts)
+        contexts = read_contexts(rows, whole, read, shows_prompts=sees_prompts)
         steps: list[dict[str, Any]] = [
             {
                 "step": step,
@@ -439,9 +452,10 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
                 **run_facts.describe_step(step),
                 "calls": run_facts.describe_calls(step, rows),
             }
-            for step, context in zip(rows.steps, contexts, strict=True)
+            if step.number <= most or step.number == chosen
+            else {"step": step, "folded": _fold(step, rows)}
+            for step, context in zip_longest(rows.steps, contexts)
         ]
-        shown = {m.pk for step in steps for shown_call in step["calls"] for m in shown_call["sent"]}
         is_unsettled = any(one.state in UNSETTLED_OUT for one in rows.messages)
         return {
             "title": gettext("Run #%(number)s") % {"number": obj.pk},
@@ -458,7 +472,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             ),
             "made_for": run_facts.find_call(obj.parent_id if may_see else None),
             "steps": steps,
-            "messages_sent": [m for m in rows.messages if m.pk not in shown],
+            "messages_sent": [m for m in rows.messages if m.tool_call_id not in within],
             "was_sent": obj.final_text in {m.text for m in rows.messages},
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
@@ -467,6 +481,35 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             "sees_prompts": sees_prompts,
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),
         }
+
+
+#: A step that is fetched when it is opened, or read on a page of its own; links lead inside it.
+_FOLDED = """<details class="module step folded" id="step-{0}" hx-get="?step={0}"
+hx-trigger="toggle once" hx-select="#step-{0}" hx-swap="outerHTML"><summary><h2><span>{1}</span>
+<span class="measures">{2}</span></h2></summary>
+<p class="offered"><a href="?step={0}#step-{0}">{3}</a></p>{4}</details>"""
+
+
+def _fold(step: Step, rows: run_facts.RunRows) -> SafeString:
+    calls = rows.made.get(step.pk, ())
+    made = {call.pk for call in calls}
+    places = [f"call-{pk}" for pk in made]
+    places += (f"sent-{one.pk}" for one in rows.messages if one.tool_call_id in made)
+    tokens = gettext("%(input)s tokens in, %(output)s out") % {
+        "input": f"{step.input_tokens:,}",
+        "output": f"{step.output_tokens:,}",
+    }
+    tools = ", ".join(dict.fromkeys(call.tool_name for call in calls))
+    ended = gettext("failed") if step.error else step.finish_reason
+    measures = filter(None, (tools, tokens, f"{step.latency_ms} ms", ended))
+    return fill(
+        _FOLDED,
+        step.number,
+        gettext("Step %(number)s") % {"number": step.number},
+        " · ".join(measures),
+        gettext("Show the whole step"),
+        SafeString("".join(fill('<span id="{}"></span>', place) for place in places)),
+    )
 
 
 def _choice(run: Run) -> str:

@@ -13,6 +13,7 @@ from agent.models import Message, Run, Step, ToolCall
 from agent.pages import run_facts
 from agent.record.runs.deferred_calls import OPEN
 from agent.record.waiting.call_stops import can_stop
+from tools.admin.record_pages import label_of
 
 #: Units across the whole time, and the width of the thinnest bar.
 WIDTH, THINNEST = 1000, 4
@@ -75,13 +76,15 @@ def _bar(span: TimelineSpan, begin: datetime, end: datetime, seconds: float) -> 
 
     is_mark = span.end is None or span.end <= span.begin
     x = min(offset_of(span.begin), WIDTH - THINNEST)
+    after = format_span(span.begin - begin)
     is_timed = span.end is not None and span.kind != "decision"
     return {
         "span": span,
         "x": x,
         "width": THINNEST if is_mark else max(offset_of(span.end or end) - x, THINNEST),
         "took": format_span((span.end or end) - span.begin) if is_timed else "",
-        "after": format_span(span.begin - begin),
+        "after": after,
+        "title": _("after %(time)s") % {"time": after},
         "is_mark": is_mark,
     }
 
@@ -123,7 +126,7 @@ def _inside(rows: run_facts.RunRows) -> Iterator[TimelineSpan]:
         note = " · ".join(filter(None, [asked, tokens, cost]))
         yield TimelineSpan("model", label, begin, step.created_at, href, 0, note, bool(step.error))
         yield from _attempts(step, begin, href)
-        yield from _calls([call for call in rows.calls if call.step_id == step.pk], rows)
+        yield from _calls(rows.made.get(step.pk, ()), rows)
 
 
 def _attempts(step: Step, begin: datetime, href: str) -> Iterator[TimelineSpan]:
@@ -142,7 +145,7 @@ def _calls(calls: Iterable[ToolCall], rows: run_facts.RunRows) -> Iterator[Timel
         begin = max(begin or call.created_at, call.created_at)
         took = call.duration_ms
         end = None if took is None else begin + timedelta(milliseconds=took)
-        state = call.get_state_display()
+        state = label_of(ToolCall.State, call.state)
         is_asked = call.stopped_by is not None and call.state in OPEN
         note = _("is being stopped") if is_asked else state
         stoppable = call.pk if can_stop(call, rows.run) else 0
