@@ -19,9 +19,9 @@ from agent.domain.budgets import SpendKind, cost_words
 from agent.models import UNSETTLED, Message, Run, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
 from agent.record.settings.chat_manners import find_everywhere
+from agent.record.sums import past
 from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import load_uses_of
-from agent.record.sums.past import sum_hours
 from frostproject.cockpit.alerts import list_alerts, put_away
 from frostproject.cockpit.viewer import Viewer, find_viewer
 from frostproject.models import SignInRecord
@@ -96,7 +96,7 @@ def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
     days = days_shown(today())
     whole = ((day, WHOLE_DAY) for day in days)
-    counts = sum_hours(viewer.activity, whole, COUNTS, viewer.known)
+    counts = past.sum_hours(viewer.activity, whole, COUNTS, viewer.known)
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
@@ -125,10 +125,16 @@ def add_up(periods: Sequence[Period]) -> Period:
 
 def load_tools(viewer: Viewer) -> list[dict[str, Any]]:
     """The tools that were called most often in the days shown."""
-    first = days_shown(today())[0]
-    rows = ToolUse.objects.filter(viewer.access.condition("session__"), day__gte=first).order_by()
-    used = rows.values("tool").annotate(calls=Sum("calls"), failures=Sum("failures"))
-    return [dict(row) for row in used.order_by("-calls", "tool")[:LISTED]]
+    first, open_day, known = days_shown(today())[0], past.open_day(), viewer.known
+    rows = ToolUse.objects.filter(viewer.access.condition("session__")).order_by()
+    used = rows.values_list("tool").annotate(all_calls=Sum("calls"), all_failures=Sum("failures"))
+    if (asked := ("tools", first, open_day)) not in known:
+        known[asked] = list(used.filter(day__gte=first, day__lt=open_day))
+    sums: dict[str, list[int]] = {}
+    for tool, *counts in (*known[asked], *used.filter(day__gte=max(first, open_day))):
+        sums[tool] = [a + b for a, b in zip(sums.get(tool, (0, 0)), counts, strict=True)]
+    most = sorted(sums, key=lambda tool: (-sums[tool][0], tool))[:LISTED]
+    return [{"tool": one, "calls": sums[one][0], "failures": sums[one][1]} for one in most]
 
 
 #: Rows of each part.
