@@ -26,7 +26,6 @@ from django.test import TransactionTestCase
 from django.utils import translation
 
 from agent.markdown import drawing_packages
-from agent.record.sums import past
 from tests import left_overs, peers
 from tests.file_server import FileServer
 from tests.guards import LoopWatch, NetworkGuard
@@ -150,6 +149,8 @@ def _limit_no_log_of_another_test() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _remember_no_sums_of_another_test() -> Iterator[None]:
+    from agent.record.sums import past  # wants Django's models, which not all have loaded
+
     yield
     past.of_activity.forget()
     past.of_spending.forget()

@@ -72,6 +72,8 @@ HEAVY = (
     *(
         "autobahn.websocket.protocol",
         "docstring_parser",
+        "h11",
+        "httpcore2",
         "jsonpath",
         "jsonschema",
         "openai.resources.chat",
@@ -87,6 +89,7 @@ HEAVY = (
     ),
     *(
         "segno",
+        "truststore",
         "twisted.internet.asyncioreactor",
         "twisted.web.http",
         "urllib3",
@@ -392,6 +395,12 @@ def run_requests() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if wanted := serve(socket.socket(fileno=0)):
         become(wanted)
+        # As at the end of a program, but for taking all that is loaded to pieces.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 if __name__ == "__main__":
