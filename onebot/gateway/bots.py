@@ -42,13 +42,21 @@ def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
 
 
 def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
-    merged: dict[tuple[str, str | None, str | None], BotChange] = {}
+    """Those of one account that follow one another as one: what it was must not come back over what
+    it has become between them."""
+    merged, newest = list[BotChange](), dict[str, int]()
     for one in changes:
-        key = one.self_id, one.only_process, one.only_channel
-        earlier = merged.pop(key, None)
-        values = {**earlier.values, **one.values} if earlier else one.values
-        merged[key] = replace(one, values=values)
-    return list(merged.values())
+        at = newest.get(one.self_id)
+        if at is not None and _condition(merged[at]) == _condition(one):
+            merged[at] = replace(one, values={**merged[at].values, **one.values})
+        else:
+            newest[one.self_id] = len(merged)
+            merged.append(one)
+    return merged
+
+
+def _condition(change: BotChange) -> tuple[str | None, str | None]:
+    return change.only_process, change.only_channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,16 @@ from django.utils import timezone
 from agent.models import ServerProcess
 from agent.record.waiting.recovery import LEASE_SECONDS, record_heartbeat
 from onebot.gateway.bots import (
+    BotChange,
     ProcessMailbox,
     connected_change,
     disconnected_change,
+    introduced_change,
     kept_change,
     load_account_channels,
     save_bot_changes,
 )
+from onebot.models import Bot
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +48,23 @@ def test_accounts_of_a_process_that_was_only_away_are_its_own_again():
     record_heartbeat("away", alone=False)
     save_bot_changes([kept_change("10001", "universal", ProcessMailbox("away", "mail"))])
     assert load_account_channels() == {"10001": "mail"}
+
+
+def test_a_quick_reconnection_is_online_when_the_client_says_who_it_is():
+    """In one batch: what it says comes last, and is merged with nothing before the connection."""
+    record_heartbeat("p", alone=False)
+    again = connected_change("10001", "universal", "OneBot/11", ProcessMailbox("p", "mail"))
+    left, named = disconnected_change("10001", "p"), introduced_change("10001", "n", "NapCat", "p")
+    save_bot_changes([again, left, again, named])
+    assert Bot.objects.filter(online=True, client_name="NapCat", channel="mail").exists()
+
+
+def test_who_has_gone_is_not_brought_back_by_what_was_said_after():
+    record_heartbeat("p", alone=False)
+    here = connected_change("10001", "universal", "OneBot/11", ProcessMailbox("p", "mail"))
+    left, roles = disconnected_change("10001", "p"), BotChange("10001", {"nickname": "n"})
+    save_bot_changes([here, left, roles])
+    assert Bot.objects.filter(online=False, nickname="n").exists()
 
 
 @pytest.mark.parametrize("ends", [False, True])
