@@ -218,4 +218,6 @@ def prune_activity(first_day: str, first_hour_day: str) -> int:
     for rows in (ActivitySum.objects.filter(is_old), ToolUse.objects.filter(day__lt=first_day)):
         old = list(rows.order_by().values_list("pk", flat=True)[:FORGOTTEN])
         count += rows.model._default_manager.filter(pk__in=old).delete()[0]
+    if count:
+        ConfigVersion.bump(LiveKind.PAST_SUMS)
     return count

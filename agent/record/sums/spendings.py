@@ -153,4 +153,7 @@ def prune_spendings(day: str) -> int:
     many sums, 0 once there are none."""
     BudgetStop.objects.filter(period_start__lt=day).delete()
     old = SpendSum.objects.filter(day__lt=day).order_by().values("pk")[:FORGOTTEN]
-    return SpendSum.objects.filter(pk__in=list(old.values_list("pk", flat=True))).delete()[0]
+    count, _ = SpendSum.objects.filter(pk__in=list(old.values_list("pk", flat=True))).delete()
+    if count:
+        ConfigVersion.bump(LiveKind.PAST_SUMS)
+    return count

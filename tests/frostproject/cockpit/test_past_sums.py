@@ -19,12 +19,13 @@ from agent.models import ActivitySum, SpendSum
 from agent.privacy.person import Person
 from agent.privacy.phases import erase_remains
 from agent.record.runs.replies import correct_send_result
-from agent.record.sums.activity import count_messages
-from agent.record.sums.spendings import DatedSpend, add_spending
+from agent.record.sums.activity import count_messages, prune_activity
+from agent.record.sums.spendings import DatedSpend, add_spending, prune_spendings
 from frostproject.cockpit.dashboard import load_days
 from frostproject.cockpit.spending import SpendingPage
 from frostproject.cockpit.viewer import find_viewer
 from tests.admin.record import answered, chat, said
+from tools.live_rows import ConfigVersion, LiveKind
 from tools.local_time import today
 
 pytestmark = pytest.mark.django_db
@@ -122,3 +123,16 @@ def test_ranks_are_those_of_all_days_together(query: str):
     for _ in range(2):  # the second time the past is remembered
         wanted = f"{query}&by={currency}" if "by=" not in query else query
         assert ranked(wanted) == [(one, sums.get(one, 0)) for one in order[:9]]
+
+
+def test_what_is_too_old_and_erased_is_remembered_no_more():
+    SpendSum.objects.create(day="2020-01-01", kind="total", subject="", currency="CNY")
+    ActivitySum.objects.create(day="2020-01-01", hour=3, session=chat("30001"))
+    versions = [ConfigVersion.current(LiveKind.PAST_SUMS)]
+    for prune in (
+        lambda: prune_spendings("2021-01-01"),
+        lambda: prune_activity(*["2021-01-01"] * 2),
+    ):
+        assert (prune(), prune()) == (1, 0)
+        versions.append(ConfigVersion.current(LiveKind.PAST_SUMS))
+    assert versions == sorted(set(versions))
