@@ -277,6 +277,7 @@ class EndpointTransport:
         self.lost: tuple[type[Exception], ...] = LOST
         """What says that a request got no answer; of aiohttp once it is loaded."""
         self._connections: EndpointConnections | None = None
+        self._opening = asyncio.Lock()
         self._urls: dict[str, str] = {}
 
     async def ask(
@@ -306,9 +307,11 @@ class EndpointTransport:
         """The connections, which are none before the first request. That loads a library, so it is
         awaited before the time of a call begins."""
         if self._connections is None:
-            made = await EndpointConnections.open()
-            self.lost += (made.error,)
-            self._connections = self._connections or made
+            # Many runs may come first at once, and each opening reads all certificates.
+            async with self._opening:
+                if self._connections is None:
+                    self._connections = await EndpointConnections.open()
+                    self.lost += (self._connections.error,)
         return self._connections
 
     def headers(self, usual: Mapping[str, str], key: str) -> dict[str, str]:

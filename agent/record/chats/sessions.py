@@ -99,7 +99,8 @@ def read_session_state(columns: Sequence[Any]) -> SessionState:
 
 def find_title(chat: ChatAddress) -> str:
     """What a chat is called on record; "" where it has no name, or no row."""
-    return _rows(chat).values_list("title", flat=True).first() or ""
+    found = statements.find_session.rows(**_columns(chat))
+    return found[0][1] if found else ""
 
 
 def name_chat(chat: ChatAddress, title: str) -> None:

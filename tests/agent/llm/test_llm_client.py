@@ -14,6 +14,7 @@ import pytest
 from agent.domain.endpoint import Endpoint
 from agent.domain.errors import LLMError, LLMTimeout
 from agent.llm.client.client import OpenAIClient
+from agent.llm.client.connections import EndpointConnections
 from agent.llm.client.transport import compute_retry_pause, parse_retry_after, split_endpoint
 from agent.llm.errors.failures import FailedTry
 from agent.llm.requests.base import LLMRequest
@@ -105,6 +106,20 @@ async def test_messages_go_out_as_they_are_and_tools_as_functions(model, connect
 
 
 NO_PARAMETERS = {"type": "object", "properties": {}, "required": []}
+
+
+async def test_runs_that_come_first_at_once_share_the_connections(model, connect, monkeypatch):
+    opened, real = [], EndpointConnections.open
+
+    async def opening() -> EndpointConnections:
+        opened.append(await real())
+        return opened[-1]
+
+    monkeypatch.setattr(EndpointConnections, "open", opening)
+    model.answer_with(lambda _request: says("hi"))
+    client = connect()
+    await asyncio.gather(*(client.complete(HELLO) for _ in range(5)))
+    assert len(opened) == 1
 
 
 async def test_no_tools_are_named_where_there_are_none(model, connect):
