@@ -274,6 +274,25 @@ find_waiting = Statement("""
     LIMIT 1
 """)
 
+# --- Whose work it is ------------------------------------------------------------
+
+#: The processes that have claimed what is not over.
+find_claimants = Statement("""
+    SELECT claimed_by FROM agent_run WHERE state = 'running' AND claimed_by <> ''
+    UNION SELECT claimed_by FROM agent_message
+    WHERE state IN ('waiting', 'running', 'pending', 'sent') AND claimed_by <> ''
+    UNION SELECT claimed_by FROM agent_toolcall WHERE state = 'pending' AND claimed_by <> ''
+""")
+
+#: Something of an account that waits, and that ``process`` has not claimed.
+find_claimable = Statement("""
+    SELECT message.id
+    FROM agent_message AS message JOIN agent_chatsession AS session ON session.id = session_id
+    WHERE account = %(account)s AND message.direction = 'in'
+      AND message.state IN ('waiting', 'running') AND claimed_by <> %(process)s
+    LIMIT 1
+""")
+
 # --- Messages that come in ------------------------------------------------------------
 
 add_arrivals = Statement("""

@@ -63,7 +63,9 @@ def make_rows() -> dict[str, object]:
     )
     run = Run.objects.create(session=session, claim_number=1, place="here", started_at=AT)
     step = Step.objects.create(run=run, number=1, created_at=AT)
-    call = ToolCall.objects.create(run=run, step=step, tool_name="time", created_at=AT)
+    call = ToolCall.objects.create(
+        run=run, step=step, tool_name="time", created_at=AT, state="pending", claimed_by="p2"
+    )
     offer = ToolOffer.objects.create(digest="abc")
     Note.objects.create(text="note")
     summary: dict[str, Any] = {"kind": "summary", "text": WORDS, "first_run": 5, "last_run": 5}
@@ -94,6 +96,8 @@ VALUES: dict[str, dict[str, object]] = {
     "find_recent": {"before": 2**60, "newest": 9},
     "find_history": {"after": 0, "newest": 9},
     "find_waiting": {},
+    "find_claimants": {},
+    "find_claimable": {"account": "10001", "process": "p1"},
     "add_arrivals": {
         "state": "waiting",
         "reason": "mention",
