@@ -42,6 +42,17 @@ def test_a_plain_message_takes_no_more_than_is_written_down():
     assert not over, f"{over}; python -m benchmarks.walk --list says which they are"
 
 
+def test_what_a_server_does_beside_some_messages_only_is_not_counted():
+    plain = {"files": {"a.py": 2}, "functions": {"a.py:f": 2}, "sql": {"BEGIN": 1}}
+    beside = {"files": {"a.py": 2, "b.py": 1}, "functions": {"a.py:f": 3, "b.py:g": 1}}
+    beside |= {"sql": {"BEGIN": 2}}
+    counts = [plain | {"commits": 1, "hops": 2}, beside | {"commits": 2, "hops": 1}]
+    counted = walk.common(counts)
+    assert counted["files"] == {"a.py": 2}
+    sums = {name: counted[name] for name in ("calls", "statements", "commits", "hops")}
+    assert sums == {"calls": 2, "statements": 1, "commits": 1, "hops": 1}
+
+
 @pytest.mark.django_db
 def test_no_daily_page_takes_more_queries_than_are_written_down():
     run = record()[0]
