@@ -64,8 +64,10 @@ def test_nothing_of_another_chat_is_on_any_page(chats: list[Owned]):
     """Not even for an owner who was given every other permission."""
     client = owner_of((ACCOUNTS[0], f"group:{OWN}"), is_tempted=True)
     told = [*marks(chats[1:]), ACCOUNTS[1]]
-    lists = [a for a in every_address([1]) if re.fullmatch(r"/admin/\w+/\w+/", a)]
-    asked = [*every_address(list(range(1, 10))), *(a + q for a in lists for q in QUERIES)]
+    named = [a for a in every_address() if re.fullmatch(r"/admin/\w+/\w+/", a)]
+    lists = [a for a in named if client.get(a).status_code == 200]
+    assert "/admin/agent/message/" in lists
+    asked = [*every_address(), *(a + q for a in lists for q in QUERIES)]
     assert [line for address in asked for line in found_in(client, address, told)] == []
 
 
@@ -73,7 +75,7 @@ def test_nothing_of_another_chat_is_on_any_page(chats: list[Owned]):
 def test_an_owner_of_an_account_meets_all_of_its_chats_and_no_other(chats: list[Owned]):
     client = owner_of((ACCOUNTS[0], ""), is_tempted=True)
     told = [*marks(chats[2:]), ACCOUNTS[1]]
-    leaks = [line for a in every_address(list(range(1, 10))) for line in found_in(client, a, told)]
+    leaks = [line for a in every_address() for line in found_in(client, a, told)]
     assert leaks == []
     shown = client.get("/admin/agent/message/").content.decode()
     assert "MINE-said" in shown
@@ -104,7 +106,7 @@ def test_no_form_changes_anything_of_another_chat(chats: list[Owned]):
     before = every_row()
     form = {"silence": "1", "post": "yes", "decision": "approve", "text": "x", "state": "{}",
             "action": "delete_selected", "_selected_action": [1, 2, 3], "persona": 1}  # fmt: skip
-    for address in every_address(list(range(1, 10))):
+    for address in every_address(by_post=True):
         answer = client.post(address, form)
         assert answer.status_code in (302, 400, 403, 404, 405, 200), (address, answer.status_code)
     assert every_row() == before

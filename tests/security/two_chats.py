@@ -2,18 +2,20 @@
 meet."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.core import serializers
+from django.db.models import Model
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
-from django.urls.converters import SlugConverter, StringConverter
+from django.urls.converters import SlugConverter
 from django.utils import timezone
 
 from agent.admin.chats.acts import ACTS
@@ -50,6 +52,12 @@ UNTOUCHED = {"sessions", "admin", "contenttypes", "frostproject", "tools.ConfigV
 
 #: A person who speaks in every chat.
 EVERYWHERE = "20005555"
+#: People that pages are about: that one, and one of another chat.
+PEOPLE = (EVERYWHERE, "20008888")
+#: What an address names besides its row, such as a message: of one's own chat, and of two others.
+FURTHER = (1, 2, 5, 9)
+#: The number of no row.
+ABSENT = 4711
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,21 +177,36 @@ def owner_of(*places: tuple[str, str], is_tempted: bool = False) -> Client:
     return client
 
 
-def every_address(numbers: Sequence[int]) -> Iterator[str]:
-    """Every address of the admin, with each of ``numbers`` wherever it takes one, and the name of
-    each act on a chat."""
+def every_address(*, by_post: bool = False) -> Iterator[str]:
+    """Every address of the admin with each row that there is, and one that is not there, of the
+    table that it is about. Acts on a chat look at a row only where they are asked ``by_post``, and
+    have the first one alone otherwise."""
+    tables = {
+        f"{one._meta.app_label}_{one._meta.model_name}_": [*_keys_of(one), ABSENT]
+        for one in apps.get_models()
+        if one._meta.managed
+    }
     for pattern in admin.site.get_urls():
         for one in getattr(pattern, "url_patterns", [pattern]):
             name, converters = getattr(one, "name", None), getattr(one, "pattern").converters  # noqa: B009
             if name is None:
                 continue
-            words = [key for key, kind in converters.items() if isinstance(kind, SlugConverter)]
-            people = [key for key, kind in converters.items() if type(kind) is StringConverter]
-            for number in (EVERYWHERE, "20008888") if people else numbers if converters else [0]:
-                for act in [*ACTS, *(form for form, _name in EXPORT_FORMS)] if words else [""]:
-                    given = dict.fromkeys(converters, number) | dict.fromkeys(words, act)
-                    with contextlib.suppress(NoReverseMatch):
-                        yield reverse(f"admin:{name}", kwargs=given)
+            about = next((keys for start, keys in tables.items() if name.startswith(start)), None)
+            acts = [key for key, kind in converters.items() if isinstance(kind, SlugConverter)]
+            firsts = about or [*PEOPLE, *FURTHER, ABSENT]
+            values = [
+                [*ACTS, *(form for form, _name in EXPORT_FORMS)] if key in acts
+                else (firsts[:1] if acts and not by_post else firsts) if place == 0
+                else FURTHER if by_post else FURTHER[:2]
+                for place, key in enumerate(converters)
+            ]  # fmt: skip
+            for given in product(*values):
+                with contextlib.suppress(NoReverseMatch):
+                    yield reverse(f"admin:{name}", kwargs=dict(zip(converters, given, strict=True)))
+
+
+def _keys_of(model: type[Model]) -> list[Any]:
+    return list(model._base_manager.order_by("pk").values_list("pk", flat=True)[:12])
 
 
 def every_row() -> dict[str, str]:
