@@ -12,21 +12,22 @@ COPY requirements.lock requirements-drawing.lock /tmp/
 # languages nothing is kept; pip and setuptools go last.
 RUN /opt/venv/bin/python -m pip install --no-cache-dir --no-compile --disable-pip-version-check --quiet \
 		--only-binary :all: --require-hashes -r /tmp/requirements.lock ${FROST_DRAWING:+-r /tmp/requirements-drawing.lock} \
-	&& find /opt/venv -type d -name tests -prune -exec rm -rf {} + \
+	&& find /opt/venv -type d \( -name tests -o -path '*/twisted/*/test' -o -path '*/twisted/test' \) -prune -exec rm -rf {} + \
+	&& find /opt/venv -type f \( -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \) -delete \
 	&& find /opt/venv/lib/python3*/site-packages/django -path '*/locale/*' -prune ! -name 'zh*' ! -name 'en*' ! -name '*.py' -exec rm -rf {} + \
 	&& /opt/venv/bin/python -m pip uninstall --quiet --yes setuptools pip
 WORKDIR /app
 COPY . .
 # Also what Django finds by itself, and what the base has of Python and keeps no compiled copy of.
-RUN export PYTHONPYCACHEPREFIX=/opt/compiled FROST_DATA_DIR=/tmp/data; cd /app \
+RUN export PYTHONPYCACHEPREFIX=/opt/compiled FROST_DATA_DIR=/tmp/data \
 	&& /opt/venv/bin/python -m frostproject.start.bytecode \
-	&& cd /opt/venv/lib/python3*/site-packages \
-	&& /opt/venv/bin/python -m compileall -q django/contrib django/templatetags django_otp django_otp_webauthn
+	&& /opt/venv/bin/python -m compileall -q /opt/venv/lib/python3*/site-packages/django/contrib \
+		/opt/venv/lib/python3*/site-packages/django/templatetags /opt/venv/lib/python3*/site-packages/django_otp*
 
 FROM ${FROST_BASE}
 LABEL org.opencontainers.image.title="FrostAgent for Django" org.opencontainers.image.licenses="MIT"
 # The folders of volumes: a new volume takes owner and mode from them.
-RUN for folder in /data /client /napcat/config /napcat/templates; do \
+RUN for folder in /data /data/plugins /client /napcat/config /napcat/templates; do \
 		mkdir -p "$folder" && chown 10001:10001 "$folder" && chmod 700 "$folder"; \
 	done
 COPY --from=build /opt/venv /opt/venv
