@@ -24,7 +24,9 @@ def main(client: str, folder: Path) -> str | None:
     made, others = FILES[client]
     number = os.environ.get("QQ", "")
     if "{QQ}" in made and not number.isdecimal():
-        return f"{client} keeps a file for each account: set QQ in .env to the bot's QQ number / QQ 号"
+        return (
+            f"{client} keeps a file for each account: set QQ in .env to the bot's QQ number / QQ 号"
+        )
     made_file = folder / made.format(QQ=number)
     if not made_file.exists():
         made_file.parent.mkdir(parents=True, exist_ok=True)
