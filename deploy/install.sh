@@ -29,7 +29,7 @@ fi
 if [ "$here" != "$code" ]; then
 	mkdir -p "$code"
 	for part in agent frostproject onebot tools templates locale; do rm -rf "${code:?}/$part"; done
-	tar -C "$here" --exclude=./.git --exclude=./.venv --exclude=./.env --exclude=./data --exclude=./plugins -cf - . \
+	tar -C "$here" --exclude=./.git --exclude=./.venv --exclude=./.env --exclude=./data --exclude=./plugins --exclude='./.*_cache' --exclude=node_modules -cf - . \
 		| tar -C "$code" --no-same-owner -xf -
 fi
 if [ ! -e "$code/.env" ]; then
@@ -38,6 +38,7 @@ if [ ! -e "$code/.env" ]; then
 fi
 chown frost:frost "$code/.env"
 chmod 600 "$code/.env"
+rm -f "$code/.venv/.installed" # what is new is compiled here: the server may not write beside its code
 make -C "$code" install
 install -m 644 "$code"/deploy/frostagent*.service "$code"/deploy/frostagent*.timer /etc/systemd/system/
 systemctl daemon-reload
