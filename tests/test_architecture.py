@@ -66,7 +66,7 @@ ROOMS = {
         ("server",),
         ("signin",),
         ("start", "doctor"),
-        ("backup",),
+        ("backup", "imports"),
         ("live",),
         ("cockpit",),
         ("admin", "apps", "asgi", "management", "templatetags", "urls"),

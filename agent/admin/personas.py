@@ -12,8 +12,10 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Model, Q
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import content_disposition_header
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.session_list import session_address
@@ -35,6 +37,7 @@ from agent.llm.requests.messages import content_text
 from agent.media.pipeline import MediaText
 from agent.memory import recall, relevance, service
 from agent.models import ChatSession, EndpointChoice, Message, Persona, PersonaChoice
+from agent.pages import persona_file
 from agent.pages.run_facts import shown_note
 from agent.record.chats import chat_history, sessions
 from agent.record.runs.runs import OTHERS, ActiveRun
@@ -46,7 +49,14 @@ from agent.runtime import serving, wiring
 from agent.runtime.wiring import declared_tools
 from agent.subagents.provider import PROVIDER_NAME
 from tools.admin.fields import choosing, name_source
-from tools.admin.record_pages import Column, Rows, author_of, parse_row_number, render_badge
+from tools.admin.record_pages import (
+    Column,
+    Rows,
+    author_of,
+    parse_row_number,
+    render_badge,
+    require,
+)
 from tools.admin.settings_page import SettingsAdmin, SettingsForm, choice_alone
 from tools.contract import TOOL_NAME
 from tools.models import ToolConfig
@@ -452,6 +462,7 @@ class PersonaAdmin(SettingsAdmin):
     search_fields = ("name", "description", "prompt")
     change_form_template = "admin/agent/persona/change_form.html"
     row_pages = ("preview",)
+    addresses = (("export", "<int:pk>/export/"),)
     first_fields = ("name", "enabled", "kind", "prompt", "language", "tool_choice", "tools")
     more_fields: ClassVar = (
         (_("What it says"), ("examples",)),
@@ -516,6 +527,16 @@ class PersonaAdmin(SettingsAdmin):
         if obj.kind == PersonaKind.PERSONA and may_preview(request):
             page["preview_url"] = reverse("admin:agent_persona_preview", args=(obj.pk,))
         return page
+
+    def export_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The persona as a file, which another installation imports."""
+        row = get_object_or_404(self.get_queryset(request), pk=pk)
+        require(self.has_view_permission(request, row))
+        response = HttpResponse(persona_file.write_persona(row), content_type="application/json")
+        name = "".join(char if char.isalnum() else "_" for char in row.name)
+        header = content_disposition_header(True, f"persona-{name}.json")
+        response["Content-Disposition"] = header or "attachment"
+        return response
 
     def may_open(self, request: HttpRequest, row: Persona) -> bool:
         return self.has_view_permission(request, row) and may_preview(request)

@@ -93,6 +93,14 @@ PAGES: tuple[CockpitPage, ...] = (
         READ,
     ),
     CockpitPage(
+        "import/",
+        "import",
+        "frostproject.cockpit.import_page.import_page",
+        (),
+        ("GET", "HEAD", "POST"),
+        "imports/page",
+    ),
+    CockpitPage(
         "playground/", "playground", "frostproject.cockpit.playground.page", PLAY, ("GET",)
     ),
     CockpitPage(
@@ -184,6 +192,7 @@ _TOOLS_FROM = ("tools.HttpTool", "tools.McpServer", "tools.Plugin", "tools.Secre
 _USERS = (
     "auth.User",
     "auth.Group",
+    NavigationPage("admin:import", _("Import"), "agent.add_persona"),
     NavigationPage("admin:sign_in_sessions", _("Sign-in sessions")),
     NavigationPage("admin:second_factor", _("Second factor")),
 )

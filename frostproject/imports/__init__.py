@@ -1,0 +1,1 @@
+"""Coming from elsewhere: what other programs keep becomes rows of this one."""

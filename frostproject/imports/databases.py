@@ -1,0 +1,83 @@
+"""SQLite databases of other programs, of which a copy is read and nothing is believed."""
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from frostproject.imports.plan import ImportRefused
+
+#: Rows of one table, bytes of one value, and steps of SQLite's machine for one file.
+MOST_ROWS, MOST_VALUE, MOST_STEPS = 5_000, 16 << 20, 200_000_000
+_STEPS = 100_000
+MAGIC = b"SQLite format 3\0"
+
+#: The columns that are read, by table; of a table without any only whether it holds something.
+TABLES: dict[str, tuple[str, ...]] = {
+    "personas": ("persona_id", "system_prompt", "begin_dialogs", "tools", "skills"),
+    **dict.fromkeys(("conversations", "cron_jobs", "platform_message_history"), ()),
+    "model_providers": ("uuid", "name", "requester", "base_url", "api_keys"),
+    "llm_models": (
+        *("uuid", "name", "provider_uuid", "requester", "requester_config", "api_keys"),
+        *("abilities", "extra_args"),
+    ),
+    "legacy_pipelines": ("uuid", "name", "is_default", "config"),
+    "bots": ("name", "adapter", "enable", "use_pipeline_uuid"),
+    "mcp_servers": ("name", "enable", "mode", "extra_args"),
+    **dict.fromkeys(("embedding_models", "plugin_settings", "knowledge_bases"), ()),
+}
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def read_tables(file: Path) -> Tables:
+    """The rows of the known tables of ``file``. Raises :class:`ImportRefused`."""
+    try:
+        with _copied(file) as copy, closing(sqlite3.connect(copy, timeout=0)) as database:
+            _harden(database)
+            return dict(_read(database))
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        words = _("%(file)s cannot be read as a database: %(reason)s.")
+        raise ImportRefused(words % {"file": file.name, "reason": error}) from error
+
+
+@contextmanager
+def _copied(file: Path) -> Iterator[Path]:
+    """A copy, with what a running program has not moved into the file yet: nobody's lock holds it,
+    and opening it writes nothing beside the file."""
+    with tempfile.TemporaryDirectory(prefix="frost-import-") as folder:
+        copy = Path(folder) / "copy.db"
+        shutil.copyfile(file, copy)
+        log = file.with_name(f"{file.name}-wal")
+        if log.is_file() and not log.is_symlink():
+            shutil.copyfile(log, copy.with_name("copy.db-wal"))
+        yield copy
+
+
+def _harden(database: sqlite3.Connection) -> None:
+    left = iter(range(MOST_STEPS // _STEPS))
+    database.set_progress_handler(lambda: next(left, None) is None, _STEPS)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE)
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
+        database.execute(f"PRAGMA {pragma}")
+
+
+def _read(database: sqlite3.Connection) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Tables alone: a view or a virtual table can be made to run for ever."""
+    plain = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+    for (table,) in database.execute(plain).fetchall():
+        if table not in TABLES:
+            continue
+        there = {row[1] for row in database.execute(f'PRAGMA table_info("{table}")')}
+        columns = [name for name in TABLES[table] if name in there]
+        chosen = ", ".join(f'"{name}"' for name in columns) or "1"
+        most = MOST_ROWS + 1 if columns else 1
+        found = database.execute(f'SELECT {chosen} FROM "{table}" LIMIT {most}').fetchall()  # noqa: S608 - names from above
+        if len(found) > MOST_ROWS:
+            words = _("The table %(table)s has more than %(most)d rows.")
+            raise ImportRefused(words % {"table": table, "most": MOST_ROWS})
+        yield table, [dict(zip(columns, row, strict=False)) for row in found]

@@ -1,0 +1,357 @@
+"""What a plan would do here, row by row, and doing it: all in one transaction, with the history of
+rows that were made by hand."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+from django.utils.translation import gettext as _, gettext_lazy
+
+from agent.admin.endpoints.form import EndpointForm, normalize_base_url
+from agent.domain.endpoint import ModelRole
+from agent.domain.notes import NoteViewer
+from agent.llm.providers.presets import PRESETS
+from agent.memory.notes_store import NewNote, NoteResult, write_notes
+from agent.models import EndpointChoice, Manners, ModelEndpoint, Note, Persona
+from agent.models.manners import SAID, SCOPE
+from agent.models.note import note_fingerprint
+from agent.pages import persona_file
+from frostproject.imports.plan import Found, ImportRefused, Kind, Wanted
+from onebot.models import Bot
+from tools.admin.settings_page import field_label, format_field_value, problem_lines, read_sealed
+from tools.http_tools.admin.openapi import (
+    MAX_CHOSEN,
+    SKIP,
+    plan_tools,
+    propose_tool_names,
+    save_plan,
+)
+from tools.http_tools.openapi.drafts import outline_document
+from tools.mcp.admin.exchange import ImportAction, ImportRights, plan_import
+from tools.mcp.config_json import ConfigUnreadable, parse_mcp_servers
+from tools.mcp.settings import may_run_commands
+from tools.models import HttpTool, McpServer
+from tools.models.change import ChangeKind
+from tools.models.row_history import record_event
+from tools.secrets.masked import mask_url
+from tools.text.readable import shorten_text
+
+#: Characters of one value that a preview shows.
+SHOWN = 200
+MODELS: dict[Kind, type[Model]] = {
+    Kind.ENDPOINT: ModelEndpoint,
+    Kind.PERSONA: Persona,
+    Kind.MANNERS: Manners,
+    Kind.NOTE: Note,
+    Kind.SERVER: McpServer,
+    Kind.TOOLS: HttpTool,
+}
+
+
+class Outcome(StrEnum):
+    """What becomes of a row."""
+
+    MAKE = "make"
+    SAME = "same"
+    TAKEN = "taken"
+    REFUSE = "refuse"
+
+
+OUTCOMES = {
+    Outcome.MAKE: gettext_lazy("new"),
+    Outcome.SAME: gettext_lazy("there already"),
+    Outcome.TAKEN: gettext_lazy("name taken"),
+    Outcome.REFUSE: gettext_lazy("refused"),
+}
+
+
+@dataclass(slots=True)
+class Planned:
+    """One row: what becomes of it, its ``facts`` without keys, and what is to be said. ``save``
+    returns the rows that it has made."""
+
+    kind: Kind
+    name: str
+    outcome: Outcome = Outcome.MAKE
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    save: Callable[[], Sequence[Model]] = tuple
+
+    @property
+    def kind_words(self) -> str:
+        return str(MODELS[self.kind]._meta.verbose_name)
+
+    @property
+    def outcome_words(self) -> str:
+        return str(OUTCOMES[self.outcome])
+
+    def refuse(self, *lines: str) -> None:
+        """Keep the row from being made, where there are reasons to."""
+        if lines:
+            self.outcome, self.notes = Outcome.REFUSE, [*self.notes, *lines]
+
+    def meet(self, *, is_same: bool) -> None:
+        """There is a row of this name already; it stays as it is."""
+        self.outcome = Outcome.SAME if is_same else Outcome.TAKEN
+        if not is_same:
+            words = _("A row of this name says something else. It stays as it is; rename one.")
+            self.notes.append(words)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What becomes of each row, and what stays behind."""
+
+    rows: list[Planned]
+    left: list[str]
+
+    @property
+    def made(self) -> int:
+        return sum(one.outcome == Outcome.MAKE for one in self.rows)
+
+
+def plan(found: Found, user: User | None) -> Plan:
+    """What making the rows of ``found`` would do for ``user``; None is whoever is at the command
+    line, who reaches the database anyway. Nothing is changed."""
+    accounts = list(Bot.objects.order_by("self_id").values_list("self_id", flat=True))
+    left, seen = list(found.left), set()
+    rows: list[Planned] = []
+    servers: dict[str, Any] = {}
+    for wanted in sorted(found.rows, key=lambda one: list(Kind).index(one.kind)):
+        key = (wanted.kind, wanted.name, wanted.by_account and str(wanted.values))
+        if key in seen:
+            left.append(f"{wanted.name}: {_('This name stands here twice.')}")
+        elif wanted.by_account and not accounts:
+            words = _("no account is known here yet; connect one, then import again")
+            chats = " ".join(str(wanted.values.get("chats") or "").split())
+            left.append(f"{wanted.name} {chats}".strip() + f": {words}")
+        elif wanted.kind == Kind.SERVER:
+            servers[wanted.name] = dict(wanted.values)
+        else:
+            rows += _plan_wanted(wanted, accounts, user)
+        seen.add(key)
+    if servers:
+        rows += _plan_servers(servers, user)
+    for one in rows:
+        model = MODELS[one.kind]._meta
+        if user and not user.has_perm(f"{model.app_label}.add_{model.model_name}"):
+            one.refuse(_("You may not add rows of this kind."))
+    return Plan(rows, list(dict.fromkeys(left)))
+
+
+def make(planned: Plan, author: User | None) -> None:
+    """Make the rows that are new: all, or none where one fails. ``author`` is None for the command
+    line."""
+    try:
+        with transaction.atomic():
+            for one in planned.rows:
+                if one.outcome == Outcome.MAKE:
+                    _make(one, author)
+    except IntegrityError as error:
+        words = _("Somebody has made a row of the same name meanwhile: nothing was imported.")
+        raise ImportRefused(words) from error
+
+
+def _make(one: Planned, author: User | None) -> None:
+    made = one.save()
+    if not made:
+        one.refuse(_("There is no room for more notes about them."))
+    for row in made:
+        record_event(author, row, ChangeKind.ADDED, [{"added": {}}])
+
+
+def _plan_wanted(wanted: Wanted, accounts: list[str], user: User | None) -> Iterator[Planned]:
+    if wanted.kind == Kind.ENDPOINT:
+        yield _plan_endpoint(wanted, user)
+    elif wanted.kind == Kind.PERSONA:
+        yield _plan_persona(wanted)
+    elif wanted.kind == Kind.TOOLS:
+        yield from _plan_tools(wanted.values["document"])
+    elif wanted.kind == Kind.NOTE:
+        yield from (_plan_note(wanted, account) for account in accounts)
+    else:
+        for account in accounts if wanted.by_account else [""]:
+            name = f"{wanted.name} ({account})" if account else wanted.name
+            row = Manners(**{"name": name, "account": account, **wanted.values})
+            yield _plan_row(wanted.kind, row, (*SCOPE, *SAID))
+
+
+# --- Rows whose fields the plan names ------------------------------------------------
+
+
+def _plan_row(kind: Kind, row: Any, names: Sequence[str]) -> Planned:
+    """A row that is checked as its form checks it, and compared with one of the same name."""
+    before = type(row).objects.filter(name=row.name).first()
+    one = Planned(kind, row.name, save=partial(_save_row, row))
+    try:
+        row.full_clean(validate_unique=before is None)
+    except ValidationError as error:
+        one.refuse(*problem_lines(error, type(row)))
+    said = {name: getattr(row, name) for name in names}
+    one.facts = [
+        (field_label(type(row), name), _shown(format_field_value(type(row), name, value)))
+        for name, value in said.items()
+        if value != type(row)._meta.get_field(name).get_default()
+    ]
+    if before is not None and one.outcome == Outcome.MAKE:
+        one.meet(is_same=all(getattr(before, name) == value for name, value in said.items()))
+    return one
+
+
+def _shown(text: str) -> str:
+    return shorten_text(" ".join(text.split()), SHOWN)
+
+
+def _plan_persona(wanted: Wanted) -> Planned:
+    values = dict(wanted.values)
+    endpoints = values.pop("endpoints", [])
+    row = Persona(name=wanted.name, **values)
+    one = _plan_row(Kind.PERSONA, row, persona_file.FIELDS)
+    if endpoints:
+        one.facts.append((_("endpoints"), ", ".join(endpoints)))
+        one.save = partial(_save_persona, row, endpoints)
+    return one
+
+
+def _save_persona(row: Persona, endpoints: list[str]) -> list[Model]:
+    row.save()
+    known = ModelEndpoint.objects.in_bulk(endpoints, field_name="name")
+    for position, name in enumerate(dict.fromkeys(endpoints), start=1):
+        if name in known:
+            EndpointChoice.objects.create(
+                persona=row, role=ModelRole.CHAT, position=position, endpoint=known[name]
+            )
+    return [row]
+
+
+# --- Endpoints -------------------------------------------------------------------------
+
+
+class _EndpointForm(EndpointForm):
+    """The form as a person fills it in; what the plan does not name stays as in a new row."""
+
+    is_partial = True
+
+
+def _plan_endpoint(wanted: Wanted, user: User | None) -> Planned:
+    given = dict(wanted.values)
+    marks = {name: given.pop(name) for name in list(given) if isinstance(given[name], bool)}
+    one = Planned(Kind.ENDPOINT, wanted.name)
+    one.facts = [
+        (field_label(ModelEndpoint, "base_url"), mask_url(given["base_url"]) or "-"),
+        (field_label(ModelEndpoint, "model"), given["model"] or "-"),
+        (_("key"), _("yes") if given["keys"] else _("no")),
+        (field_label(ModelEndpoint, "enabled"), _("yes") if marks["enabled"] else _("no")),
+    ]
+    if before := ModelEndpoint.objects.filter(name=wanted.name).first():
+        one.meet(is_same=_is_same_endpoint(before, given))
+        return one
+    texts = {name: given[name] for name in ("base_url", "model")} | {"name": wanted.name}
+    texts |= {"keys": "\n".join(given["keys"]), "timeout_seconds": given.get("timeout_seconds", "")}
+    texts |= {
+        name: json.dumps(value) for name in ("headers", "extra_body") if (value := given.get(name))
+    }
+    texts["preset"] = _find_preset(given["base_url"]) if given["keys"] else ""
+    form = _EndpointForm(texts, instance=ModelEndpoint(**marks))
+    form.user = user or User(is_superuser=True)
+    for name, lines in form.errors.items():
+        label = "" if name == "__all__" else f"{field_label(ModelEndpoint, name)}: "
+        one.refuse(*(f"{label}{line}" for line in lines))
+    one.save = lambda: [form.save()]
+    return one
+
+
+def _is_same_endpoint(before: ModelEndpoint, given: dict[str, Any]) -> bool:
+    try:
+        url = normalize_base_url(given["base_url"])
+    except ValidationError:
+        return False
+    there = (before.base_url, before.model, read_sealed(before, "keys"))
+    return there == (url, given["model"], list(dict.fromkeys(given["keys"])))
+
+
+def _find_preset(url: str) -> str:
+    """The provider at the host of ``url``; "" for one that is not known."""
+    host = urlsplit(url).hostname if url.isprintable() and "[" not in url else None
+    hosts = {urlsplit(one.base_url).hostname: one.id for one in PRESETS.values() if one.needs_key}
+    return hosts.get(host, "") if host else ""
+
+
+# --- Notes, servers, tools ---------------------------------------------------------------
+
+
+def _plan_note(wanted: Wanted, account: str) -> Planned:
+    text, person, group = (wanted.values[name] for name in ("text", "person", "group"))
+    chat = f"group:{group}" if group else f"private:{person}"
+    wish = NewNote(
+        NoteViewer("onebot", account, chat, person),
+        text,
+        tuple(wanted.values["tags"]),
+        person=person,
+        visibility=Note.Visibility.CHAT if group else Note.Visibility.PERSON,
+        source=Note.Source.EXTRACTED,
+    )
+    about = {"account": account, "owner_id": group or person, "visibility": wish.visibility}
+    one = Planned(Kind.NOTE, f"{wanted.name} ({account})", save=partial(_save_note, wish))
+    one.facts = [(field_label(Note, "text"), _shown(text))]
+    if Note.objects.filter(fingerprint=note_fingerprint(text), **about).exists():
+        one.meet(is_same=True)
+    return one
+
+
+def _save_note(wish: NewNote) -> list[Model]:
+    written = write_notes(wish)
+    is_written = written.fate in (NoteResult.DONE, NoteResult.KNOWN)
+    return [Note.objects.get(pk=written.pk)] if is_written else []
+
+
+def _plan_servers(servers: dict[str, Any], user: User | None) -> Iterator[Planned]:
+    """As the page of MCP servers imports them, but nothing that is there is replaced."""
+    try:
+        configs = parse_mcp_servers(json.dumps({"mcpServers": servers}))
+    except ConfigUnreadable as error:
+        raise ImportRefused(str(error)) from error
+    rights = ImportRights(user is None or may_run_commands(user), lambda row: True)
+    for planned in plan_import(configs, rights, replaces=True):
+        row = planned.row
+        one = Planned(Kind.SERVER, planned.name, save=partial(_save_row, row))
+        one.facts = [(label, now) for label, _was, now in planned.differences]
+        one.notes = list(planned.notes)
+        one.refuse(*planned.problems)
+        if row.pk is not None and not planned.problems:
+            one.meet(is_same=planned.action == ImportAction.NOTHING)
+        yield one
+
+
+def _save_row(row: Model) -> list[Model]:
+    row.save()
+    return [row]
+
+
+def _plan_tools(document: dict[str, Any]) -> Iterator[Planned]:
+    """As the page of HTTP tools imports them, switched off; secrets are entered there."""
+    outline = outline_document(document, "")
+    choice = {"server": next(iter(outline.servers), ""), "existing": SKIP, "enabled": False}
+    choice["name_prefix"] = ""
+    operations = outline.operations[:MAX_CHOSEN]
+    names = propose_tool_names(outline, "")
+    for planned in plan_tools(document, names, operations, choice):
+        one = Planned(Kind.TOOLS, planned.row.name, save=partial(_save_tool, planned))
+        one.facts = [(_("operation"), planned.draft.operation.key)]
+        one.refuse(*filter(None, [planned.problem]))
+        if planned.is_there:
+            one.outcome = Outcome.SAME
+        yield one
+
+
+def _save_tool(planned: Any) -> list[Model]:
+    save_plan([planned], {})
+    return [planned.row]
