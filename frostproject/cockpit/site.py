@@ -96,7 +96,7 @@ PAGES: tuple[CockpitPage, ...] = (
         "import/",
         "import",
         "frostproject.cockpit.import_page.import_page",
-        (),
+        ("agent.view_every_chat",),
         ("GET", "HEAD", "POST"),
         "imports/page",
     ),

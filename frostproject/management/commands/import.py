@@ -50,7 +50,7 @@ class Command(BaseCommand):
             for line in one.notes:
                 self._write(f"    {line}")
         if planned.left:
-            self.stdout.write(_("Left behind:"))
+            self.stdout.write(_("Left behind") + ":")
         for line in planned.left:
             self._write(f"  {line}")
 

@@ -1,0 +1,203 @@
+"""``manage.py import`` and its page: what becomes of the data of other programs."""
+
+import io
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from django.utils import translation
+
+from agent.models import Manners, ModelEndpoint, Note, Persona
+from onebot.models import Bot
+from tests.admin.record import logged_in
+from tests.frostproject.imports.samples import (
+    CARD,
+    KEY,
+    card_png,
+    write_astrbot,
+    write_langbot,
+)
+from tools.models import HttpTool, McpServer, ToolConfigChange
+
+pytestmark = pytest.mark.django_db
+
+
+def run(path: Path, *options: str) -> str:
+    out = io.StringIO()
+    with translation.override("en"):
+        call_command("import", str(path), *options, stdout=out)
+    return out.getvalue()
+
+
+def test_preview_shows_every_row_without_keys_and_changes_nothing(tmp_path: Path) -> None:
+    shown = run(write_astrbot(tmp_path / "data"))
+    assert "[new] model endpoint: ds" in shown
+    assert "key: yes" in shown
+    assert "[new] persona: 霜降" in shown
+    assert "claude: it speaks another protocol" in shown
+    assert KEY not in shown
+    assert not ModelEndpoint.objects.filter(name="ds").exists()
+    assert not ToolConfigChange.objects.exists()
+
+
+def test_astrbot_becomes_rows_with_a_history_and_sealed_keys(tmp_path: Path) -> None:
+    Bot.objects.create(self_id="30001")
+    run(write_astrbot(tmp_path / "data"), "--yes")
+    endpoint = ModelEndpoint.objects.get(name="ds")
+    assert (endpoint.preset, endpoint.keys, endpoint.enabled) == ("deepseek", [KEY], True)
+    assert KEY not in endpoint.sealed_keys
+    assert endpoint.timeout_seconds == 120
+    assert not ModelEndpoint.objects.get(name="old").enabled
+    persona = Persona.objects.get(name="霜降")
+    assert (persona.prompt, persona.examples) == ("你是霜降。", [["你好", "嗷呜！"]])
+    assert (persona.tool_choice, persona.tools, persona.is_default) == ("only", "", False)
+    assert Manners.objects.get(name="AstrBot").wake_prefixes == "/\n小霜"
+    allowed = Manners.objects.get(account="30001", answered="everybody")
+    assert allowed.chat_keys == ("group:20001", "private:10005")
+    assert not McpServer.objects.get(name="web").enabled
+    assert ToolConfigChange.objects.filter(name="ds").exists()
+
+
+def test_allow_list_stays_behind_by_name_without_an_account(tmp_path: Path) -> None:
+    shown = run(write_astrbot(tmp_path / "data"), "--yes")
+    assert "AstrBot: allowed group:20001 private:10005: no account" in shown
+    assert not Manners.objects.exclude(account="").exists()
+
+
+def test_second_import_leaves_what_is_the_same_and_what_is_not(tmp_path: Path) -> None:
+    folder = write_astrbot(tmp_path / "data")
+    run(folder, "--yes")
+    Persona.objects.filter(name="霜降").update(prompt="mine")
+    shown = run(folder, "--yes")
+    assert "[there already] model endpoint: ds" in shown
+    assert "[name taken] persona: 霜降" in shown
+    assert "0 rows were made" in shown
+    assert Persona.objects.get(name="霜降").prompt == "mine"
+
+
+def test_langbot_becomes_rows_and_its_persona_asks_its_model(tmp_path: Path) -> None:
+    Bot.objects.create(self_id="30001")
+    shown = run(write_langbot(tmp_path / "langbot.db"), "--yes")
+    assert "Pipe: group_*" in shown
+    persona = Persona.objects.get(name="Pipe")
+    assert persona.prompt == "你是小霜。"
+    assert [one.endpoint.name for one in persona.choices.all()] == ["chat"]
+    assert ModelEndpoint.objects.get(name="chat").can_see
+    manners = Manners.objects.get(name="LangBot Pipe")
+    assert (manners.wake_prefixes, manners.wake_chance) == ("ai", 10)
+    assert Manners.objects.get(account="30001").denied_people == "10009"
+
+
+def test_frostagent_becomes_rows_and_notes_for_nobody_else(tmp_path: Path) -> None:
+    Bot.objects.create(self_id="30001")
+    env = "UPSTREAM_ENDPOINT=https://api.example.com/v1\nMODEL_NAME=m\nUPSTREAM_API_KEY=sk-1\n"
+    (tmp_path / ".env").write_text(env + "SYSTEM_PROMPT=你是狐\nBOT_NAME=霜降狐\nLISTEN_ADDR=:1\n")
+    entries = [{"owner": "10001", "content": "喜欢猫", "visibility": "public"}]
+    entries += [{"owner": "group:20001", "content": "周五聚会"}]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "brain.json").write_text(json.dumps({"entries": entries}))
+    shown = run(tmp_path, "--yes")
+    assert "LISTEN_ADDR: settings" in shown
+    assert Persona.objects.get(name="霜降狐").prompt == "你是狐"
+    assert ModelEndpoint.objects.get(name="FrostAgent m").keys == ["sk-1"]
+    assert Note.objects.get(owner_id="10001").visibility == Note.Visibility.PERSON
+    assert Note.objects.get(owner_id="20001").chat == "group:20001"
+
+
+def test_newest_card_of_a_picture_becomes_a_persona_without_notes_of_its_maker(
+    tmp_path: Path,
+) -> None:
+    newer = CARD | {"spec": "chara_card_v3", "data": CARD["data"] | {"nickname": "霜霜"}}
+    (tmp_path / "card.png").write_bytes(card_png(chara=CARD, ccv3=newer))
+    shown = run(tmp_path / "card.png", "--yes")
+    persona = Persona.objects.get(name="霜降")
+    assert persona.prompt == "霜霜是一只狐狸。"
+    assert persona.examples == [["你好", "你好呀"]]
+    assert "霜降: 尾巴" in shown
+    assert "creator_notes" in shown
+
+
+def test_prompt_without_a_name_is_named_after_its_file(tmp_path: Path) -> None:
+    (tmp_path / "fox.json").write_text('{"system_prompt": "你是谁"}')
+    run(tmp_path / "fox.json", "--yes")
+    assert Persona.objects.get(name="fox").prompt == "你是谁"
+
+
+def test_openapi_becomes_tools_that_are_switched_off(tmp_path: Path) -> None:
+    text = "openapi: 3.0.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'https://a.example'}]\n"
+    (tmp_path / "a.yaml").write_text(text + "paths: {/a: {get: {operationId: getA}}}\n")
+    run(tmp_path / "a.yaml", "--yes")
+    assert not HttpTool.objects.get(name="get_a").enabled
+
+
+def test_own_persona_goes_out_and_in_again(tmp_path: Path) -> None:
+    row = Persona.objects.create(
+        name="狐", prompt="你是{bot_name}", examples=[["a", "b"]], quote=True
+    )
+    answer = logged_in().get(reverse("admin:agent_persona_export", args=(row.pk,)))
+    (tmp_path / "fox.json").write_bytes(answer.content)
+    row.delete()
+    run(tmp_path / "fox.json", "--yes")
+    again = Persona.objects.get(name="狐")
+    assert (again.prompt, again.examples, again.quote) == ("你是{bot_name}", [["a", "b"]], True)
+
+
+def upload(folder: Path) -> SimpleUploadedFile:
+    file = shutil.make_archive(str(folder.parent / "packed"), "zip", folder.parent, folder.name)
+    return SimpleUploadedFile("packed.zip", Path(file).read_bytes())
+
+
+def test_page_shows_rows_and_makes_them_when_confirmed(tmp_path: Path) -> None:
+    browser, url = logged_in(), reverse("admin:import")
+    shown = browser.post(url, {"file": upload(write_astrbot(tmp_path / "data"))})
+    page = shown.content.decode()
+    assert "deepseek-chat" in page
+    assert KEY not in page
+    assert not ModelEndpoint.objects.filter(name="ds").exists()
+    made = browser.post(url, {"sealed": shown.context["sealed"]})
+    assert made.status_code == 200
+    assert KEY not in made.content.decode()
+    assert ModelEndpoint.objects.get(name="ds").keys == [KEY]
+    assert ToolConfigChange.objects.filter(name="ds", author__isnull=False).exists()
+
+
+def browser_of(*permissions: str) -> Client:
+    """That of somebody with these permissions."""
+    user = User.objects.create_user("one", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def test_page_makes_only_rows_that_its_user_may_add(tmp_path: Path) -> None:
+    browser, url = browser_of("add_persona", "view_every_chat"), reverse("admin:import")
+    shown = browser.post(url, {"file": upload(write_astrbot(tmp_path / "data"))})
+    browser.post(url, {"sealed": shown.context["sealed"]})
+    assert Persona.objects.filter(name="霜降").exists()
+    assert not ModelEndpoint.objects.filter(name="ds").exists()
+    assert not McpServer.objects.filter(name="web").exists()
+
+
+def test_page_is_not_for_those_who_may_add_nothing() -> None:
+    """Nor for those who have chats of their own: a file may hold notes of any chat."""
+    assert browser_of("add_note").get(reverse("admin:import")).status_code == 403
+    User.objects.all().delete()
+    assert (
+        browser_of("view_persona", "view_every_chat").get(reverse("admin:import")).status_code
+        == 403
+    )
+
+
+def test_card_in_a_zip_is_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "fox.charx", "w") as archive:
+        archive.writestr("card.json", json.dumps(CARD))
+    run(tmp_path / "fox.charx", "--yes")
+    assert Persona.objects.filter(name="霜降").exists()
