@@ -133,6 +133,9 @@ def plan(found: Found, user: User | None) -> Plan:
             words = _("no account is known here yet; connect one, then import again")
             chats = " ".join(str(wanted.values.get("chats") or "").split())
             left.append(f"{wanted.name} {chats}".strip() + f": {words}")
+        elif not _may_add(user, wanted.kind):
+            rows.append(one := Planned(wanted.kind, wanted.name))
+            one.refuse(_("You may not add rows of this kind."))
         elif wanted.kind == Kind.SERVER:
             servers[wanted.name] = dict(wanted.values)
         else:
@@ -140,11 +143,12 @@ def plan(found: Found, user: User | None) -> Plan:
         seen.add(key)
     if servers:
         rows += _plan_servers(servers, user)
-    for one in rows:
-        model = MODELS[one.kind]._meta
-        if user and not user.has_perm(f"{model.app_label}.add_{model.model_name}"):
-            one.refuse(_("You may not add rows of this kind."))
     return Plan(rows, list(dict.fromkeys(left)))
+
+
+def _may_add(user: User | None, kind: Kind) -> bool:
+    model = MODELS[kind]._meta
+    return user is None or user.has_perm(f"{model.app_label}.add_{model.model_name}")
 
 
 def make(planned: Plan, author: User | None) -> None:
