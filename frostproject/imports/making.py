@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Model
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy, pgettext
 
 from agent.admin.endpoints.form import EndpointForm, normalize_base_url
 from agent.domain.endpoint import ModelRole
@@ -252,7 +252,7 @@ def _plan_endpoint(wanted: Wanted, user: User | None) -> Planned:
     one.facts = [
         (field_label(ModelEndpoint, "base_url"), mask_url(given["base_url"]) or "-"),
         (field_label(ModelEndpoint, "model"), given["model"] or "-"),
-        (_("key"), _("yes") if given["keys"] else _("no")),
+        (pgettext("model endpoint", "key"), _("yes") if given["keys"] else _("no")),
         (field_label(ModelEndpoint, "enabled"), _("yes") if marks["enabled"] else _("no")),
     ]
     if before := ModelEndpoint.objects.filter(name=wanted.name).first():
