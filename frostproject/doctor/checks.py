@@ -41,6 +41,7 @@ from tools.findings import (
 )
 from tools.mcp.settings import check_server_row
 from tools.models import McpServer
+from tools.version import USER_AGENT
 
 #: For one question.
 MODEL_SECONDS = 60.0
@@ -215,6 +216,7 @@ def probe_server(url: str, token: str) -> Iterator[Finding]:
 def _get(url: str) -> requests.Response:
     with requests.Session() as session:
         session.trust_env = False  # this machine is not asked for through a proxy
+        session.headers["User-Agent"] = USER_AGENT
         return session.get(url, timeout=SERVER_SECONDS, allow_redirects=False)
 
 
@@ -263,7 +265,9 @@ async def _websocket(url: str, token: str) -> AsyncIterator[Finding]:
     token."""
     address = f"{url.replace('http', 'ws', 1)}/ws/frostagent"
     timeout = aiohttp.ClientTimeout(total=SERVER_SECONDS)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+    async with aiohttp.ClientSession(
+        timeout=timeout, headers={"User-Agent": USER_AGENT}
+    ) as session:
         try:
             async with session.ws_connect(
                 address, headers=_bearer(token), autoping=False

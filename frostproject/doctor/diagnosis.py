@@ -40,6 +40,7 @@ from frostproject.signin import plain_http
 from onebot.gateway import bots
 from tools.findings import Finding, fail_finding, note_finding, ok_finding, warn_finding
 from tools.local_time import Clock
+from tools.version import VERSION
 
 SHORTEST_TOKEN = 8
 #: Words that stand in other programs' example files, and are guessed first.
@@ -191,6 +192,7 @@ ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 def check_installation() -> Iterator[Finding]:
     """Everything on this machine, in the order in which it is needed."""
+    yield ok_finding(_("FrostAgent %s is installed.") % VERSION)
     yield from run_system_checks()
     yield from check_prompt(settings.SYSTEM_PROMPT)
     yield from check_data_folder(settings.DATA_DIR)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from tools.tracing import switch_on
+from tools.version import USER_AGENT
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -38,7 +39,7 @@ class TraceExport:
 
         exporter = OTLPSpanExporter(
             endpoint=f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip('/')}/v1/traces",
-            headers=parse_headers(settings.OTEL_EXPORTER_OTLP_HEADERS),
+            headers={"user-agent": USER_AGENT} | parse_headers(settings.OTEL_EXPORTER_OTLP_HEADERS),
             timeout=EXPORT_SECONDS,
         )
         service = Resource.create({SERVICE_NAME: settings.OTEL_SERVICE_NAME})

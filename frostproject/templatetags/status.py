@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from agent.runtime import serving
 from frostproject.signin import plain_http
 from tools.local_time import present_clock
+from tools.version import VERSION
 
 register = template.Library()
 
@@ -24,9 +25,10 @@ def outage(context: Any) -> dict[str, Any]:
 
 @register.inclusion_tag("admin/zone_line.html", takes_context=True)
 def zone_line(context: Any) -> dict[str, Any]:
-    """Which time zone the page's times are of, for those who are signed in."""
+    """Which time zone the page's times are of, and which version the program is, for those who are
+    signed in."""
     keys = ("has_permission", "perms", "is_popup")
-    return {key: context.get(key) for key in keys} | {"clock": present_clock()}
+    return {key: context.get(key) for key in keys} | {"clock": present_clock(), "version": VERSION}
 
 
 @register.inclusion_tag("admin/https_only.html", takes_context=True)

@@ -22,6 +22,7 @@ from onebot.connections.handshake import (
 )
 from onebot.gateway.gateway import Gateway
 from tools.text.storable import make_storable
+from tools.version import VERSION
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -45,7 +46,7 @@ class HttpRefusal(Exception):  # noqa: N818 - an answer, not a fault
 
 async def serve_health(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """200 as soon as the process serves."""
-    await send_json(send, 200, {"status": "ok"})
+    await send_json(send, 200, {"status": "ok", "version": VERSION})
 
 
 class AgentQueryEndpoint:

@@ -27,6 +27,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 from django.utils.translation import gettext as _
 
 from agent.domain.types import is_playground
+from tools.version import USER_AGENT
 
 #: The fewest and the most characters of a token that an operator enters.
 SHORTEST, LONGEST = 16, 200
@@ -86,7 +87,7 @@ class AccountTokens:
 #: Refusals that are kept; those of one address for one reason are one.
 MOST_KEPT = 50
 #: The User-Agent of our own check that wrong tokens are refused; it is no client.
-CHECK_AGENT = "FrostAgent doctor"
+CHECK_AGENT = f"{USER_AGENT} doctor"
 
 
 @dataclass(frozen=True, slots=True)

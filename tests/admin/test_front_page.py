@@ -22,6 +22,7 @@ from tests.admin.record import (
     said,
     step_of,
 )
+from tools.version import VERSION
 
 
 def test_connected_bots_are_shown_with_their_last_heartbeat(browser: Client):
@@ -137,6 +138,7 @@ def test_a_chinese_list_shows_no_english_heading(browser: Client, name: str):
 
 def test_every_page_bears_the_programs_name(browser: Client):
     assert page(browser, "/admin/").count("FrostAgent") == 2
+    assert VERSION in page(browser, "/admin/")
     assert "FrostAgent" in Client().get("/admin/login/").content.decode()
 
 

@@ -15,6 +15,7 @@ from tests.e2e.chat import client, verdict
 from tests.e2e.test_http_api import http
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel, call
+from tools.version import USER_AGENT
 
 TOKEN = "metrics-token-1"
 PRIVATE = "我的密码是 4715"
@@ -26,6 +27,7 @@ class Collector:
     def __init__(self) -> None:
         self.spans: list[Any] = []
         self.keys: set[str | None] = set()
+        self.agents: set[str | None] = set()
         self.came = threading.Event()
         collector = self
 
@@ -37,6 +39,7 @@ class Collector:
                     for scope in resource.scope_spans:
                         collector.spans += scope.spans
                 collector.keys.add(self.headers.get("x-key"))
+                collector.agents.add(self.headers.get("User-Agent"))
                 collector.came.set()
                 self.send_response(200)
                 self.end_headers()
@@ -116,7 +119,7 @@ async def test_a_run_is_one_trace_in_the_words_of_the_conventions(model_server, 
     told = {one.key for span in collector.spans for one in span.attributes}
     assert {"gen_ai.operation.name", "gen_ai.usage.input_tokens", "frostagent.run.id"} < told
     assert not any(PRIVATE.encode() in span.SerializeToString() for span in collector.spans)
-    assert collector.keys == {"k1"}
+    assert (collector.keys, collector.agents) == ({"k1"}, {USER_AGENT})
 
 
 async def test_a_collector_that_is_away_costs_no_answer(model_server, model):

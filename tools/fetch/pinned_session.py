@@ -30,6 +30,7 @@ from tools.fetch.request import (
     WireRequest,
     follow_redirect,
 )
+from tools.version import USER_AGENT
 
 # Connections that go only to checked addresses, and end with their request.
 #
@@ -195,7 +196,7 @@ class BodyDecoder:
 
 
 CONCURRENT_PER_HOST = 16
-HEADERS = {"User-Agent": "FrostAgent", "Accept": "*/*", "Accept-Encoding": ENCODINGS}
+HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": ENCODINGS}
 
 
 class PinnedSession:

@@ -74,6 +74,7 @@ from tools.mcp.transports import (
     web_transport,
 )
 from tools.text.untrusted import clean_line, clean_untrusted
+from tools.version import VERSION
 
 # Filters what comes from a server before the library reads it: floods are dropped, and the entries
 # of a list of tools are checked one by one, because the library refuses the whole list for one bad
@@ -222,7 +223,7 @@ async def open_session(
         incoming.guard(_transport(settings, destinations, log, flow)),
         mode="legacy" if is_old else "auto",
         cache=None,
-        client_info=Implementation(name="FrostAgent", version="1"),
+        client_info=Implementation(name="FrostAgent", version=VERSION),
         message_handler=on_message,
     )
     with _explained(log):

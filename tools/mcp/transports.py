@@ -53,6 +53,7 @@ from tools.mcp.specs import McpClientError, PermanentFailureError
 from tools.models import McpServer
 from tools.processes.child import Child
 from tools.processes.process_reaper import keeper_command
+from tools.version import USER_AGENT
 
 MAX_ERROR = 64 * 1024
 CONNECT_SECONDS, WRITE_SECONDS = 15, 60
@@ -132,7 +133,7 @@ def _legacy(
 def _client(way_out: "CheckedTransport", settings: McpServerSettings) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=way_out,
-        headers={"User-Agent": "FrostAgent", "Accept-Encoding": "identity", **settings.headers},
+        headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **settings.headers},
         # How long an answer may take is the caller's affair, who also ends it.
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS, write=WRITE_SECONDS),
         follow_redirects=False,

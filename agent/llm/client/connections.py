@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Self, cast
 
 import httpx2
 
+from tools.version import USER_AGENT
+
 LIMITS = httpx2.Limits(max_connections=5_000, max_keepalive_connections=500)
 """So many, so that thousands of runs can wait for one endpoint at once."""
-AGENT = "FrostAgent"
 
 
 class _Route(NamedTuple):
@@ -51,7 +52,7 @@ class EndpointConnections:
         import aiohttp
         from openai import DefaultAioHttpClient
 
-        return cls(DefaultAioHttpClient(limits=LIMITS, headers={"User-Agent": AGENT}), aiohttp)
+        return cls(DefaultAioHttpClient(limits=LIMITS, headers={"User-Agent": USER_AGENT}), aiohttp)
 
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: object = None

@@ -27,6 +27,7 @@ from tests.scripted_model import (
     streams,
 )
 from tests.tools.certificates import ServerTls
+from tools.version import VERSION
 
 __all__ = ["connect", "heard"]
 
@@ -88,6 +89,7 @@ async def test_headers_of_the_row_are_sent_and_hidden(model, connect):
     with pytest.raises(LLMError, match=r"\*\*\*") as caught:
         await connect(headers={"X-Secret": "hdr-value"}).complete(HELLO)
     assert "hdr-value" not in str(caught.value)
+    assert model.requests[0].headers["user-agent"] == f"FrostAgent/{VERSION}"
 
 
 # --- Limits -----------------------------------------------------------------------------

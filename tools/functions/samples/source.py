@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tools.contract import ToolFailed
+from tools.version import USER_AGENT
 
 if TYPE_CHECKING:
     import requests
@@ -16,7 +17,7 @@ SECONDS = 15
 """For one answer, from the first byte sent to the last one read."""
 LIMIT = 4 * 2**20
 """Bytes of one answer."""
-HEADERS = {"User-Agent": "FrostAgent", "Accept": "application/json"}
+HEADERS = {"User-Agent": USER_AGENT, "Accept": "application/json"}
 
 
 def fetch_json(url: str, **query: str | float) -> Any:
