@@ -17,7 +17,7 @@ EVERYWHERE := (python_full_version < '3.15'|platform_python_implementation == 'C
 CATALOGUE := locale/zh_Hans/LC_MESSAGES/django.po
 
 .DEFAULT_GOAL := help
-.PHONY: help install drawing run chat doctor test test-fast lint format bench chaos messages shape pictures lock clean
+.PHONY: help install drawing run chat doctor upgrade test test-fast lint format bench chaos messages shape pictures lock clean
 
 help:
 	@echo "make run       start the server (the first time: install everything it needs)"
@@ -25,6 +25,7 @@ help:
 	@echo "make drawing   install what draws tables, formulae and code in answers (100 MB)"
 	@echo "make chat      talk to the agent in this terminal"
 	@echo "make doctor    check the installation and say how to fix what is wrong"
+	@echo "make upgrade   go on to the newest version, or back to this one where a step fails"
 	@echo "make test      run the test suite"
 	@echo "make test-fast run the tests of functions and pages, without a server"
 	@echo "make lint      check format, code and types"
@@ -53,6 +54,9 @@ chat: $(VENV)/.installed
 
 doctor: $(VENV)/.installed
 	@$(PY) manage.py doctor $(ARGS)
+
+upgrade: $(VENV)/.installed
+	@$(PY) deploy/upgrade.py
 
 test: $(VENV)/.installed-dev
 	$(PYTEST) $(ARGS)
