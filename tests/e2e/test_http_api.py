@@ -15,6 +15,7 @@ from tests.e2e.chat import client
 from tests.fake_onebot import spoken
 from tests.live_server import LiveServer, free_port
 from tests.scripted_model import call, fails, hangs, held, returns, says
+from tools.version import VERSION
 
 SECRET = "sk-upstream-secret"
 PROMPT = "你是一个乐于助人的助手。"
@@ -55,6 +56,7 @@ def roles(messages: list[dict[str, Any]]) -> list[str]:
 def test_health_and_readiness_are_told_without_a_token(live):
     health, ready = http(live, "GET", "/health"), http(live, "GET", "/ready")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
+    assert health.json()["version"] == VERSION
     assert (ready.status_code, ready.json()["status"]) == (200, "ok")
     assert health.headers["Content-Type"].startswith("application/json")
     assert http(live, "GET", "/health/none").status_code == 404
