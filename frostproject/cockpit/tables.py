@@ -3,11 +3,15 @@ force, what its cells are called."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
+from django.contrib.admin.templatetags import admin_list
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
+from django.contrib.admin.utils import display_for_field, display_for_value
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db.models import DateField, Field, ForeignKey, TimeField
 from django.db.models.options import Options
 from django.forms import Media
 from django.http import HttpRequest
@@ -17,7 +21,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tools.text.readable import escape_direction_chars
+from tools.text.readable import escape_direction_chars, fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,7 @@ def _row_name(changes: ChangeList, model: Any, value: str, request: HttpRequest)
         return f"#{value}"
 
 
-def name_controls(changes: ChangeList) -> None:
+def _name_controls(changes: ChangeList) -> None:
     """Give every field that the list edits a name of its own for those who do not see the column's
     head: the column, and the row."""
     for form in changes.formset.forms if changes.formset else ():
@@ -246,19 +250,78 @@ def name_inline_controls(inlines: Iterable[Any]) -> None:
                     field.widget.attrs.setdefault("aria-label", str(field.label))
 
 
-def label_cells(cells: Iterable[str], labels: Iterable[str]) -> SafeString:
-    """A row: ``cells`` are rendered ``<td>``, each gets the head of its column as an attribute,
-    which narrow screens show before it; a ``<th>``, which names the row, gets none. In neither does
-    a name turn the direction of what stands beside it."""
+def draw_list(changes: ChangeList) -> dict[str, Any]:
+    """What the template of a list asks for: heads of columns, and each row as its form and its
+    cells. A ``<td>`` gets the head of its column as an attribute, which narrow screens show before
+    it; a ``<th>``, which names the row, gets none. In neither does a name turn the direction of
+    what stands beside it."""
+    _name_controls(changes)
+    headers = list(admin_list.result_headers(changes))
+    labels = [
+        _label_attribute("" if "action-checkbox" in str(head["class_attrib"]) else head["text"])
+        for head in headers
+    ]
+    rows = quick_rows(changes) or [(row.form, row) for row in admin_list.results(changes)]
+    return {
+        "cl": changes,
+        "result_hidden_fields": list(admin_list.result_hidden_fields(changes)),
+        "result_headers": headers,
+        "num_sorted_fields": sum(bool(head.get("sorted")) for head in headers),
+        "results": [(form, _label_cells(cells, labels)) for form, cells in rows],
+    }
+
+
+def quick_rows(changes: ChangeList) -> Iterator[tuple[Any, Iterable[str]]] | None:
+    """The rows of a list that is only read, as Django would draw them: it looks up for each cell
+    anew what all cells of a column share. None where a column is none of its pages or fields."""
+    pages, linked = changes.model_admin, changes.list_display_links or ()
+    empty, names = pages.get_empty_value_display(), list(map(str, changes.list_display))
+    fields = {one.name: one for one in changes.opts.concrete_fields if not one.auto_created}
+    shown = [fields.get(name) or getattr(pages, name, None) for name in names]
+    if changes.formset or changes.is_popup or None in shown:
+        return None
+    first = next((name for name in names if name in linked), None)
+    kept: Any = {"preserved_filters": changes.preserved_filters, "opts": changes.opts}
+    ending = add_preserved_filters(kept, "")
+    columns = [
+        (show, name in linked, "th" if name == first else "td", _cell_class(name, show))
+        for show, name in zip(shown, names, strict=True)
+    ]
+
+    def draw(row: Any) -> Iterator[str]:
+        url = changes.url_for_result(row) + ending if first else ""
+        for show, is_linked, tag, look in columns:
+            words = _cell_words(show, row, empty)
+            words = fill('<a href="{}">{}</a>', url, words) if is_linked else words
+            yield fill("<{}{}>{}</{}>", tag, look, words, tag)
+
+    return ((None, draw(row)) for row in changes.result_list)
+
+
+def _cell_class(name: str, show: Any) -> SafeString:
+    look = "action-checkbox" if name == "action_checkbox" else f"field-{name}"
+    is_short = isinstance(show, DateField | TimeField | ForeignKey)
+    return fill(' class="{}{}"', look, " nowrap" if is_short else "")
+
+
+def _cell_words(show: Any, row: Any, empty: str) -> object:
+    if isinstance(show, Field):
+        return display_for_field(getattr(row, show.name), show, empty)
+    value = show(row)
+    if isinstance(value, str):
+        return value if value.strip() else empty
+    return display_for_value(value, empty, getattr(show, "boolean", False))
+
+
+def _label_cells(cells: Iterable[str], labels: Iterable[str]) -> SafeString:
     row = "".join(
-        f"<td{_label_attribute(label)}{cell[3:]}" if cell.startswith("<td") else cell
-        for cell, label in zip(cells, labels, strict=False)
+        f"<td{label}{cell[3:]}" if cell.startswith("<td") else cell
+        for cell, label in zip_longest(cells, labels, fillvalue=_label_attribute(""))
     )
     return SafeString(escape_direction_chars(row))
 
 
-@lru_cache(1_000)
-def _label_attribute(label: str) -> str:
+def _label_attribute(label: Any) -> str:
     return format_html(' data-label="{}"', capfirst(label))
 
 

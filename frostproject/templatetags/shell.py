@@ -5,7 +5,6 @@ from typing import Any
 from django import template
 from django.core.exceptions import FieldDoesNotExist
 from django.forms import Media
-from django.utils.safestring import SafeString
 
 from frostproject.cockpit import tables
 from tools.admin import settings_page
@@ -15,6 +14,7 @@ register = template.Library()
 register.filter("table_words", tables.find_words)
 register.filter("table_name", tables.name_table)
 register.filter("change_words", settings_page.change_words)
+register.inclusion_tag("admin/change_list_results.html", name="rows")(tables.draw_list)
 
 
 @register.simple_tag(takes_context=True)
@@ -24,26 +24,10 @@ def conditions(context: Any) -> list[tuple[str, str, str]]:
 
 
 @register.simple_tag(takes_context=True)
-def name_controls(context: Any) -> str:
-    """Before a list is shown: name the fields that it edits."""
-    tables.name_controls(context["cl"])
-    return ""
-
-
-@register.simple_tag(takes_context=True)
 def name_inline_controls(context: Any) -> str:
     """Before a row's page is shown: name the fields of its tables of other rows."""
     tables.name_inline_controls(context.get("inline_admin_formsets") or ())
     return ""
-
-
-@register.simple_tag
-def labelled(row: list[str], headers: list[dict[str, Any]]) -> SafeString:
-    """The cells of a row, each with the head of its column."""
-    labels = [
-        "" if "action-checkbox" in str(head["class_attrib"]) else head["text"] for head in headers
-    ]
-    return tables.label_cells(row, [*map(str, labels), *[""] * (len(row) - len(labels))])
 
 
 @register.simple_tag(takes_context=True)

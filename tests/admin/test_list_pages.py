@@ -1,10 +1,14 @@
 """Lists as people meet them: conditions that can be taken away, cells that say what they are."""
 
 import re
+from typing import Any
 
+import pytest
+from django.contrib.admin.templatetags import admin_list
 from django.test import Client
 
 from agent.models import Manners
+from frostproject.cockpit.tables import quick_rows
 from tests.admin.record import chat, logged_in, page, said
 from tools.models import HttpTool
 
@@ -55,6 +59,17 @@ def test_every_cell_has_the_head_of_its_column_for_narrow_screens(browser: Clien
     row = page(browser, "/admin/agent/message/").split("<tbody>")[-1].split("</tr>")[0]
     assert row.count("<td ") == row.count("<td data-label=") >= 4
     assert '<td data-label="State"' in row
+
+
+@pytest.mark.parametrize("address", ["agent/message", "agent/manners", "auth/user"])
+def test_rows_are_drawn_as_django_draws_them(browser: Client, address: str):
+    said(chat(title="<b>hikers</b>"), text="\u202e<i>")
+    Manners.objects.create(name="<b>quiet</b> \u202e")
+    answer: Any = browser.get(f"/admin/{address}/?q=")
+    changes = answer.context_data["cl"]
+    drawn = [list(cells) for _form, cells in quick_rows(changes) or ()]
+    assert drawn
+    assert drawn == [list(cells) for cells in admin_list.results(changes)]
 
 
 def test_every_field_that_a_list_edits_has_a_name(browser: Client):

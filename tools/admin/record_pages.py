@@ -24,7 +24,7 @@ from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, get_script_prefix, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.functional import Promise
@@ -554,9 +554,14 @@ def parse_row_number(term: str) -> int:
 
 def record_link(page: str, pk: int | None, text: object) -> str:
     """A link to the page of one row, ``page`` being ``<app>_<model>``; "" for no row."""
-    return (
-        fill('<a href="{}">{}</a>', reverse(f"admin:{page}_change", args=(pk,)), text) if pk else ""
-    )
+    address = _first_address(page, get_script_prefix()).replace("/1/", f"/{pk}/") if pk else ""
+    return fill('<a href="{}">{}</a>', address, text) if pk else ""
+
+
+@lru_cache
+def _first_address(page: str, prefix: str) -> str:
+    """The page of row 1; it begins with ``prefix``. A list has a hundred links to rows."""
+    return reverse(f"admin:{page}_change", args=(1,))
 
 
 def record_links(page: str, pks: Iterable[int]) -> str:
