@@ -54,7 +54,7 @@ def roles(messages: list[dict[str, Any]]) -> list[str]:
 
 
 def test_health_and_readiness_are_told_without_a_token(live):
-    before = len(live.log)  # other tests have refused requests to /health there
+    before = len(live.log)  # tests of other addresses that end so may be before it
     health, ready = http(live, "GET", "/health"), http(live, "GET", "/ready")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
     assert health.json()["version"] == VERSION
