@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError
 from django.utils.translation import gettext as _, ngettext
 
+from agent.runtime import database
 from frostproject.imports.making import Outcome, Plan, make, plan
 from frostproject.imports.plan import ImportRefused
 from frostproject.imports.reading import read_found
@@ -30,10 +31,12 @@ class Command(BaseCommand):
     def handle(self, *arguments: Any, **options: Any) -> None:
         try:
             found = read_found(read_source(Path(options["file"])))
-            planned = plan(found, None)
-            if options["yes"]:
-                make(planned, None)
-        except ImportRefused as error:
+            database.migrate_embedded_database()  # it may come before the first start
+            with database.explain_database_errors():
+                planned = plan(found, None)
+                if options["yes"]:
+                    make(planned, None)
+        except (ImportRefused, database.DatabaseRefused) as error:
             raise CommandError(escape_invisible_chars(str(error))) from error
         self._show(planned)
         if options["yes"]:

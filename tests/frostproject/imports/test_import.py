@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from django.utils import translation
 
 from agent.models import Manners, ModelEndpoint, Note, Persona
 from onebot.models import Bot
+from tests import zygote
 from tests.admin.record import logged_in
+from tests.environment import clean_environment
 from tests.frostproject.imports.samples import (
     CARD,
     KEY,
@@ -45,6 +48,16 @@ def test_preview_shows_every_row_without_keys_and_changes_nothing(tmp_path: Path
     assert KEY not in shown
     assert not ModelEndpoint.objects.filter(name="ds").exists()
     assert not ToolConfigChange.objects.exists()
+
+
+def test_it_may_come_before_the_first_start(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / ".env").write_text("SYSTEM_PROMPT=你是霜降。\nBOT_NAME=霜降\n", encoding="utf-8")
+    fixed = {"DJANGO_SETTINGS_MODULE": "frostproject.settings", "LANGUAGE_CODE": "en"}
+    env = clean_environment(FROST_DATA_DIR=str(tmp_path / "data"), **fixed)
+    said = zygote.run([sys.executable, "manage.py", "import", str(tmp_path / ".env")], env)
+    assert said.returncode == 0, said.stderr
+    assert "[new] persona: 霜降" in said.stdout
 
 
 def test_astrbot_becomes_rows_with_a_history_and_sealed_keys(tmp_path: Path) -> None:
