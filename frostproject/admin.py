@@ -40,7 +40,7 @@ from tools.admin.settings_page import choice_alone
 
 #: Accounts and chats that are offered.
 ACCOUNTS, CHATS = 100, 200
-_CHAT = re.compile(r"(?:group|private):[0-9]{1,20}", re.ASCII)
+_CHAT = re.compile(r"(?:group|private):[\w-]{1,64}", re.ASCII)
 
 if TYPE_CHECKING:
     _Field = forms.ModelMultipleChoiceField[Any]

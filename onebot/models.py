@@ -30,6 +30,15 @@ class Bot(models.Model):
     """
 
     self_id = models.CharField(_("account"), max_length=64, unique=True)
+    second_name = models.CharField(
+        _("second name"),
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text=_("What the client calls the account when it dials in, if that is not its id."),
+    )
     online = models.BooleanField(_("connected"), default=False, db_index=True)
     account_online = models.BooleanField(
         _("account online"),
@@ -109,6 +118,15 @@ class Bot(models.Model):
             " Otherwise they are loaded here, from public addresses only, and sent as Base64."
         ),
     )
+    all_for_me = models.BooleanField(
+        _("every group message is for it"),
+        default=False,
+        db_default=False,
+        help_text=_(
+            "Every message that arrives from a group counts as a mention of the bot. For official "
+            "bots, whose bridges take mentions off. Anybody's words in a group are answered then."
+        ),
+    )
     token_hash = models.CharField(
         max_length=100, blank=True, default="", db_default="", editable=False
     )
@@ -137,7 +155,7 @@ class Bot(models.Model):
     tracked = Tracked(
         fields=(
             *("owners", "hear_voice", "read_files", "timing_gate", "media_by_url"),
-            "sends_per_minute",
+            *("sends_per_minute", "all_for_me"),
         ),
         masked={"token_hash": (_("access token"), mask_value)},
     )

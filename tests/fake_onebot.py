@@ -365,8 +365,10 @@ def parse_action(frame: str | bytes) -> Frame:
 
 def _check_params(params: Frame) -> None:
     for name in ("user_id", "group_id"):
-        if isinstance(params.get(name), str) and params[name].isdigit():
-            raise ValueError(f"{name} is digits, but not a number")
+        value = str(params.get(name, ""))
+        is_exact = value.isdigit() and value == str(int(value)) and int(value) <= 2**53
+        if name in params and is_exact != isinstance(params[name], int):
+            raise ValueError(f"{name} is a number that not every client reads, or ought to be one")
     for part in params.get("message", []) if params.get("message") is not None else []:
         if not (
             isinstance(part, dict)

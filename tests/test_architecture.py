@@ -102,6 +102,7 @@ LATE_IMPORTS = {
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
     "agent.runtime.runtime": "the daily backup, where one is made",
     "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",
+    "onebot.gateway.gateway": "why a client refuses a message, for the first refusal",
     "frostproject.metrics.traces": "100 modules of OpenTelemetry, where a collector is set",
     "frostproject.web.mcp": "the MCP library costs half a second, for users of /mcp alone",
     "tools.fetch.fetcher": "aiohttp is 50 modules, for the first download",

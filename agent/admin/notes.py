@@ -54,7 +54,9 @@ SUGGESTED = 200
 #: What separates tags: commas of both kinds, the Chinese pause mark, and lines.
 SEPARATOR = re.compile(r"[,，、;；\n]")
 #: A chat as people write it: ``group 30001``, ``群30001``, ``私聊：20001``.
-WRITTEN_CHAT = re.compile(r"(group|private|群聊?|私聊)\s*[:：]?\s*(\d+)", re.IGNORECASE)
+WRITTEN_CHAT = re.compile(
+    r"(group|private|群聊?|私聊)\s*(?:[:：]\s*|(?=\d))([\w-]+)", re.IGNORECASE
+)
 
 
 class TagsField(forms.CharField):

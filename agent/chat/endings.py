@@ -8,7 +8,13 @@ from django.utils.translation import gettext_noop
 from agent.chat.message_run import MessageRun
 from agent.chat.speaking import Speaker, say_sentence
 from agent.domain.errors import BudgetSpent, build_apology, build_refusal_apology
-from agent.domain.failures import FailureKind, is_refused, owner_note, run_page
+from agent.domain.failures import (
+    FailureKind,
+    is_refused,
+    owner_note,
+    refusal_kind,
+    run_page,
+)
 from agent.domain.notices import (
     NOTICES,
     notice_text,
@@ -216,6 +222,8 @@ class RunEndings:
     async def _make_up_for(self, run: MessageRun, refused: SendResult) -> None:
         """Say in one sentence, tried once, that the answer was refused."""
         run.sender.journal.settle(refused)
+        if refusal_kind(refused.delivery.error) != FailureKind.SENDING:
+            return  # QQ would refuse that as well, and owners were told when it refused this
         apology = await self._apologise(run, FailureKind.SENDING)
         if apology is not None:
             run.sender.journal.settle(apology)

@@ -40,7 +40,9 @@ from tools.models.tool_config import check_ids, parse_ids
 from tools.text.readable import shorten_text
 
 _MENTION = re.compile(r"\[@([^\]]*)\]|@(?=\d)")
-_GROUP = re.compile(r"(?:onebot:)?group:(\d{1,64})", re.ASCII)
+#: A word without a digit is no id, but a word.
+_PERSON = re.compile(r"(?=.*\d)[\w-]{1,64}", re.ASCII)
+_GROUP = re.compile(r"(?:onebot:)?group:([\w-]{1,64})", re.ASCII)
 _SPAN = re.compile(r"(\d{1,5})\s*(m|min|分|分钟|h|小时|d|天)?", re.IGNORECASE)
 _UNITS = {"h": 60, "小时": 60, "d": 1_440, "天": 1_440}
 MOST_MINUTES = 30 * 1_440
@@ -178,7 +180,7 @@ def _people(call: CommandCall) -> list[str]:
         sender = find_sender(call.session_pk, call.message.quoted_id)
         return [sender] if sender else []
     known = parse_ids(words)
-    is_fine = not check_ids(words) and all(one.isdecimal() for one in known)
+    is_fine = not check_ids(words) and all(map(_PERSON.fullmatch, known))
     return known if is_fine and len(known) <= MOST_PEOPLE else []
 
 

@@ -42,6 +42,9 @@ class Occasion:
     is_follow_up: bool = False
     """Whether it follows, in time, a message of the same person that is to be answered."""
     is_owner: bool = False
+    all_for_me: bool = False
+    """Whether all that arrives from groups is taken for a mention: bridges of official bots take
+    mentions off."""
     pause: PauseReason | None = None
     """Why the account cannot speak in the chat."""
     taken_over_by: str = ""
@@ -158,6 +161,7 @@ def _is_command(case: Case) -> bool:
     if not occasion.is_command or is_private or occasion.is_owner:
         return occasion.is_command
     is_ours = "command_prefix" in manners.said_by or message.mentions_bot or occasion.quotes_bot
+    is_ours = is_ours or occasion.all_for_me
     return manners.groups and (is_ours or case.addresses(manners.wake_names))
 
 
@@ -208,7 +212,12 @@ ANSWERED = (
     Judge(Reason.COMMAND, _is_command),
     Judge(Reason.PRIVATE, lambda case: case.is_private),
     Judge(Reason.GROUPS_OFF, lambda case: not case.manners.groups),
-    Judge(Reason.MENTION, lambda case: case.manners.wake_mention and case.message.mentions_bot),
+    Judge(
+        Reason.MENTION,
+        lambda case: (
+            case.manners.wake_mention and (case.message.mentions_bot or case.occasion.all_for_me)
+        ),
+    ),
     Judge(Reason.WAKE_WORD, lambda case: case.addresses(case.manners.wake_names)),
     Judge(Reason.QUOTE, lambda case: case.manners.wake_quote and case.occasion.quotes_bot),
     Judge(

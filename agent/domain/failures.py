@@ -38,8 +38,19 @@ class FailureKind(StrEnum):
     TIME = "time"
     PROGRAM = "program"
     SENDING = "sending"
+    LATE = "late"
+    OFTEN = "often"
+    UNASKED = "unasked"
 
 
+#: How the record's text begins of a message that QQ refused to an official bot.
+OF_OFFICIAL_BOTS = {
+    FailureKind.LATE: "too late for an official bot",
+    FailureKind.OFTEN: "too often for an official bot",
+    FailureKind.UNASKED: "unasked of an official bot",
+}
+#: How bridges of official bots word that QQ takes no message which answers none.
+UNASKED = r"\b4003410[25]\b|主动消息失败"
 #: What happened, and what an owner can do.
 WORDS = {
     FailureKind.MODEL: (
@@ -61,6 +72,26 @@ WORDS = {
             "send less, and look at the client."
         ),
     ),
+    FailureKind.LATE: (
+        gettext_noop(
+            "QQ takes an official bot's answers for 5 minutes after a message in a group, for 60 "
+            "in private; this one came later."
+        ),
+        gettext_noop("Allow runs less time, or choose a faster model."),
+    ),
+    FailureKind.OFTEN: (
+        gettext_noop("QQ takes 5 answers of an official bot to one message; this was one more."),
+        gettext_noop("Let the persona answer in fewer and longer messages."),
+    ),
+    FailureKind.UNASKED: (
+        gettext_noop(
+            "QQ refused it: without permission, an official bot speaks only in answer to a message."
+        ),
+        gettext_noop(
+            "What nobody asked for, as notes to owners, cannot be sent by this account, unless QQ "
+            "or the group's owner allows it."
+        ),
+    ),
 }
 
 
@@ -69,6 +100,12 @@ def failure_kind(error: Exception) -> FailureKind:
     if isinstance(error, LLMError):
         return FailureKind.MODEL
     return FailureKind.TIME if isinstance(error, RunTimeout) else FailureKind.PROGRAM
+
+
+def refusal_kind(error: str) -> FailureKind:
+    """The kind of a message's refusal, by the text on record."""
+    found = (kind for kind, words in OF_OFFICIAL_BOTS.items() if error.startswith(words))
+    return next(found, FailureKind.SENDING)
 
 
 def is_refused(delivery: Delivery, not_connected: str) -> bool:
@@ -89,9 +126,11 @@ def owner_note(kind: FailureKind, chat: ChatAddress, title: str, run_pk: int, pa
     where = f"{chat.kind}:{chat.peer_id}" + (f" “{name}”" if name else "")
     happened, remedy = WORDS[kind]
     with translation.override(settings.LANGUAGE_CODE):
+        first = gettext("A message in %(where)s was not answered (run %(run)s).")
+        if kind in OF_OFFICIAL_BOTS:
+            first = gettext("A message to %(where)s was not sent (run %(run)s).")
         lines = [
-            gettext("A message in %(where)s was not answered (run %(run)s).")
-            % {"where": where, "run": run_pk},
+            first % {"where": where, "run": run_pk},
             gettext(happened),
             gettext(remedy),
             gettext("Further failures of this kind are not told for ten minutes."),

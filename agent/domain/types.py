@@ -163,6 +163,8 @@ class AccountSettings:
     believes_senders: bool = True
     """Whether ids and roles give rights; not in a playground, where they are made up, unless its
     user has those rights himself."""
+    all_for_me: bool = False
+    """Whether every message that arrives from a group counts as addressed to it."""
 
     def without_rights(self) -> "AccountSettings":
         """The same for senders who may be nobody special."""

@@ -79,9 +79,28 @@ def page_read_by(user: Any) -> Iterator[None]:
 #: What a run is recorded with whose model asked for tools until it had no call left.
 OUT_OF_CALLS = "out of model calls"
 _TOO_LONG = re.compile(r"the run took longer than [\d.]+ s")
+
+
+def _words_of(kind: failures.FailureKind) -> tuple[Promise, Promise]:
+    happened, remedy = failures.WORDS[kind]
+    return gettext_lazy(happened), gettext_lazy(remedy)
+
+
 #: What clients say, and for each what happened and what to do. The first three are QQ's own
 #: results, as NapCat words them and as Lagrange numbers them.
 _CLIENT: tuple[tuple[str, str | Promise, str | Promise], ...] = (
+    *((f"^{said}", *_words_of(kind)) for kind, said in failures.OF_OFFICIAL_BOTS.items()),
+    (failures.UNASKED, *_words_of(failures.FailureKind.UNASKED)),
+    (
+        r"\b22009\b|消息发送超频",
+        gettext_lazy("QQ refused it: the official bot sends too many messages."),
+        gettext_lazy("Let the account send less in a minute."),
+    ),
+    (
+        r"\b30408[23]\b",
+        gettext_lazy("QQ could not load a picture or file of the official bot."),
+        gettext_lazy("QQ takes addresses that are public alone."),
+    ),
     (
         r"\bresult\W{1,6}120\b|^retcode 120$",
         gettext_lazy("QQ refused it: the account is muted in this group."),

@@ -42,6 +42,9 @@ from tools.text.readable import escape_invisible_chars, json_block
 #: Clients by what their name holds.
 CLIENTS = {
     "napcat": "NapCat",
+    "snowluma": "SnowLuma",
+    "gensokyo": "Gensokyo",
+    "onebots": "onebots",
     "llonebot": "LLBot",
     "llbot": "LLBot",
     "lagrange": "Lagrange.OneBot",
@@ -226,19 +229,22 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     list_filter = ("online",)
     are_few = True
     ordering = ("-online", "self_id")
-    text_fields = ("self_id", "nickname", "client_name", "implementation")
+    text_fields = ("self_id", "second_name", "nickname", "client_name", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
     #: What the program writes: what is asked first, and the rest.
     state_fields = ("called", "online", "account_online", "chats")
     connection_fields = (
-        *("self_id", "client", "kinds_of_connection", "user_agent", "connected_at"),
-        *("disconnected_at", "last_heartbeat_at", "channel", "token_state"),
+        *("self_id", "second_name", "client", "kinds_of_connection", "user_agent"),
+        *("connected_at", "disconnected_at", "last_heartbeat_at", "channel", "token_state"),
     )
     first_fields = (*state_fields, "owners", "personas", "answers", "manners")
     more_fields: ClassVar = (
         (
             _("What it hears, and how often it speaks"),
-            ("hear_voice", "read_files", "timing_gate", "media_by_url", "sends_per_minute"),
+            (
+                *("all_for_me", "hear_voice", "read_files", "timing_gate", "media_by_url"),
+                "sends_per_minute",
+            ),
         ),
         (_("Connection"), connection_fields),
         (_("Access token"), ("token_change", "token_typed")),

@@ -57,19 +57,38 @@ def _digest(salt: str, token: bytes) -> str:
 
 
 class AccountTokens:
-    """The hashes of the accounts that have a token of their own, by account.
+    """The hashes of the accounts that have a token of their own, by account; and what clients call
+    the accounts, which bridges of official bots do by a name of their configuration.
 
-    ``replace`` may be called from any thread: the mapping is replaced and never changed.
+    ``replace`` may be called from any thread: the mappings are replaced and never changed.
     Until it was called once nothing is known, and ``is_known`` is false.
     """
 
     def __init__(self) -> None:
         self.current: Mapping[str, str] = {}
+        self.names: Mapping[str, frozenset[str]] = {}
         self.is_known = False
 
-    def replace(self, tokens: Mapping[str, str]) -> None:
+    def replace(
+        self, tokens: Mapping[str, str], names: Mapping[str, frozenset[str]] | None = None
+    ) -> None:
         self.current = dict(tokens)
+        self.names = dict(names or {})
         self.is_known = True
+
+    def learn(self, name: str, account: str) -> bool:
+        """A client that calls itself ``name`` speaks for ``account``; whether that is new."""
+        known = self.names.get(name, frozenset())
+        if account in known:
+            return False
+        self.names = {**self.names, name: known | {account}}
+        return True
+
+    def find_account(self, name: str) -> str:
+        """The account that a client means by ``name``; "" where only its first event can say so: a
+        name that is not known, or that several go by."""
+        known = self.names.get(name) or {name if name.isdigit() else ""}
+        return next(iter(known)) if len(known) == 1 else ""
 
     def key_of(self, account: str) -> str:
         """What a socket of ``account`` has to be admitted under: its hash, "" for the common
@@ -149,7 +168,7 @@ _REASONS = tuple(
         ("wrong", r"presented a wrong access token"),
         ("own", r"account (?P<what>\S+) has a token of its own"),
         ("common", r"account (?P<what>\S+) has no token of its own"),
-        ("id", r"X-Self-ID is not a number"),
+        ("id", r"X-Self-ID is no name"),
         ("role", r"X-Client-Role is not one of"),
     )
 )
@@ -200,7 +219,7 @@ def _words(name: str) -> tuple[str, str]:
             _("Enter the token of this page in the client."),
         ),
         "id": (
-            _("It did not say for which QQ account it speaks (X-Self-ID is no number)."),
+            _("It did not say in a word for which account it speaks (X-Self-ID)."),
             _("Is this a OneBot 11 client, and is it signed in to QQ?"),
         ),
         "role": (
@@ -240,7 +259,7 @@ PROXY_PREFIXES = (
     *("x-forwarded", "x-original-", "x-envoy-", "x-amzn-", "x-appengine-", "tailscale-"),
     *("ngrok-", "x-azure-"),
 )
-MAX_ID_DIGITS = 32
+_NAME = re.compile(r"[!-~]{1,64}")
 #: Tokens of one handshake that are checked; each is hashed once for each account that has its own
 #: token.
 MAX_OFFERED_TOKENS = 8
@@ -327,6 +346,8 @@ class HandshakeAccepted:
     keys: frozenset[str]
     """What its token opens: hashes of accounts' own tokens, and "" for the accounts that have
     none."""
+    name: str = ""
+    """What it calls the account: its id, or any other name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,18 +371,17 @@ def judge_handshake(
     keys = _keys(handshake, admission)
     if isinstance(keys, HandshakeRefused):
         return keys
-    self_id = handshake.headers.get("x-self-id")
-    if self_id is not None and not (
-        self_id.isascii() and self_id.isdigit() and len(self_id) <= MAX_ID_DIGITS
-    ):
-        return HandshakeRefused("X-Self-ID is not a number")
+    name = handshake.headers.get("x-self-id")
+    if name is not None and not _NAME.fullmatch(name):
+        return HandshakeRefused("X-Self-ID is no name of up to 64 visible signs of ASCII")
+    self_id = admission.accounts.find_account(name or "")
     if self_id and (refusal := account_refusal(self_id, keys, admission.accounts)):
         return HandshakeRefused(refusal)
     role = _role(handshake)
     if role is None:
         return HandshakeRefused("X-Client-Role is not one of Universal, API, Event")
     return HandshakeAccepted(
-        self_id or "", role, handshake.headers.get("user-agent", "")[:200], keys
+        self_id, role, handshake.headers.get("user-agent", "")[:200], keys, name or ""
     )
 
 

@@ -9,11 +9,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agent.domain.types import AccountSettings, MediaAudience, MediaPolicy
-from agent.models import ServerProcess
+from agent.models import ChatSession, ServerProcess
 from agent.record.waiting import recovery
 from agent.record.waiting.expiry import BATCH, EraseResult
 from onebot.models import Bot, ClientEvent
 from onebot.protocol.events import OtherEvent
+from tools.live_rows import ConfigVersion, LiveKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class BotChange:
     """Change nothing while another process than this one holds the account."""
     only_channel: str | None = None
     """Change nothing unless this was the mailbox that was last told of the account."""
+    instead_of: str = ""
+    """The account's client calls it so: of what that was taken for, an empty row goes."""
 
 
 def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
@@ -38,6 +41,9 @@ def save_bot_changes(changes: Sequence[BotChange]) -> list[None]:
             rows = rows.filter(channel=one.only_channel)
         if not rows.update(**one.values) and one.only_process is None:
             Bot.objects.update_or_create(self_id=one.self_id, defaults=one.values)
+        if one.instead_of:
+            _drop_empty(one.instead_of)
+            ConfigVersion.bump(LiveKind.ACCOUNTS)
     return [None] * len(changes)
 
 
@@ -55,8 +61,17 @@ def _merged(changes: Sequence[BotChange]) -> list[BotChange]:
     return merged
 
 
-def _condition(change: BotChange) -> tuple[str | None, str | None]:
-    return change.only_process, change.only_channel
+def _condition(change: BotChange) -> tuple[str | None, str | None, str]:
+    return change.only_process, change.only_channel, change.instead_of
+
+
+def _drop_empty(self_id: str) -> None:
+    """Forget an account that was never there: nothing was said or heard as it, or entered for
+    it."""
+    if not ChatSession.objects.filter(account=self_id).exists():
+        Bot.objects.filter(
+            self_id=self_id, online=False, last_heartbeat_at=None, owners="", token_hash=""
+        ).delete()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,11 @@ def kept_change(self_id: str, roles: str, holder: ProcessMailbox) -> BotChange:
         "process": holder.process,
     }
     return BotChange(self_id, values, only_process="", only_channel=holder.channel)
+
+
+def named_change(self_id: str, name: str) -> BotChange:
+    """The account's client calls it ``name`` when it dials in."""
+    return BotChange(self_id, {"second_name": name}, instead_of=name)
 
 
 def introduced_change(self_id: str, nickname: str, client_name: str, process: str) -> BotChange:
@@ -170,6 +190,7 @@ def load_accounts() -> dict[str, AccountSettings]:
             ),
             bot.sends_per_minute,
             bot.media_by_url,
+            all_for_me=bot.all_for_me,
         )
         for bot in Bot.objects.all()
     }
@@ -178,6 +199,15 @@ def load_accounts() -> dict[str, AccountSettings]:
 def load_account_tokens() -> dict[str, str]:
     """The hashes of the accounts that have a token of their own."""
     return dict(Bot.objects.exclude(token_hash="").values_list("self_id", "token_hash"))
+
+
+def load_account_names() -> dict[str, frozenset[str]]:
+    """The accounts that each name stands for which clients dial in by: ids, and second names."""
+    names: dict[str, frozenset[str]] = {}
+    for self_id, second_name in Bot.objects.values_list("self_id", "second_name"):
+        for one in {self_id, second_name} - {""}:
+            names[one] = names.get(one, frozenset()) | {self_id}
+    return names
 
 
 def load_account_channels() -> dict[str, str]:

@@ -90,6 +90,9 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.self_id = ""
+        self._name = ""
+        self._is_settled = False
+        """Whether an event has said whose socket it is."""
         self.socket: Socket | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -137,6 +140,10 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
     async def serve(self, client: HandshakeAccepted, receive: Receive, send: Send) -> None:
         """Read the socket until it ends, one way or another."""
         self.socket = Socket(send, client.role, client.user_agent, client.keys)
+        self._name = client.name
+        follower = (client.name, self._identify)
+        if client.role == "api":  # no event will ever say whose it is
+            self.gateway.followers.add(follower)
         try:
             if client.self_id:
                 await self._identify(client.self_id)
@@ -144,6 +151,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
                 # Taken out: nothing but its decoding shall hold a large frame.
                 await self._on_frame(message.pop("text", None) or message.pop("bytes", None) or "")
         finally:
+            self.gateway.followers.discard(follower)
             if self.self_id:
                 self.gateway.detach(self.self_id, self.socket)
 
@@ -175,14 +183,9 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
 
     async def _is_own(self, self_id: str) -> bool:
         """Whether an event of ``self_id`` may come over this socket; the first one settles whose it
-        is."""
-        if (
-            not self.self_id
-            and self_id.isascii()
-            and self_id.isdigit()
-            and not await self._identify(self_id)
-        ):
-            return False
+        is, whatever the client called itself."""
+        if not self._is_settled and self_id not in ("", "0"):
+            return await self._settle(self_id)
         if self.self_id and self_id in (self.self_id, ""):
             return True
         limit.warn(
@@ -193,17 +196,27 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         )
         return False
 
+    async def _settle(self, self_id: str) -> bool:
+        if not await self._identify(self_id):
+            return False
+        self._is_settled = True
+        if self._name:
+            await self.gateway.name_account(self_id, self._name)
+        return True
+
     async def _identify(self, self_id: str) -> bool:
         """Whether this socket is ``self_id``'s from now on; it is closed where the client's token
         is not that account's."""
         assert self.socket is not None  # noqa: S101 - set before anything is read
-        if not self.socket.is_open:
-            return False
+        if not self.socket.is_open or self_id == self.self_id:
+            return self.socket.is_open
         if refusal := account_refusal(self_id, self.socket.keys, self.gateway.admission.accounts):
             refused_clients.note("", refusal)
             limit.warn(("account", self_id), "Closed a connection: %s", refusal)
             await self.socket.close(FORBIDDEN)
             return False
+        if self.self_id:
+            self.gateway.leave(self.self_id, self.socket)
         self.self_id = self_id
         await self.gateway.attach(self_id, self.socket)
         return True

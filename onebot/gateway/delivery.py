@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -284,11 +284,14 @@ class OneBotDelivery:
         self,
         client: OneBotClient,
         on_paused: Callable[[ChatAddress, PauseReason], None] | None = None,
+        explain: Callable[[ChatAddress, str, str], Awaitable[str]] | None = None,
     ) -> None:
         """``on_paused`` is called when a client refuses a message because the account cannot speak
-        in its group."""
+        in its group; ``explain`` says more of any other refusal, of the message with that
+        echo, than the client does."""
         self._client = client
         self._on_paused = on_paused
+        self._explain = explain
         self._pauses: dict[ChatAddress, Pause] = {}
         self._accounts: Mapping[str, AccountSettings] = {}
         self._signs = WorkSigns(client)
@@ -380,6 +383,8 @@ class OneBotDelivery:
             )
         if could_be_base64:
             return replace(delivery, fallback=partial(self._load_as_base64, segments))
+        if self._explain is not None:
+            return replace(delivery, error=await self._explain(chat, echo, delivery.error))
         return delivery
 
     def _paused(self, chat: ChatAddress, delivery: Delivery, reason: PauseReason) -> Delivery:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -103,6 +103,8 @@ def recalled_chat(notice: dict[str, object], self_id: str) -> ChatAddress | None
     )
 
 
+#: Time to look up why a message was refused, in seconds.
+EXPLAIN_SECONDS = 5.0
 #: A notice without content, sent repeatedly while a person types.
 IGNORED_NOTICES = frozenset({"input_status"})
 
@@ -122,10 +124,15 @@ class Gateway:
             playground or ClosedDoor(),
         )
         self.connections = Connections()
+        self.followers: set[tuple[str, Callable[[str], Awaitable[bool]]]] = set()
+        """What clients called themselves whose sockets no event will come over, and what is told
+        the account that they mean."""
         self._pending = PendingActions()
         self._relay = Relay(self._load_channels, self._on_moved)
         self._client = OneBotClient(self.connections, self._pending, self._relay)
-        self._delivery = OneBotDelivery(self._client, lambda *told: self._pauses.refused(*told))
+        self._delivery = OneBotDelivery(
+            self._client, lambda *told: self._pauses.refused(*told), self._explain
+        )
         events = RetentionRule(
             "client events", bots.erase_client_events, lambda: settings.EVENT_KEEP_DAYS
         )
@@ -189,12 +196,24 @@ class Gateway:
         """The socket has ended; what was written to it may still be answered on the next one."""
         socket.is_open = False
         self._pending.socket_ended(socket)
+        self.leave(self_id, socket)
+
+    def leave(self, self_id: str, socket: Socket) -> None:
+        """The socket is not the account's any more."""
         if self.connections.detach(self_id, socket):
             self.runtime.account_disconnected(self_id)
             self._save_bot(bots.disconnected_change(self_id, self.runtime.process_id))
             logger.info("Account %s disconnected", self_id)
         elif account := self.connections.accounts.get(self_id):
             self._save_bot(bots.BotChange(self_id, {"roles": ", ".join(account.sockets)}))
+
+    async def name_account(self, self_id: str, name: str) -> None:
+        """The first event of a client that calls itself ``name`` was of ``self_id``."""
+        if self.admission.accounts.learn(name, self_id) and name != self_id:
+            self._save_bot(bots.named_change(self_id, name))
+        for called, follow in list(self.followers):
+            if called == name:
+                await follow(self_id)
 
     def keep(self, content: Iterable[bytes]) -> str:
         """Store a file that came inside a frame, given in pieces, and return what replaces it in
@@ -283,8 +302,8 @@ class Gateway:
                 self._record_connection(self_id, socket)
 
     def _reload_tokens(self) -> None:
-        """What accounts' own tokens are now. Runs in the thread of the database."""
-        self.admission.accounts.replace(bots.load_account_tokens())
+        """What accounts' own tokens and names are now. Runs in the thread of the database."""
+        self.admission.accounts.replace(bots.load_account_tokens(), bots.load_account_names())
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._close_unauthorized)
 
@@ -377,6 +396,15 @@ class Gateway:
                 holder = bots.ProcessMailbox(self.runtime.process_id, self._relay.channel)
                 self._save_bot(bots.kept_change(self_id, ", ".join(account.sockets), holder))
         return channels
+
+    async def _explain(self, chat: ChatAddress, echo: str, error: str) -> str:
+        """Why a client refused a message, as far as the record knows it in time."""
+        from onebot.gateway.passive_answers import explain_refusal
+
+        with log_errors(logger, "Why a message was refused could not be looked up"):
+            async with asyncio.timeout(EXPLAIN_SECONDS):
+                return await self.runtime.record.submit(explain_refusal, chat, echo, error)
+        return error
 
     def _save_bot(self, change: bots.BotChange) -> None:
         self._keep(self.runtime.record.submit_batched(bots.save_bot_changes, change))

@@ -16,7 +16,7 @@ from agent.record.chats.sessions import find_title, name_chat
 from agent.record.record import Record
 from onebot.connections.client import OneBotClient
 from onebot.protocol.actions import ActionResponse
-from onebot.protocol.segments import value_text
+from onebot.protocol.segments import id_number, value_text
 from tools.error_boundary import KeptTasks, LogLimit, log_errors
 from tools.text.storable import make_storable
 
@@ -100,9 +100,8 @@ class GroupNames:
             self._waiting.pop(account, None)
 
     async def _ask(self, chat: ChatAddress) -> None:
-        group_id = int(chat.peer_id) if chat.peer_id.isdecimal() else chat.peer_id
         response = await self._client.call_optional(
-            chat.account, "get_group_info", {"group_id": group_id}, ASK_SECONDS
+            chat.account, "get_group_info", {"group_id": id_number(chat.peer_id)}, ASK_SECONDS
         )
         data = response.data if response is not None and response.is_success else None
         if isinstance(data, dict) and (

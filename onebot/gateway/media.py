@@ -286,7 +286,9 @@ class OneBotMedia:
             if isinstance(answer := await self._ask(chat, action, **params), dict):
                 yield parse_media_answer(ref.kind, _without_path(answer), ref)
         if ref.message_id:
-            answer = await self._ask(chat, "get_msg", message_id=id_number(ref.message_id))
+            answer = await self._ask(
+                chat, "get_msg", message_id=id_number(ref.message_id, is_message=True)
+            )
             found = parse_media_refs(_told_segments(chat, answer))
             fresh = [one for one in found if one.kind == ref.kind]
             same = [one for one in fresh if one.file == ref.file] or [
@@ -343,7 +345,7 @@ class OneBotMedia:
 
     async def _ask_message(self, chat: ChatAddress, message_id: str) -> Any:
         """The answer to ``get_msg``, asked once for the media of a message and for its words."""
-        ask = partial(self._ask, chat, "get_msg", message_id=id_number(message_id))
+        ask = partial(self._ask, chat, "get_msg", message_id=id_number(message_id, is_message=True))
         return await self._shared.get((chat.account, "get_msg", message_id), ask)
 
     async def _ask_member(self, chat: ChatAddress, user_id: str) -> dict[str, Any]:

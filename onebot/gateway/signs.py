@@ -60,7 +60,7 @@ class WorkSigns:
     ) -> None:
         """React to a message until ``ended`` is set."""
         is_lagrange = self._client.user_agent(chat.account).startswith("Lagrange")
-        message = {"message_id": id_number(message_id)}
+        message = {"message_id": id_number(message_id, is_message=True)}
         if is_lagrange:
             action, switch = "set_group_reaction", "is_add"
             params = {"group_id": id_number(chat.peer_id), **message, "code": emoji}

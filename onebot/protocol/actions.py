@@ -27,7 +27,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.domain.types import ChatKind
-from onebot.protocol.segments import Base64File, Segment, parse_id, parse_message_id, value_text
+from onebot.protocol.segments import (
+    Base64File,
+    Segment,
+    id_number,
+    parse_id,
+    parse_message_id,
+    value_text,
+)
 from tools.text.storable import make_storable
 
 
@@ -151,10 +158,10 @@ def send_action(
     ``temp_group_id`` is the group through which a person who is no friend is reached.
     """
     if kind == "group":
-        return "send_group_msg", {"group_id": _wire_id(peer_id), "message": segments}
-    params: dict[str, object] = {"user_id": _wire_id(peer_id), "message": segments}
+        return "send_group_msg", {"group_id": id_number(peer_id), "message": segments}
+    params: dict[str, object] = {"user_id": id_number(peer_id), "message": segments}
     if temp_group_id:
-        params["group_id"] = _wire_id(temp_group_id)
+        params["group_id"] = id_number(temp_group_id)
     return "send_private_msg", params
 
 
@@ -167,8 +174,8 @@ def upload_action(
     paths only, and none with ``file://`` before it.
     """
     if kind == "group":
-        return "upload_group_file", {"group_id": _wire_id(peer_id), "file": file, "name": name}
-    return "upload_private_file", {"user_id": _wire_id(peer_id), "file": file, "name": name}
+        return "upload_group_file", {"group_id": id_number(peer_id), "file": file, "name": name}
+    return "upload_private_file", {"user_id": id_number(peer_id), "file": file, "name": name}
 
 
 def forward_nodes(account: str, name: str, messages: Iterable[list[Segment]]) -> list[Segment]:
@@ -188,8 +195,8 @@ def forward_action(
 ) -> tuple[str, dict[str, object]]:
     """Name and parameters of the action that sends ``nodes`` as one merged forward."""
     if kind == "group":
-        return "send_group_forward_msg", {"group_id": _wire_id(peer_id), "messages": nodes}
-    return "send_private_forward_msg", {"user_id": _wire_id(peer_id), "messages": nodes}
+        return "send_group_forward_msg", {"group_id": id_number(peer_id), "messages": nodes}
+    return "send_private_forward_msg", {"user_id": id_number(peer_id), "messages": nodes}
 
 
 def download_action(address: str) -> tuple[str, dict[str, object]]:
@@ -244,7 +251,3 @@ def _error_text(frame: Mapping[str, object], status: str, retcode: int) -> str:
     texts = (value_text(frame.get(key)).strip() for key in ("wording", "message", "msg"))
     said = next((text for text in texts if text), "" if status in STATUS_WORDS else status.strip())
     return said or f"retcode {retcode}"
-
-
-def _wire_id(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text

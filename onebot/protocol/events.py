@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from time import time as clock
 from typing import Any, Literal
 
 from agent.domain.states import PauseReason
@@ -25,6 +26,8 @@ from onebot.protocol.segments import Segment, parse_id, parse_message, parse_mes
 # Seconds since 1970 between which a time can be meant; some clients count from their own start.
 EARLIEST = int(datetime(2001, 1, 1, tzinfo=UTC).timestamp())
 LATEST = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp())
+#: Seconds by which the clock of a client may be ahead of ours; later times are not meant.
+MOST_AHEAD = 24 * 3_600
 #: Signs that are not seen, but end lines or turn the direction of what follows them.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -44,7 +47,7 @@ class MessageEvent:
     message_id: str
     """"" when the client gave none that stands for a message."""
     time: datetime | None
-    """The client's time (UTC), None when it cannot be meant."""
+    """The client's time (UTC), None when it cannot be meant and stands for now."""
     segments: list[Segment]
     sub_type: str
     is_notice: bool
@@ -102,6 +105,7 @@ class OtherEvent:
 
 #: Numbers below it are ids without being looked at any further.
 MOST = 10**18
+_IDS = ("self_id", "user_id", "group_id", "message_id")
 
 Event = MessageEvent | HeartbeatEvent | LifecycleEvent | OtherEvent
 
@@ -123,13 +127,11 @@ def parse_event(frame: dict[str, object]) -> Event:
 
 
 def find_no_id(frame: dict[str, object]) -> str:
-    """The name of the first field that says who speaks where in a message, and holds a value that
-    no id has, as a fraction; "" for none, and for what is no message."""
-    if frame.get("post_type") not in ("message", "message_sent"):
-        return ""
-    for name in ("self_id", "user_id", "group_id"):
+    """The name of the first field of an event that says who, where or which, and holds a value that
+    no id has, as a fraction; "" for none."""
+    for name in _IDS:
         value = frame.get(name)
-        is_usual = value is None or (type(value) is int and 0 < value < MOST)
+        is_usual = value is None or (type(value) is int and -MOST < value < MOST)
         if (
             not is_usual
             and not parse_id(value)
@@ -139,8 +141,9 @@ def find_no_id(frame: dict[str, object]) -> str:
     return ""
 
 
-def parse_time(value: object) -> datetime | None:
-    """Seconds or milliseconds since 1970 as a time in UTC; None outside 2001 to 2099."""
+def parse_time(value: object, latest: float = LATEST) -> datetime | None:
+    """Seconds or milliseconds since 1970 as a time in UTC; None before 2001, and from ``latest``
+    (in seconds) on."""
     if isinstance(value, str):
         value = (
             int(value)
@@ -151,7 +154,7 @@ def parse_time(value: object) -> datetime | None:
         return None
     if EARLIEST * 1000 <= value < LATEST * 1000:
         value = value / 1000
-    return datetime.fromtimestamp(float(value), UTC) if EARLIEST <= value < LATEST else None
+    return datetime.fromtimestamp(float(value), UTC) if EARLIEST <= value < latest else None
 
 
 def _message(
@@ -179,7 +182,7 @@ def _message(
         sender_name=_name(sender.get("card")) or _name(sender.get("nickname")),
         sender_role=_text(sender.get("role")),
         message_id=parse_message_id(frame.get("message_id")),
-        time=parse_time(frame.get("time")),
+        time=parse_time(frame.get("time"), clock() + MOST_AHEAD),
         segments=parse_message(frame.get("message")),
         sub_type=sub_type,
         is_notice=kind == "group" and sub_type == "notice",
@@ -284,7 +287,8 @@ def read_speech_notice(event: OtherEvent, self_id: str) -> SpeechNotice | None:
         event.sub_type in ("kick_me", "disband") or user_id == self_id
     ):
         return SpeechNotice(group_id, "left")
-    if event.detail_type == "group_increase" and user_id == self_id:
+    # Bridges of official bots tell of the bot's own joining alone, and without saying who.
+    if event.detail_type == "group_increase" and user_id in (self_id, ""):
         return SpeechNotice(group_id, "joined")
     if (event.detail_type, event.sub_type) == ("group_admin", "set") and user_id == self_id:
         return SpeechNotice(group_id, "promoted")

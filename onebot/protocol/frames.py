@@ -301,7 +301,7 @@ def _classify(frame: dict[str, object]) -> Event | ActionResponse | str:
     """What ``frame`` is, or the reason why it is nothing."""
     if "post_type" in frame:
         if no_id := find_no_id(frame):
-            return f"a message whose {no_id} is no id"
+            return f"an event whose {no_id} is no id"
         event = parse_event(frame)
         too_many = isinstance(event, MessageEvent) and len(event.segments) > MAX_SEGMENTS
         return f"more than {MAX_SEGMENTS} segments" if too_many else event

@@ -33,17 +33,27 @@ from tools.text.storable import make_storable
 
 #: Before a file's content, and before the hash of one that came inside a large frame and was kept.
 BASE64, KEPT = "base64://", "kept://"
-LONGEST_ID = 64
 LONGEST_MESSAGE_ID = 128
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
+#: The largest number that every client's JSON reads exactly.
+MOST_EXACT = 2**53
 # Covers every double; beyond it a number written out is an attack and not a number.
 MOST_DIGITS = 400
 
 
-def parse_id(value: object, longest: int = LONGEST_ID) -> str:
-    """``value`` as the exact text of an id, "" when it cannot be one.
+def parse_id(value: object) -> str:
+    """``value`` as the exact text of the id of an account, a person or a group, "" when it cannot
+    be one: 64 letters, digits, hyphens and underscores at most."""
+    text = parse_handle(value, LONGEST_MESSAGE_ID)
+    return text if _ID.fullmatch(text) else ""
+
+
+def parse_handle(value: object, longest: int) -> str:
+    """``value`` as the exact text by which a client knows something, "" when it cannot be that.
 
     Integers and whole floats become digits, strings are trimmed. Booleans, null,
-    fractions, lists, objects and anything over ``longest`` characters are no ids.
+    fractions, lists, objects and anything over ``longest`` characters are none.
     """
     if isinstance(value, float | Decimal):
         number = plain_number(value)
@@ -54,15 +64,18 @@ def parse_id(value: object, longest: int = LONGEST_ID) -> str:
     return text if len(text) <= longest else ""
 
 
-def id_number(text: str) -> int | str:
-    """An id as actions take it: as a number, where it is one that clients can read."""
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+def id_number(text: str, *, is_message: bool = False) -> int | str:
+    """An id as actions take it: as a number, where it is one that clients can read. Those of
+    messages are below zero in some clients."""
+    digits = text.removeprefix("-") if is_message else text
+    is_number = _NUMBER.fullmatch(digits) and int(digits) <= MOST_EXACT
+    return int(text) if is_number else text
 
 
 def parse_message_id(value: object) -> str:
     """A message id that stands for a message: "" for 0 and -1, which clients send when they know
     none."""
-    text = parse_id(value, LONGEST_MESSAGE_ID)
+    text = parse_handle(value, LONGEST_MESSAGE_ID)
     return "" if text in ("0", "-1") else text
 
 
@@ -486,7 +499,7 @@ def quoted_id(segments: Sequence[Segment]) -> str:
     "" when nothing is quoted, also for the "0" some clients send when they do not know what.
     """
     ids = (
-        parse_id(segment["data"].get("id"), LONGEST_MESSAGE_ID)
+        parse_handle(segment["data"].get("id"), LONGEST_MESSAGE_ID)
         for segment in segments
         if segment["type"] == "reply"
     )

@@ -69,4 +69,4 @@ def may(request: HttpRequest, act: Act) -> bool:
 
 
 #: The id of a person. No leading zero: clients read "0" as everyone.
-PERSON_ID = re.compile(r"[1-9]\d{0,18}", re.ASCII)
+PERSON_ID = re.compile(r"[1-9]\d{0,18}|(?=.*\d)(?=.*[a-zA-Z])[\w-]{1,64}", re.ASCII)

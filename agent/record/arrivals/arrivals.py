@@ -230,6 +230,7 @@ class ArrivalStore:
             is_follow_up=chat.pk in self._follow_ups.awaited
             and self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=message.sender_id in settings.owners,
+            all_for_me=settings.all_for_me,
             pause=chat.pause_reason and chat.find_pause(arrival.received_at),
             taken_over_by=chat.taken_over_by and chat.find_operator(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311

@@ -365,9 +365,27 @@ def test_an_account_that_is_not_named_may_come_in_and_is_learnt_later():
     assert admitted.self_id == ""
 
 
-@pytest.mark.parametrize("self_id", ["abc", "", "-5", "+5", "1.0", "1e5", "1 2", "9" * 400, "²"])
-def test_an_account_that_is_no_number_is_refused(self_id):
-    assert with_token(x_self_id=self_id) == HandshakeRefused("X-Self-ID is not a number")
+@pytest.mark.parametrize("name", ["my_bot", "1.0", "A1B2", "~" * 64])
+def test_a_name_that_is_no_known_account_waits_for_the_first_event(name):
+    admitted = with_token(x_self_id=name)
+    assert isinstance(admitted, HandshakeAccepted)
+    assert (admitted.self_id, admitted.name) == ("", name)
+
+
+@pytest.mark.parametrize("name", ["", "1 2", "9" * 65, "²", "a\x7f"])
+def test_what_is_no_name_is_refused(name):
+    assert with_token(x_self_id=name) == HandshakeRefused(
+        "X-Self-ID is no name of up to 64 visible signs of ASCII"
+    )
+
+
+def test_a_name_that_is_known_stands_for_its_account_unless_several_go_by_it():
+    accounts = AccountTokens()
+    accounts.replace({}, {"my_bot": frozenset({"8"}), "7": frozenset({"7"})})
+    assert [accounts.find_account(one) for one in ("my_bot", "7", "9")] == ["8", "7", "9"]
+    assert accounts.learn("my_bot", "9")
+    assert accounts.find_account("my_bot") == ""
+    assert not accounts.learn("my_bot", "8")
 
 
 @pytest.mark.parametrize(

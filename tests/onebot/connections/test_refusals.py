@@ -38,7 +38,7 @@ def test_a_flood_of_refusals_keeps_the_newest_within_the_bound():
     [
         ({}, (), "no access token"),
         ({"authorization": "Bearer no"}, (), "wrong access token"),
-        ({"authorization": "Bearer yes", "x-self-id": "me"}, (), "X-Self-ID"),
+        ({"authorization": "Bearer yes", "x-self-id": "m e"}, (), "X-Self-ID"),
         ({"authorization": "Bearer yes", "x-client-role": "boss"}, (), "X-Client-Role"),
         ({"origin": "https://evil.example"}, (), "https://evil.example"),
         ({}, ("12.walle",), "OneBot 12"),

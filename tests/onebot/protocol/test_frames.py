@@ -177,10 +177,10 @@ def test_nul_and_lone_surrogates_are_replaced_and_pairs_are_kept():
 def test_numbers_of_absurd_size_are_read_without_being_written_out():
     started = perf_counter()
     result = decode_frame(
-        '{"post_type":"message","message_type":"private","user_id":5,"message_id":1e999999999,"time":1e999999999}'
+        '{"post_type":"message","message_type":"private","user_id":5,"message":[{"type":"reply","data":{"id":1e999999999}}],"time":1e999999999}'
     )
     assert isinstance(result, MessageEvent)
-    assert (result.message_id, result.time) == ("1E+999999999", None)
+    assert (quoted_id(result.segments), result.time) == ("1E+999999999", None)
     assert perf_counter() - started < 1
 
 

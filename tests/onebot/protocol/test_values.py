@@ -25,7 +25,7 @@ from tools.text.storable import make_storable
         (Decimal("3.127306807e9"), "3127306807"),
         (Decimal("9007199254740993.0"), "9007199254740993"),
         (" 10001 ", "10001"),
-        ("BAC-x/1", "BAC-x/1"),
+        ("BAC-x_1", "BAC-x_1"),
         ("00123", "00123"),
         (2**63, "9223372036854775808"),
     ],
@@ -50,6 +50,10 @@ def test_an_id_is_exact_text(value, text):
         [1],
         "x" * 65,
         10**64,
+        "a b",
+        "a/b",
+        "<b>",
+        "１２",
     ],
 )
 def test_what_is_no_id_is_empty(value):
