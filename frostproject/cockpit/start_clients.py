@@ -1,8 +1,9 @@
 """What to enter in a OneBot client so that it connects here: for each client its steps and, where
 it has a file, its configuration. Pure.
 
-The names of settings are those of NapCat's and LLBot's web pages and files, of Lagrange's
-``appsettings.json`` and of go-cqhttp's ``config.yml``, as docs/clients.md has them.
+The names of settings are those of NapCat's, SnowLuma's and LLBot's web pages and files, of
+Lagrange's ``appsettings.json``, of go-cqhttp's and Gensokyo's ``config.yml`` and of onebots'
+``config.yaml``, as docs/clients.md has them.
 """
 
 import json
@@ -108,6 +109,43 @@ servers:
 """
 
 
+def _gensokyo_file(url: str, token: str) -> str:
+    return f"""settings:
+  ws_address: [{_json(url)}]
+  ws_token: [{_json(token)}]
+  app_id: 0              # of q.qq.com
+  token: "APP_TOKEN"
+  client_secret: "APP_SECRET"
+  text_intent: ["GroupATMessageEventHandler", "C2CMessageEventHandler"]
+  reconnect_times: 9999
+  launch_reconnect_times: 9999
+  heart_beat_interval: 10
+  array: true
+  string_ob11: false
+  add_at_group: true
+  hash_id: true
+  lazy_message_id: true
+"""
+
+
+def _onebots_file(url: str, token: str) -> str:
+    return f"""port: 6727
+qq.my_bot:
+  appid: '0'             # of q.qq.com
+  secret: 'APP_SECRET'
+  mode: websocket
+  sandbox: false
+  intents: ['GROUP_AND_C2C_EVENT']
+  onebot.v11:
+    use_http: false
+    use_ws: true
+    access_token: '{token.replace("'", "''")}'
+    heartbeat_interval: 5
+    post_message_format: array
+    ws_reverse: ['{url}']
+"""
+
+
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
@@ -187,9 +225,76 @@ GUIDES = (
         ),
     ),
     ClientGuide(
+        "snowluma",
+        "SnowLuma",
+        lambda: (
+            _("Open SnowLuma's WebUI → OneBot → add a WebSocket client."),
+            _("Switch it on, and enter what stands below. The message format is “array”."),
+            _("Or save the file below as config/onebot.json: it counts for all its accounts."),
+        ),
+        lambda url, token: (
+            ClientSetting("url", url),
+            ClientSetting("accessToken", token, is_secret=True),
+            ClientSetting("role", "Universal"),
+            ClientSetting("messageFormat", "array"),
+            ClientSetting("reconnectIntervalMs", "5000"),
+        ),
+        "config/onebot.json",
+        lambda url, token: _json(
+            {
+                "networks": {
+                    "httpServers": [],
+                    "httpClients": [],
+                    "wsServers": [],
+                    "wsClients": [
+                        {
+                            "name": "frostagent",
+                            "enabled": True,
+                            "url": url,
+                            "role": "Universal",
+                            "accessToken": token,
+                            "messageFormat": "array",
+                            "reportSelfMessage": False,
+                            "reconnectIntervalMs": 5000,
+                        }
+                    ],
+                },
+                "statusCommand": {"enabled": False},
+            }
+        ),
+    ),
+    ClientGuide(
+        "gensokyo",
+        gettext_lazy("Gensokyo (official bot)"),  # type: ignore[arg-type] # words like the rest
+        lambda: (
+            _("Make a bot at q.qq.com; its AppID, token and secret go into the file below."),
+            _("Save the file as config.yml beside the program, and start it."),
+            _("It hears what mentions the bot, and answers within QQ's limits for official bots."),
+        ),
+        lambda _url, _token: (),
+        "config.yml",
+        _gensokyo_file,
+    ),
+    ClientGuide(
+        "onebots",
+        gettext_lazy("onebots (official bot)"),  # type: ignore[arg-type] # words like the rest
+        lambda: (
+            _("Make a bot at q.qq.com; its AppID and secret go into the file below."),
+            _("Start it: onebots -c config.yaml -r qq -p onebot-v11. Do not publish its port."),
+            _(
+                "It takes mentions off: on the account's page switch on “every group message is "
+                "for it”. Keep its database: without it all people and groups are new."
+            ),
+        ),
+        lambda _url, _token: (),
+        "config.yaml",
+        _onebots_file,
+    ),
+    ClientGuide(
         "lagrange",
         "Lagrange.OneBot",
         lambda: (
+            _("Lagrange.OneBot has ended; for something new take NapCat, SnowLuma or LLBot."),
             _("Open appsettings.json beside the program; the address stands there in three parts."),
             _("Put the part below in place of “Implementations”, and start it again."),
             _("Lagrange V2 speaks Milky alone, which is no OneBot: take Lagrange.OneBot (V1)."),

@@ -30,6 +30,8 @@ def test_the_files_of_clients_hold_address_and_token():
     llbot = json.loads(find_guide("llbot").configure(URL, "t"))["ob11"]["connect"][0]
     lagrange = json.loads(find_guide("lagrange").configure(URL, "t"))["Implementations"][0]
     assert (napcat["url"], napcat["token"]) == (llbot["url"], llbot["token"]) == (URL, "t")
+    snowluma = json.loads(find_guide("snowluma").configure(URL, "t"))["networks"]["wsClients"][0]
+    assert (snowluma["url"], snowluma["accessToken"]) == (URL, "t")
     assert (lagrange["Host"], lagrange["Port"]) == ("192.168.1.5", 1234)
     assert (lagrange["Suffix"], lagrange["AccessToken"]) == ("/ws/frostagent", "t")
 
@@ -38,7 +40,9 @@ def test_signs_in_a_token_break_no_file_and_no_address():
     token = "a'b\"c&d#e"
     for guide in GUIDES[:3]:
         assert json.dumps(token) in guide.configure(URL, token)
+    assert json.dumps(token) in find_guide("gensokyo").configure(URL, token)
     assert "access-token: 'a''b\"c&d#e'" in find_guide("go-cqhttp").configure(URL, token)
+    assert "access_token: 'a''b\"c&d#e'" in find_guide("onebots").configure(URL, token)
     whole = find_guide("other").settings(URL, token)[-1].value
     assert parse_qs(urlsplit(whole).query) == {"access_token": [token]}
 
