@@ -406,10 +406,22 @@ def model_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
 def client_part(request: HttpRequest, site: AdminSite) -> HttpResponse:
     """What to enter in a chosen client, with the token where that was asked for."""
     require(may_set_up(request.user))
+    if asked := request.POST.get("download"):
+        return _download(_setup(request, {**request.POST.dict(), "client": asked, "shown": "1"}))
     setup = _setup(request, request.POST)
     if "HX-Request" in request.headers:
         return render(request, "admin/start/client_setup.html", {"setup": setup})
     return _page(request, site, setup)
+
+
+def _download(setup: dict[str, Any]) -> HttpResponse:
+    """The client's file, with the token where whoever asks may see that."""
+    name = str(setup["guide"].file).rpartition("/")[2]
+    return HttpResponse(
+        setup["file"],
+        content_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
 
 
 def live_part(request: HttpRequest, site: AdminSite) -> HttpResponse:

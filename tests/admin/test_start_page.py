@@ -108,6 +108,15 @@ def test_who_may_not_change_bots_is_not_shown_the_token(db: None, settings: Any)
     assert token not in answer.text
 
 
+@pytest.mark.parametrize("may_see", [True, False])
+def test_a_clients_file_is_downloaded_with_the_token_for_some(browser, settings, may_see):
+    viewer = allowed("agent.add_modelendpoint", "agent.view_every_chat", "onebot.view_bot")
+    asked = {"download": "gensokyo", "where": "here"}
+    answer = (browser if may_see else viewer).post(f"{START}client/", asked)
+    assert answer["Content-Disposition"] == 'attachment; filename="config.yml"'
+    assert (settings.ONEBOT_ACCESS_TOKEN in answer.text) == may_see
+
+
 def test_a_refused_client_is_told_of_in_words(browser: Client):
     refused_clients.note("10.0.0.9", "the client presented a wrong access token")
     refused_clients.note("10.0.0.9", "there is no WebSocket at /<b>\u202e; use /ws/frostagent")
