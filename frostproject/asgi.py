@@ -16,6 +16,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from daphne.cli import CommandLineInterface
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
 
 from frostproject.configuration import listening
 
@@ -43,7 +44,9 @@ from onebot.gateway.gateway import Gateway  # noqa: E402
 from onebot.playground.door import SignedDoor  # noqa: E402
 from tools.tracing import name_runs_in_log  # noqa: E402
 
-gateway = Gateway(SignedDoor())
+gateway = Gateway(
+    SignedDoor(), lambda: import_string("frostproject.cockpit.told_alerts.find_told")()
+)
 mcp = McpEndpoint(gateway) if settings.MCP_SERVER_TOKEN else None
 metrics = MetricsEndpoint(gateway) if settings.METRICS_TOKEN else None
 DrainingServer.gateway, DrainingServer.mcp = gateway, mcp

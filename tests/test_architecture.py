@@ -100,7 +100,7 @@ LATE_IMPORTS = {
     "agent.llm.client.connections": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
-    "agent.runtime.runtime": "the daily backup, where one is made",
+    "agent.runtime.runtime": "the daily backup, where one is made; alerts, where they are told",
     "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",
     "onebot.gateway.gateway": "why a client refuses a message, for the first refusal",
     "frostproject.metrics.traces": "100 modules of OpenTelemetry, where a collector is set",

@@ -41,6 +41,7 @@ class LiveKind(IntEnum):
     BUDGETS = 16
     PAST_SUMS = 17
     """Sums of hours and days that are over."""
+    ALERT_ROUTES = 18
 
     @property
     def is_set_by_operators(self) -> bool:

@@ -20,6 +20,9 @@ class TimeLimits:
     turn_pause: float = 1.0
     account_refresh: float = 5.0
     account_look: float = 0.5
+    # Alerts
+    alert_look: float = 9.0
+    alert_hold: float = 30.0
     # Chats
     next_words: float = 4.0
     stop: float = 5.0

@@ -2,6 +2,7 @@
 registers its own."""
 
 from agent.admin import (
+    alerts,
     approvals,
     budgets,
     manners,
@@ -16,6 +17,7 @@ from agent.admin.endpoints import page as endpoint_page
 from agent.admin.runs import run_page
 
 __all__ = [
+    "alerts",
     "approvals",
     "budgets",
     "endpoint_page",

@@ -208,3 +208,23 @@ class Claim:
     run_pk: int
     number: int = 0
     place: str = ""
+
+
+class RouteKind(TextChoices):
+    """How alerts can go out."""
+
+    WEBHOOK = "webhook", _("webhook")
+    OWNERS = "owners", _("owners, in private")
+    MAIL = "mail", _("mail")
+    SERVERCHAN = "serverchan", "Server酱"
+    BARK = "bark", "Bark"
+    TELEGRAM = "telegram", "Telegram"
+    DINGTALK = "dingtalk", _("DingTalk")
+    FEISHU = "feishu", _("Feishu")
+    WECOM = "wecom", _("WeCom robot")
+    PUSHPLUS = "pushplus", "PushPlus"
+    PUSHDEER = "pushdeer", "PushDeer"
+    NTFY = "ntfy", "ntfy"
+    GOTIFY = "gotify", "Gotify"
+    DISCORD = "discord", "Discord"
+    SLACK = "slack", "Slack"

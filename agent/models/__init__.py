@@ -6,6 +6,7 @@ is work that a restarted server takes up again.
 """
 
 from agent.models.activity import ActivitySum, ToolUse
+from agent.models.alert import AlertNotice, AlertRoute
 from agent.models.approval import Approval
 from agent.models.digest import Digest
 from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
@@ -27,6 +28,8 @@ from agent.models.tool_call import ToolCall
 __all__ = [
     "UNSETTLED",
     "ActivitySum",
+    "AlertNotice",
+    "AlertRoute",
     "Approval",
     "Budget",
     "BudgetNotice",

@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import logging
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -55,6 +55,8 @@ from tools.live_rows import LiveKind
 from tools.time_limits import TIME_LIMITS
 
 if TYPE_CHECKING:
+    from agent.domain.alerts import AlertLook
+    from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_backup import DailyBackup
 
 logger = logging.getLogger(__name__)
@@ -74,14 +76,20 @@ class Runtime:
 
     _ends_at: float | None = None
     """When all of it is to be closed, once it drains."""
+    _backups: "DailyBackup | None" = None
+    _alerts: "AlertWatch | None" = None
+    _presence: asyncio.Task[None] | None = None
+    _lock: IO[str] | None = None
 
     def __init__(
         self,
         outbox: Outbox,
         source: MediaSource | None = None,
         kept: Sequence[RetentionRule] = (),
+        find_alerts: "Callable[[], AlertLook] | None" = None,
     ) -> None:
-        """``kept`` is what the layer above has on record for some days."""
+        """``kept`` is what the layer above has on record for some days, ``find_alerts`` what the
+        one above that tells of."""
         self.process_id = uuid.uuid4().hex
         live = LiveSettings()
         self._quotas = quotas = AnswerQuotas(live, settings.TOKENS_PER_DAY)
@@ -128,13 +136,11 @@ class Runtime:
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
         self._has_listed = False
-        self._presence: asyncio.Task[None] | None = None
         self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
-        self._backups: DailyBackup | None = None
+        self._find_alerts = find_alerts
         self._news = SettingsWatch()
         self._watches: list[asyncio.Task[None]] = []
-        self._lock: IO[str] | None = None
 
     def ensure_started(self) -> None:
         """Start what runs in the background, once. Must be called on the loop that serves."""
@@ -165,7 +171,12 @@ class Runtime:
         self._watches = [loop.create_task(watch, name="settings") for watch in watches]
         serving.begin_serving(
             ServingRegistry(
-                self.registry, loop, lambda: self.record.outage, self.trials, self._steering
+                self.registry,
+                loop,
+                lambda: self.record.outage,
+                self.trials,
+                self._steering,
+                self._find_alerts,
             )
         )
 
@@ -233,6 +244,8 @@ class Runtime:
             await self._media.close()
         if self._backups is not None:
             await self._backups.close()
+        if self._alerts is not None:
+            await self._alerts.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -279,6 +292,7 @@ class Runtime:
                     await self._start_over()
                 self._steering.hand_messages.look()
                 self._look_at_backups()
+                self._look_at_alerts()
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),
@@ -298,6 +312,15 @@ class Runtime:
 
                 self._backups = DailyBackup()
             self._backups.look()
+
+    def _look_at_alerts(self) -> None:
+        """Where there was ever a route to tell them by."""
+        if self._find_alerts and self.record.live.current.versions.get(LiveKind.ALERT_ROUTES):
+            if self._alerts is None:
+                from agent.runtime.alert_watch import AlertWatch
+
+                self._alerts = AlertWatch(self.record, self.process_id, self._find_alerts)
+            self._alerts.begin()
 
     async def _start_over(self) -> None:
         """Other processes took this one for dead and its work with it. It continues like one that

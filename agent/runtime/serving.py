@@ -6,13 +6,16 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.record.ground.outage import DatabaseOutage
 from agent.record.waiting.trials import TrialRefusal, TrialWish
 from agent.runtime.steering import Steering
 from agent.runtime.trials import Trials
 from tools.registry.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from agent.domain.alerts import AlertLook
 
 T = TypeVar("T")
 #: How long a page waits until what it asked for is on record, in seconds.
@@ -32,6 +35,8 @@ class ServingRegistry:
     trials: Trials | None = None
     steering: Steering | None = None
     """None where no chats are answered."""
+    find_alerts: "Callable[[], AlertLook] | None" = None
+    """To be called in a thread that may ask the database."""
     _waiting: "set[Future[Any]]" = field(default_factory=set)
     _over: threading.Event = field(default_factory=threading.Event)
 

@@ -30,7 +30,10 @@ class Alert:
     ("" for nowhere); where it is to be done several times, ``others`` is another way there.
 
     ``facts`` are what it says, in no language: who has put an alert away is told of it again when
-    they are others. What only grows meanwhile, as the use of a budget does, is none of them."""
+    they are others. What only grows meanwhile, as the use of a budget does, is none of them.
+
+    What leaves the installation is ``plain`` where there is any, instead of ``text``: without words
+    of chats, models and servers. There it is the same alert as long as ``about`` is."""
 
     kind: str
     text: str
@@ -41,6 +44,9 @@ class Alert:
     others: tuple[str, str] = ("", "")
     facts: tuple[object, ...] = ()
     acts: tuple[AlertAct, ...] = ()
+    about: object = ""
+    plain: str = ""
+    account: str = ""
 
     @property
     def digest(self) -> str:

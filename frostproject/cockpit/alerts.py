@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -120,7 +121,8 @@ def _alert(viewer: Viewer, use: BudgetUse) -> Alert:
     begun = period_start(terms.period, first_of_day(current_day()))
     facts = (terms.pk, use.subject, begun, terms.limit, use.shortage is not None, is_replaced)
     text, level = _STATES[state, bool(use.subject)] % words, BAD if state == "stopped" else NOTABLE
-    return Alert("budget", text, advice, url, level, facts=facts, acts=acts)
+    found = Alert("budget", text, advice, url, level, facts=facts, acts=acts, about=terms.pk)
+    return replace(found, plain=str(_STATES[state, False] % words))
 
 
 #: Rows of each kind that are told of by themselves.
@@ -189,6 +191,8 @@ def _models(viewer: Viewer) -> Iterator[Alert]:
             link("agent_modelendpoint_change", status.endpoint_id),
             BAD,
             facts=(status.endpoint_id, status.error, status.answered_at),
+            about=status.endpoint_id,
+            plain=_("The model endpoint “%s” fails.") % clean(status.endpoint.name),
         )
 
 
@@ -208,7 +212,10 @@ def _mcp(viewer: Viewer) -> Iterator[Alert]:
         # a server that is a program is theirs alone who may run commands
         is_free = server.transport != McpServer.Transport.STDIO or may_run_commands(viewer.user)
         again = AlertAct(_("Reconnect"), link("tools_mcpserver_reconnect", server.pk), {})
-        text = _("The MCP server “%(name)s” is not connected: %(error)s")
+        text, plain = (
+            _("The MCP server “%(name)s” is not connected: %(error)s"),
+            _("The MCP server “%s” is not connected."),
+        )
         if status.state == state.STOPPED:
             text = _("The MCP server “%(name)s” was given up: %(error)s")
         yield Alert(
@@ -218,6 +225,8 @@ def _mcp(viewer: Viewer) -> Iterator[Alert]:
             link("tools_mcpserver_change", server.pk),
             BAD,
             facts=(server.pk, status.state, status.error),
+            about=server.pk,
+            plain=plain % clean(server.name),
             acts=(again,) if is_free and viewer.may("tools.change_mcpserver") else (),
         )
 
@@ -248,6 +257,8 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
             link("tools_plugin_change", plugin.pk),
             BAD,
             facts=(plugin.pk, plugin.fault),
+            about=plugin.pk,
+            plain=_("The plugin “%s” cannot run.") % clean(plugin.plugin_id or plugin.folder),
         )
 
 
@@ -302,7 +313,8 @@ def _backup(viewer: Viewer) -> Iterator[Alert]:
         words = {"at": moment(datetime.fromtimestamp(at, UTC)), "error": clean(said)}
         advice = _("It is tried again every hour. See to the disk, and to the log.")
         url = link("agent_installation_changelist")
-        yield Alert("backup", text % words, advice, url, BAD, facts=(at,))
+        plain = _("The daily backup failed.")
+        yield Alert("backup", text % words, advice, url, BAD, facts=(at,), plain=plain)
 
 
 #: Each with the permission that it takes, "" where it looks for itself, and whether it is for those

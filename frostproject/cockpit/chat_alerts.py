@@ -61,6 +61,8 @@ def find_accounts(viewer: Viewer) -> Iterator[Alert]:
                 BAD,
                 facts=(bot.self_id, since),
                 acts=acts,
+                about=bot.self_id,
+                account=bot.self_id,
             )
         elif bot.account_online is False:
             yield Alert(
@@ -71,6 +73,8 @@ def find_accounts(viewer: Viewer) -> Iterator[Alert]:
                 url,
                 BAD,
                 facts=(bot.self_id,),
+                about=bot.self_id,
+                account=bot.self_id,
             )
 
 
@@ -103,6 +107,7 @@ def find_sends(viewer: Viewer) -> Iterator[Alert]:
             % {"count": further},
             url=link("agent_message_changelist", query="state__exact=unknown"),
             facts=(found[UNTOLD],),
+            plain=_plain_send(),
         )
 
 
@@ -120,7 +125,16 @@ def _tell_send(viewer: Viewer, one: Message) -> Alert:
         f"{chat}#m{one.pk}",
         facts=(one.pk,),
         acts=tuple(acts),
+        plain=_plain_send(),
     )
+
+
+def _plain_send() -> str:
+    return _("Of messages that were sent nobody knows whether they arrived.")
+
+
+def _plain_approval() -> str:
+    return _("Tool calls wait for an owner.")
 
 
 def _name_chat(session: ChatSession) -> str:
@@ -158,6 +172,7 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
             page,
             facts=(one.pk,),
             acts=tuple(_decisions(viewer, one, is_whole=len(arguments) <= ARGUED)),
+            plain=_plain_approval(),
         )
     if len(found) > UNTOLD:
         count = waiting.order_by()[:COUNTED].count() - UNTOLD
@@ -172,6 +187,7 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
             _("Approve or refuse them before they expire."),
             link("agent_approval_changelist", query="state__exact=waiting"),
             facts=(found[-1].pk,),
+            plain=_plain_approval(),
         )
 
 
@@ -206,6 +222,7 @@ def find_untold(viewer: Viewer) -> Iterator[Alert]:
             BAD,
             facts=(one.pk,),
             acts=tuple(look_at_chat(viewer, url)),
+            plain=_("A tool call was approved and made, and its chat did not hear of it."),
         )
 
 

@@ -259,7 +259,7 @@ NAVIGATION: tuple[Group, ...] = (
         (
             "agent.Manners",
             Tabs(_("Tools"), ("tools.ToolConfig", *_TOOLS_FROM)),
-            Tabs(_("System and users"), ("agent.Installation", *_USERS)),
+            Tabs(_("System and users"), ("agent.Installation", "agent.AlertRoute", *_USERS)),
             Tabs(_("Raw records"), _RAW_RECORDS),
         ),
     ),

@@ -107,6 +107,10 @@ TABLES: dict[str, TableWords] = {
         _("Which persona answers in which account, chat or to which person."),
         _("Without any, the default persona answers everywhere."),
     ),
+    "agent.AlertRoute": TableWords(
+        _("Where the alerts of the overview are told: once when one holds, and once when it ends."),
+        _("Add one: a webhook, mail, a service of push messages, or the owners in private."),
+    ),
     "agent.Budget": TableWords(
         _("How much may be spent, and what happens when too little is left."),
         _("Without any, only the limits of the environment count."),

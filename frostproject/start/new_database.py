@@ -26,9 +26,12 @@ note_search, of_models, cockpit = (
 )
 groups = of_models.groups
 OURS = ("agent", "frostproject", "onebot", "tools")
-_LATER = ("endpointchoice", "manners", "operatoract", "erasurereceipt", "installation")
+_LATER = (
+    *("endpointchoice", "manners", "operatoract", "erasurereceipt", "installation"),
+    "alertroute",
+)
 _READ = {**groups.READ, "agent": (*groups.READ["agent"], *of_models.READ, *_LATER)}
-_EDITED = (*of_models.EDIT, "manners")
+_EDITED = (*of_models.EDIT, "manners", "alertroute")
 
 
 #: The apps that this makes tables of. Those of others may do anything in their migrations.

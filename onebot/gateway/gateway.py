@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
@@ -52,6 +52,9 @@ from onebot.protocol.segments import (
     spoken_text,
 )
 from tools.error_boundary import LogLimit, capture_error, log_errors
+
+if TYPE_CHECKING:
+    from agent.domain.alerts import AlertLook
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -115,7 +118,11 @@ class Gateway:
     Made without a running loop; started by the first thing that needs it.
     """
 
-    def __init__(self, playground: PlaygroundDoor | None = None) -> None:
+    def __init__(
+        self,
+        playground: PlaygroundDoor | None = None,
+        find_alerts: "Callable[[], AlertLook] | None" = None,
+    ) -> None:
         self.admission = HandshakePolicy(
             settings.ONEBOT_ACCESS_TOKEN,
             tuple(settings.WS_ALLOWED_ORIGINS),
@@ -137,7 +144,7 @@ class Gateway:
             "client events", bots.erase_client_events, lambda: settings.EVENT_KEEP_DAYS
         )
         self._media = OneBotMedia(self._client)
-        self.runtime = Runtime(self._delivery, self._media, [events])
+        self.runtime = Runtime(self._delivery, self._media, [events], find_alerts)
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._introductions = Introductions(

@@ -80,7 +80,9 @@ def test_an_entry_without_a_use_counts_for_each(use):
     ],
 )
 def test_a_use_that_is_none_stops_the_start(entry):
-    with pytest.raises(InvalidSetting, match=r"^FETCH_ALLOW: .* media:, model:, tools: or mcp:"):
+    with pytest.raises(
+        InvalidSetting, match=r"^FETCH_ALLOW: .* media:, model:, tools:, mcp: or alerts:"
+    ):
         Env({"FETCH_ALLOW": f"nas.lan,{entry}"}).destinations("FETCH_ALLOW")
 
 

@@ -132,9 +132,9 @@ def _datagrams(address: Address) -> socket.socket:
     )
 
 
-Use = Literal["media", "model", "tools", "mcp"]
+Use = Literal["media", "model", "tools", "mcp", "alerts"]
 """What is loaded: what people send, addresses that the model writes, HTTP tools with their
-documents, MCP servers."""
+documents, MCP servers; and where alerts are sent."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _NAME = re.compile(
@@ -143,7 +143,7 @@ _NAME = re.compile(
 FORMS = (
     "wants a host name, *.NAME, an address or a network such as 10.0.0.0/8, without scheme and"
     " port;"
-    " media:, model:, tools: or mcp: before it permits it for that use alone"
+    " media:, model:, tools:, mcp: or alerts: before it permits it for that use alone"
 )
 
 

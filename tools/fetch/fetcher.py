@@ -57,14 +57,14 @@ class Fetcher:
 
         When it returns, raises or is cancelled, its connection is closed.
         """
-        url = parse_url(request.url)
+        url, most = parse_url(request.url), MAX_REDIRECTS if request.follows_redirects else 0
         require_sendable(request.headers)
         try:
             async with asyncio.timeout(request.seconds), self._turns:
                 hop = WireRequest(
                     url, request.method, request.headers, request.body, request.is_private
                 )
-                for _ in range(MAX_REDIRECTS + 1):
+                for _ in range(most + 1):
                     answer = await self._ask(hop, request.max_bytes)
                     if isinstance(answer, FetchResponse):
                         return answer
@@ -73,7 +73,7 @@ class Fetcher:
             raise TookTooLong(
                 f"{url.host} took more than {request.seconds:g} s", request.seconds
             ) from error
-        raise RedirectRefused(f"more than {MAX_REDIRECTS} redirects, the last to {hop.url.host}")
+        raise RedirectRefused(f"more than {most} redirects, the last to {hop.url.host}")
 
     async def download(self, request: FetchRequest) -> FetchResponse:
         """As :meth:`fetch`, but raises :class:`StatusRefused` for an answer that is no success."""

@@ -163,7 +163,8 @@ class FetchRequest:
 
     ``headers`` go to the origin of ``url`` alone. ``max_bytes`` counts the body as it is
     sent and as it is unpacked; ``seconds`` from the call to the last byte. Of what ``is_private``
-    no header at all goes to another origin, however harmless its name.
+    no header at all goes to another origin, however harmless its name. Unless it
+    ``follows_redirects``, any raises :class:`RedirectRefused`.
     """
 
     url: str
@@ -173,6 +174,7 @@ class FetchRequest:
     max_bytes: int = DEFAULT_BYTES
     seconds: float = DEFAULT_SECONDS
     is_private: bool = False
+    follows_redirects: bool = True
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -12,7 +12,12 @@ from typing import Literal
 from django.conf import settings
 
 CrashPoint = Literal[
-    "message_committed", "model_called", "tool_run", "frame_written", "answer_received"
+    "message_committed",
+    "model_called",
+    "tool_run",
+    "frame_written",
+    "answer_received",
+    "alert_claimed",
 ]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1

@@ -422,11 +422,15 @@ def test_trouble_that_is_over_is_not_told_of():
     assert alerts(superuser()) == []
 
 
-def test_trouble_that_nothing_here_helps_against_has_no_link(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("frostproject.cockpit.alerts.LEAST_FREE", 2**62)
+def during_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     outage = SimpleNamespace(since=timezone.now(), reason="disk full")
     served = SimpleNamespace(get_serving=lambda: SimpleNamespace(outage=lambda: outage))
     monkeypatch.setattr("frostproject.cockpit.alerts.serving", served)
+
+
+def test_trouble_that_nothing_here_helps_against_has_no_link(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("frostproject.cockpit.alerts.LEAST_FREE", 2**62)
+    during_outage(monkeypatch)
     assert {one.kind for one in alerts(superuser()) if not one.url} == OUTSIDE
 
 
