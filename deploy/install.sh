@@ -23,7 +23,11 @@ id frost >/dev/null 2>&1 || useradd --system --user-group --home-dir "$data" --s
 install -d -m 700 -o frost -g frost "$data" "$data/plugins"
 if [ -e "$code/.venv/.installed" ]; then
 	echo "Making a backup ... / 正在备份……"
-	(cd "$code" && setpriv --reuid=frost --regid=frost --init-groups .venv/bin/python manage.py backup)
+	as_frost() { setpriv --reuid=frost --regid=frost --init-groups "$@"; }
+	keys=--without-keys
+	! grep -q '^FROST_BACKUP_PASSPHRASE=.' "$code/.env" || keys=
+	# shellcheck disable=SC2086 # versions without that option make it so by themselves
+	(cd "$code" && { as_frost .venv/bin/python manage.py backup $keys 2>/dev/null || as_frost .venv/bin/python manage.py backup; })
 	systemctl stop frostagent
 fi
 if [ "$here" != "$code" ]; then

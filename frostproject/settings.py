@@ -81,7 +81,7 @@ EVENT_KEEP_DAYS = env.integer("EVENT_KEEP_DAYS", 90, low=0, high=36_500)
 BACKUP_DIR = DATA_DIR / "backups"
 DAILY_BACKUP = env.flag("DAILY_BACKUP", default=False)
 BACKUP_KEEP_BYTES = env.gibibytes("BACKUP_KEEP_GIB", 10, low=0, high=1_048_576)
-BACKUP_PASSPHRASE = env.text("BACKUP_PASSPHRASE")
+FROST_BACKUP_PASSPHRASE = env.text("FROST_BACKUP_PASSPHRASE")
 
 # --- Memory ----------------------------------------------------------------------
 

@@ -62,23 +62,46 @@ def read_settings(*, with_keys: bool) -> tuple[dict[str, Any], list[str]]:
 
 
 class Placed:
-    """What a restore has written beside the database, and can take back."""
+    """What a restore has written beside the database, and can take back. With ``replaces`` it is
+    in place of all files that were here, but for plugins that it does not bring."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, replaces: bool) -> None:
         self._undo: dict[Path, Callable[[], object]] = {}
+        self._aside: dict[Path, Path] = {}
+        self._replaces = replaces
 
     def take_back(self) -> None:
         for undo in self._undo.values():
             undo()
+        for entry, kept in self._aside.items():
+            os.replace(kept, entry)
+
+    def leave(self) -> None:
+        """What was written stays; what it replaced goes."""
+        for kept in self._aside.values():
+            _remove(kept)
+
+    def set_aside_all(self) -> None:
+        """Begin with folders as of a new installation, where it replaces one."""
+        for name in FOLDERS[:2] if self._replaces else ():
+            for entry in sorted(folder_of(name).glob("*")):
+                self._set_aside(entry)
+
+    def _set_aside(self, entry: Path) -> None:
+        self._aside[entry] = entry.with_name(f".replaced-{entry.name}")
+        _remove(self._aside[entry])  # of one that was killed
+        os.replace(entry, self._aside[entry])
 
     def place_file(self, archive: Archive, part: str) -> None:
         """Write the file of ``part``, closed to others. A plugin that is here already stays as it
-        is."""
+        is, unless it replaces."""
         folder, top, *_below = PurePosixPath(part).parts
         path, entry = folder_of(folder) / part.removeprefix(f"{folder}/"), folder_of(folder) / top
         if entry not in self._undo:
-            if folder == "plugins" and entry.exists():
-                return
+            if entry.exists():
+                if folder == "plugins" and not self._replaces:
+                    return
+                self._set_aside(entry)
             self._undo[entry] = partial(_remove, entry)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -13,6 +13,8 @@ from frostproject.backup.refused import BackupError, Tell
 from frostproject.backup.saving import save
 
 NICENESS = 10
+#: The names of those made by hand into the same folder.
+MANUAL = "frostagent-*.zip"
 
 
 def save_daily(passphrase: str, tell: Tell) -> None:
@@ -31,17 +33,23 @@ def save_daily(passphrase: str, tell: Tell) -> None:
             shutil.rmtree(left, ignore_errors=True)
         file = folder / PATTERN.replace("*", f"{timezone.localtime():%Y-%m-%d-%H%M%S}")
         save(file, passphrase, tell)
-        _delete_oldest(folder, file)
+        limit = settings.BACKUP_KEEP_BYTES
+        _refuse_large(file, limit)
+        delete_oldest(PATTERN, KEPT, limit)
 
 
-def _delete_oldest(folder: Path, newest: Path) -> None:
-    limit = settings.BACKUP_KEEP_BYTES
+def _refuse_large(newest: Path, limit: int) -> None:
     if limit and (size := newest.stat().st_size) > limit:
         newest.unlink()
         words = _("The daily backup would take %(size)d MiB, and may take %(limit)d.")
         raise BackupError(words % {"size": size >> 20, "limit": limit >> 20})
+
+
+def delete_oldest(pattern: str, most: int, limit: int = 0) -> None:
+    """Keep the newest of ``pattern``, at most ``most`` of them and ``limit`` bytes; 0 is none."""
     taken = 0
-    for number, file in enumerate(sorted(folder.glob(PATTERN), reverse=True), start=1):
+    files = Path(settings.BACKUP_DIR).glob(pattern)
+    for number, file in enumerate(sorted(files, reverse=True), start=1):
         taken += file.stat().st_size
-        if number > KEPT or (limit and taken > limit):
+        if number > most or (limit and taken > limit):
             file.unlink()

@@ -16,8 +16,8 @@ def add_option(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--passphrase-file",
         metavar="PATH",
-        help="A file whose first line is the passphrase; without it BACKUP_PASSPHRASE counts, "
-        "and in a terminal it is asked for.",
+        help="A file whose first line is the passphrase; without it FROST_BACKUP_PASSPHRASE "
+        "counts, and in a terminal it is asked for.",
     )
 
 
@@ -26,7 +26,7 @@ def given_passphrase(options: dict[str, Any]) -> str:
     none."""
     path = options["passphrase_file"]
     if path is None:
-        return str(settings.BACKUP_PASSPHRASE)
+        return str(settings.FROST_BACKUP_PASSPHRASE)
     try:
         text = Path(path).read_text("utf-8").partition("\n")[0].strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -34,6 +34,19 @@ def given_passphrase(options: dict[str, Any]) -> str:
     if not text:
         raise BackupError(_("There is no passphrase in the first line of %s.") % path)
     return text
+
+
+def find_passphrase(options: dict[str, Any]) -> str:
+    """That which is given, or typed in a terminal. Raises BackupError where there is none: nobody
+    is to find out later that a backup holds no keys."""
+    words = _("Passphrase to seal it with: ")
+    if found := given_passphrase(options) or ask_passphrase(words, twice=True):
+        return found
+    words = _(
+        "A backup is sealed with a passphrase, in FROST_BACKUP_PASSPHRASE or --passphrase-file, or "
+        "made --without-keys: it then holds no keys and tokens, and is not sealed."
+    )
+    raise BackupError(words)
 
 
 def ask_passphrase(words: str, *, twice: bool = False) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
@@ -19,7 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agent.models import UNSETTLED, ChatSession, Message
+from agent.models import UNSETTLED, Message, Run
 from frostproject.backup import belongings, rows
 from frostproject.backup.archive import FOLDERS, SETTINGS, Archive, rows_part
 from frostproject.backup.refused import BackupError, Tell, damaged
@@ -132,12 +131,13 @@ class Restore:
 
     # --- Restoring --------------------------------------------------------------------
 
-    def run(self) -> int:
+    def run(self, *, replaces: bool = False) -> int:
         """All of it, or nothing where it raises BackupError; how many messages that were being
-        answered are given up. To be called after :meth:`check`."""
-        placed, self.mended = belongings.Placed(), 0
+        answered are given up. ``replaces`` takes an installation that is not empty. To be called
+        after :meth:`check`."""
+        placed, self.mended = belongings.Placed(replaces=replaces), 0
         try:
-            self._check_place()
+            self._check_place(replaces=replaces)
             gc.enable()  # migrations leave hundreds of MiB
             connection.disable_constraint_checking()  # not possible inside a transaction
             with transaction.atomic():
@@ -152,24 +152,21 @@ class Restore:
             raise
         finally:
             connection.enable_constraint_checking()
+        placed.leave()
         return given_up
 
-    def _check_place(self) -> None:
+    def _check_place(self, *, replaces: bool) -> None:
         """Whether this installation is empty, and has room."""
-        tables = connection.introspection.table_names()
-        kept = (get_user_model(), ChatSession, Bot)
+        tables = set(connection.introspection.table_names())
         if is_running() if tables or connection.vendor == "sqlite" else False:
             raise BackupError(_("A server works on this installation. Stop it first."))
-        if tables and not self._is_current:
-            words = _("An older backup wants a database without tables: %s has some.")
+        kept = (one for one in (Message, Run, Bot) if one._meta.db_table in tables)
+        if not replaces and any(model._base_manager.exists() for model in kept):
+            words = _(
+                "This installation is not empty: the database %s has messages, runs or bots. With "
+                "--yes all of it is replaced."
+            )
             raise BackupError(words % connection.settings_dict["NAME"])
-        if tables and any(model._base_manager.exists() for model in kept):
-            words = _("This installation is not empty: the database %s has accounts or chats.")
-            raise BackupError(words % connection.settings_dict["NAME"])
-        for name in ("media", "received"):
-            if any(path.is_file() for path in belongings.folder_of(name).rglob("*")):
-                words = _("This installation is not empty: there are files in %s.")
-                raise BackupError(words % belongings.folder_of(name))
         counted = self._files if connection.vendor != "sqlite" else self._archive.parts
         needed = sum(self._archive.parts[part][0] for part in counted)
         if needed > shutil.disk_usage(settings.DATA_DIR).free:
@@ -178,11 +175,11 @@ class Restore:
 
     def _fill_database(self) -> None:
         _check_at_once()
-        if not connection.introspection.table_names():
-            if self._is_current:
-                new_database.fill(verbosity=0, interactive=False)
-            else:
-                MigrationExecutor(connection).migrate(self._targets)
+        new_database.empty()
+        if self._is_current:
+            new_database.fill(verbosity=0, interactive=False)
+        else:
+            MigrationExecutor(connection).migrate(self._targets)
         connection.check_constraints()
         tables = [model._meta.db_table for model in self._models.values()]
         is_cascading = connection.vendor == "postgresql"
@@ -216,6 +213,7 @@ class Restore:
 
     def _place_belongings(self, placed: belongings.Placed) -> None:
         files, known = self._files, self._load_settings()
+        placed.set_aside_all()
         for number, part in enumerate(files, start=1):
             self._tell(_("Restoring files"), number, len(files))
             placed.place_file(self._archive, part)

@@ -58,7 +58,7 @@ REASONS = {
     ),
     _("It opens the server to programs, and stays out of the database and its backups."): (
         *("HTTP_API_TOKEN", "MCP_SERVER_TOKEN", "METRICS_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS"),
-        "BACKUP_PASSPHRASE",
+        "FROST_BACKUP_PASSPHRASE",
     ),
     _("It bounds what programs may take of this machine."): (
         *("PLUGIN_MEMORY_MIB", "PLUGIN_CPU_SECONDS", "PLUGIN_OPEN_FILES", "PLUGIN_PROCESSES"),

@@ -71,6 +71,21 @@ def fill(alias: str = DEFAULT_DB_ALIAS, **said: Any) -> None:
         connection.enable_constraint_checking()
 
 
+def empty(alias: str = DEFAULT_DB_ALIAS) -> None:
+    """Drop every table of the program, whatever version made it, and none of others that may share
+    the database. To be called inside a transaction, without checks of constraints."""
+    connection = connections[alias]
+    known = {"django_migrations", *connection.introspection.django_table_names()}
+    ending = " CASCADE" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        tables = connection.introspection.table_names(cursor)
+        prefixes = tuple(f"{app}_" for app in OURS if "django_migrations" in tables)
+        for table in tables:
+            if table in known or table.startswith(prefixes):
+                name = connection.ops.quote_name(table)
+                cursor.execute(f"DROP TABLE IF EXISTS {name}{ending}")
+
+
 def _add_what_is_left(editor: BaseDatabaseSchemaEditor, loader: MigrationLoader) -> None:
     """The tables and columns that migrations made and no model has: ours take nothing away."""
     for (app, _name), migration in sorted(loader.disk_migrations.items()):

@@ -26,7 +26,7 @@ SECRET_SETTINGS = (
     "MCP_SERVER_TOKEN",
     "METRICS_TOKEN",
     "DJANGO_SUPERUSER_PASSWORD",
-    "BACKUP_PASSPHRASE",
+    "FROST_BACKUP_PASSPHRASE",
 )
 #: Settings that hold addresses, whose passwords are as secret.
 ADDRESS_SETTINGS = (

@@ -15,7 +15,7 @@ from tests.live_server import LiveServer
 from tests.pictures import picture
 from tests.scripted_model import says, text_of
 
-PASSPHRASE = {"BACKUP_PASSPHRASE": "correct horse battery"}
+PASSPHRASE = {"FROST_BACKUP_PASSPHRASE": "correct horse battery"}
 #: Seconds for a process that starts, and steps back for all others.
 SLOW = 4 * PATIENCE
 TABLES = ("agent_message", "agent_run", "agent_step", "agent_chatsession", "auth_user")

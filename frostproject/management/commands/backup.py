@@ -41,6 +41,17 @@ class Command(BaseCommand):
             action="store_true",
             help="That of the day, unless there is one; deletes the oldest of them.",
         )
+        parser.add_argument(
+            "--keep",
+            metavar="N",
+            type=int,
+            help="Without FILE: delete the oldest that were made so, but for N of them.",
+        )
+        parser.add_argument(
+            "--without-keys",
+            action="store_true",
+            help="Do not seal it, and leave keys and tokens out.",
+        )
         passphrase.add_option(parser)
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -68,12 +79,16 @@ class Command(BaseCommand):
         self.stdout.write(_("It can be restored."), self.style.SUCCESS)
 
     def _save(self, options: dict[str, Any]) -> None:
-        name = f"frostagent-{timezone.localtime():%Y-%m-%d-%H%M%S}.zip"
+        if options["keep"] is not None and options["keep"] < 1:
+            raise CommandError(_("--keep wants the number of files that stay, from 1 on."))
+        given = "" if options["without_keys"] else passphrase.find_passphrase(options)
+        name = daily.MANUAL.replace("*", f"{timezone.localtime():%Y-%m-%d-%H%M%S}")
         file = Path(options["file"] or settings.BACKUP_DIR / name)
-        words = _("Passphrase to seal it with (empty: without keys and tokens): ")
-        given = passphrase.given_passphrase(options) or passphrase.ask_passphrase(words, twice=True)
         for name in save(file, given, ProgressBar()):
             self.stderr.write(_("Left out, since it cannot be read or named: %s") % ascii(name))
-        self.stdout.write(f"{file}  {file.stat().st_size / 2**20:.1f} MiB", self.style.SUCCESS)
+        if options["keep"] and not options["file"]:
+            daily.delete_oldest(daily.MANUAL, options["keep"])
         if not given:
             self.stdout.write(_("It holds no keys and tokens, and what was said is not sealed."))
+        self.stdout.write(f"{file.stat().st_size / 2**20:.1f} MiB")
+        self.stdout.write(str(file), self.style.SUCCESS)  # the last line, for scripts

@@ -19,18 +19,22 @@ from frostproject.configuration import private_files
 class Command(BaseCommand):
     help = (
         "Restores a backup that manage.py backup has made, of this or an older version, into this "
-        "installation, which is empty and stopped. All of it is checked first."
+        "installation, which is stopped and empty, or is replaced with --yes. All of it is checked "
+        "first."
     )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", help="The backup.")
         passphrase.add_option(parser)
+        parser.add_argument(
+            "--yes", action="store_true", help="Replace an installation that is not empty."
+        )
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         try:
             with open_backup(Path(options["file"]), options, ProgressBar()) as restore:
-                given_up = restore.run()
+                given_up = restore.run(replaces=options["yes"])
                 missing = restore.find_missing_keys()
         except BackupError as error:
             raise CommandError(error) from error

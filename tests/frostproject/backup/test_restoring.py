@@ -5,8 +5,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
@@ -14,7 +16,7 @@ from django.test import override_settings
 from django.utils import translation
 
 from agent.models import ChatSession, Installation, Message, ModelEndpoint, Note
-from frostproject.backup import daily, saving
+from frostproject.backup import belongings, daily, saving
 from frostproject.backup.saving import save
 from frostproject.configuration.env import parse_dotenv
 from frostproject.models import AuthenticatorApp
@@ -22,6 +24,7 @@ from frostproject.settings import env
 from tests.databases import story
 from tests.frostproject.backup.places import (
     PASSPHRASE,
+    PICTURE,
     all_files,
     all_rows,
     at,
@@ -148,7 +151,7 @@ def test_without_a_passphrase_no_key_is_in_the_file_and_what_is_missing_is_named
         Secret.objects.create(name="weather", sealed=encrypt(KEY))
         address = f"https://bot:{KEY}@models.example.org/v1"
         ModelEndpoint.objects.create(name="own", base_url=address, model="m")
-        call_command("backup", str(tmp_path / "a.zip"))
+        call_command("backup", str(tmp_path / "a.zip"), "--without-keys")
         held = b"".join(read(tmp_path / "a.zip").values())
         secret = (tmp_path / "old" / "secret_key").read_bytes()
         token = (tmp_path / "old" / "http_api_token").read_bytes()
@@ -197,12 +200,76 @@ def test_an_installation_that_is_not_empty_is_left_as_it_is(tmp_path):
         assert all_rows() == before
 
 
-def test_tables_without_accounts_and_chats_are_an_empty_installation(tmp_path):
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_an_installation_that_is_not_empty_is_replaced_where_that_is_said(
+    engine, tmp_path, request
+):
+    url = request.getfixturevalue("postgres_url") if engine == "postgresql" else ""
+    file, new = made(tmp_path / "old", tmp_path / "a.zip"), tmp_path / "new"
+    with at(tmp_path / "old"):
+        before = all_rows()
+    with at(new, url):
+        live_there(new)
+        said_last("of before", "77")
+        (new / "media" / "own.png").write_bytes(PICTURE)
+        (new / "plugins" / "dice" / "more.py").write_bytes(b"")
+        with connection.cursor() as cursor:  # of a version that is newer than this one
+            cursor.execute("CREATE TABLE agent_later (word text)")
+            cursor.execute("CREATE TABLE of_others (word text)")
+        call_command("restore", str(file), "--yes")
+        assert all_rows() == before
+        assert all_files(new) == all_files(tmp_path / "old")
+        tables = connection.introspection.table_names()
+        assert ("agent_later" in tables, "of_others" in tables) == (False, True)
+
+
+def test_a_replacement_that_fails_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    file, new = made(tmp_path / "old", tmp_path / "a.zip"), tmp_path / "new"
+    with at(new):
+        live_there(new)
+        (new / "media" / "own.png").write_bytes(PICTURE)
+        rows, files = all_rows(), all_files(new)
+        monkeypatch.setattr(belongings, "differing_settings", Mock(side_effect=OSError("full")))
+        with pytest.raises(CommandError, match="Nothing was restored: full"):
+            call_command("restore", str(file), "--yes")
+        assert (all_rows(), all_files(new)) == (rows, files)
+
+
+def test_without_a_passphrase_a_backup_has_to_be_asked_for_without_keys(tmp_path, capsys):
+    with at(tmp_path / "old") as folder:
+        live_there(folder)
+        with pytest.raises(CommandError, match=r"FROST_BACKUP_PASSPHRASE .*--without-keys"):
+            call_command("backup")
+        assert not (folder / "daily").exists()
+        call_command("backup", "--without-keys")
+        file = Path(capsys.readouterr().out.splitlines()[-1])
+        assert file.parent == folder / "daily"
+        assert oct(file.stat().st_mode)[-3:] == "600"
+
+
+def test_of_backups_by_hand_the_newest_are_kept_where_that_is_said(tmp_path):
+    with at(tmp_path / "old") as folder:
+        live_there(folder)
+        (folder / "daily").mkdir()
+        for day in (1, 2, 3):
+            (folder / "daily" / f"frostagent-2025-01-0{day}-000000.zip").touch()
+            (folder / "daily" / f"daily-2025-01-0{day}-000000.zip").touch()
+        call_command("backup", str(tmp_path / "a.zip"), "--without-keys", "--keep=1")
+        assert len(list((folder / "daily").iterdir())) == 6
+        call_command("backup", "--without-keys", "--keep=2")
+        kept = sorted(path.name for path in (folder / "daily").glob("frostagent-*"))
+        assert len(kept) == 2
+        assert kept[0] == "frostagent-2025-01-03-000000.zip"
+        assert len(list((folder / "daily").glob("daily-*"))) == 3
+
+
+def test_tables_and_people_without_messages_runs_and_bots_are_an_empty_installation(tmp_path):
     file = made(tmp_path / "old", tmp_path / "a.zip")
     with at(tmp_path / "old"):
         before = all_rows()
     with at(tmp_path / "new"):
         call_command("migrate", verbosity=0)
+        User.objects.create_superuser("admin", password="of the first start")
         call_command("restore", str(file))
         assert all_rows() == before
 
