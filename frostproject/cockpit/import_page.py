@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 from django.utils.translation import gettext as _, gettext_lazy
 
-from frostproject.imports.making import MODELS, make, plan
-from frostproject.imports.plan import Found, ImportRefused
+from frostproject.imports.making import make, may_add, plan
+from frostproject.imports.plan import Found, ImportRefused, Kind
 from frostproject.imports.reading import read_found, seal, unseal
 from frostproject.imports.sources import MOST_IN_FOLDER, read_source
 from tools.admin.record_pages import author_of
@@ -30,9 +30,8 @@ class ImportForm(forms.Form):
 def import_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     """Ask for a file, show what would come of it, and make that once it is confirmed. What was
     uploaded is not kept: the page carries the plan, sealed."""
-    names = (model._meta for model in MODELS.values())
     user: Any = request.user
-    if not any(user.has_perm(f"{one.app_label}.add_{one.model_name}") for one in names):
+    if not any(may_add(user, kind) for kind in Kind):
         raise PermissionDenied
     page: dict[str, Any] = {"title": _("Import"), "form": ImportForm()}
     if request.method != "POST":
@@ -57,8 +56,8 @@ def import_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
 
 def _read(upload: "UploadedFile[Any]") -> Found:
     if (upload.size or 0) > MOST_IN_FOLDER:
-        words = _("%(file)s is larger than %(most)d MiB.")
-        raise ImportRefused(words % {"file": upload.name, "most": MOST_IN_FOLDER >> 20})
+        why = _("%(file)s is larger than %(most)d MiB.")
+        raise ImportRefused(why, file=upload.name, most=MOST_IN_FOLDER >> 20)
     with tempfile.TemporaryDirectory(prefix="frost-import-") as folder:
         path = Path(folder) / Path(upload.name or "file").name
         with path.open("wb") as file:

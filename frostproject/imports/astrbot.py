@@ -5,8 +5,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from frostproject.imports.databases import Tables
-from frostproject.imports.documents import load_column, load_json
-from frostproject.imports.plan import Found, Kind, as_object, as_objects, as_text, as_texts
+from frostproject.imports.documents import as_object, as_objects, as_text, as_texts, load_column
+from frostproject.imports.plan import Found, Kind
 
 CHAT = "_chat_completion"
 #: Kinds whose address speaks another protocol than OpenAI's chat completions.
@@ -24,171 +24,137 @@ TAKEN = frozenset(
         *("platform_settings", "admins_id", "config_version", "persona"),
     }
 )
+CHATS = {"GroupMessage": "group:", "FriendMessage": "private:"}
+SWITCHES = {"mention": "reply_with_mention", "quote": "reply_with_quote"}
 
 
-def read_astrbot(files: dict[str, bytes], tables: Tables) -> Found:
-    """What is in ``cmd_config.json``, ``mcp_server.json`` and the tables of ``data_v4.db``."""
-    found = Found()
-    config = {}
-    if data := files.get("cmd_config.json"):
-        config = as_object(load_json(data, "cmd_config.json"))
-        _read_providers(config, found)
-        _read_manners(config, found)
-        _read_rest(config, found)
-    if data := files.get("mcp_server.json"):
-        read_servers(load_json(data, "mcp_server.json"), found)
-    _read_personas(tables, as_objects(config.get("persona")), found)
-    for name in sorted(files):
-        if name.startswith("abconf_"):
-            found.leave(name, _("settings of single chats; make them under “Manners” here"))
+def read_astrbot(config: dict[str, Any], tables: Tables, found: Found) -> None:
+    """What ``cmd_config.json`` and the tables of ``data_v4.db`` say."""
+    settings = as_object(config.get("provider_settings"))
+    first = as_text(settings.get("default_provider_id"))
+    sources = {as_text(one.get("id")): one for one in as_objects(config.get("provider_sources"))}
+    # The model's row lies over its source's; the one that is asked first comes first.
+    rows = as_objects(config.get("provider"))
+    for one in sorted(rows, key=lambda row: as_text(row.get("id")) != first):
+        _read_provider(sources.get(as_text(one.get("provider_source_id")), {}) | one, found)
+    _read_manners(config, found)
+    _name_rest(config, settings, found)
+    for row in tables.get("personas", []):
+        turns, tools = load_column(row, "begin_dialogs"), load_column(row, "tools")
+        read_persona(row | {"begin_dialogs": turns, "tools": tools}, found)
+        if load_column(row, "skills"):
+            found.leave(f"{as_text(row.get('persona_id'))}: skills", _("there are none here"))
+    for one in as_objects(config.get("persona")):
+        mapped = {"persona_id": one.get("name"), "system_prompt": one.get("prompt")}
+        read_persona(one | mapped, found)
     for table in ("conversations", "cron_jobs", "platform_message_history"):
         if tables.get(table):
             found.leave(table, _("what was said and planned there is not taken over"))
-    return found
-
-
-def _read_providers(config: dict[str, Any], found: Found) -> None:
-    """The model's row lies over its source's; the one that is asked first comes first."""
-    sources = {as_text(one.get("id")): one for one in as_objects(config.get("provider_sources"))}
-    settings = as_object(config.get("provider_settings"))
-    first = as_text(settings.get("default_provider_id"))
-    rows = [
-        sources.get(as_text(one.get("provider_source_id")), {}) | one
-        for one in as_objects(config.get("provider"))
-    ]
-    for row in sorted(rows, key=lambda row: as_text(row.get("id")) != first):
-        _read_provider(row, found)
 
 
 def _read_provider(row: dict[str, Any], found: Found) -> None:
     name, kind = as_text(row.get("id")), as_text(row.get("type"))
     family = kind.removesuffix(CHAT)
-    if not kind.endswith(CHAT):
+    if family == kind:
         return found.leave(name, _("no chat model of OpenAI's form (%s)") % (kind or "-"))
     if family in OTHER_PROTOCOLS:
-        words = _("it speaks another protocol (%s); enter the provider's OpenAI-compatible address")
-        return found.leave(name, words % kind)
+        return found.leave(
+            name,
+            _("it speaks another protocol (%s); enter the provider's OpenAI-compatible address"),
+            kind,
+        )
     keys = as_texts(row.get("key"))
-    if any(key.startswith("$") for key in keys):
+    own = [key for key in keys if not key.startswith("$")]
+    if own != keys:
         found.leave(f"{name}: key", _("it stands in the environment there; enter it here"))
     if as_text(row.get("proxy")):
         found.leave(f"{name}: proxy", _("calls go out directly here"))
-    found.add(
+    return found.add(
         Kind.ENDPOINT,
         name,
         base_url=as_text(row.get("api_base")) or OWN_ADDRESSES.get(family, ""),
-        model=as_text(row.get("model")) or as_text(as_object(row.get("model_config")).get("model")),
-        keys=[key for key in keys if not key.startswith("$")],
-        headers={key: as_text(one) for key, one in as_object(row.get("custom_headers")).items()},
+        model=as_text(row.get("model") or as_object(row, "model_config").get("model")),
+        keys=own,
+        headers={key: as_text(one) for key, one in as_object(row, "custom_headers").items()},
         enabled=row.get("enable") is not False,
         timeout_seconds=as_text(row.get("timeout")),
     )
-    return None
 
 
 def _read_manners(config: dict[str, Any], found: Found) -> None:
     settings = as_object(config.get("platform_settings"))
-    values: dict[str, Any] = {"wake_prefixes": "\n".join(as_texts(config.get("wake_prefix")))}
-    for ours, theirs in (("mention", "reply_with_mention"), ("quote", "reply_with_quote")):
-        values |= {ours: True} if settings.get(theirs) is True else {}
-    if any(values.values()):
+    values: dict[str, Any] = {
+        ours: True for ours, theirs in SWITCHES.items() if settings.get(theirs) is True
+    }
+    if prefixes := as_texts(config.get("wake_prefix")):
+        values["wake_prefixes"] = "\n".join(prefixes)
+    if values:
         found.add(Kind.MANNERS, "AstrBot", **values)
+    chats = []
     listed = as_texts(settings.get("id_whitelist"))
-    if settings.get("enable_id_white_list") is True and listed:
-        chats = [chat for one in listed if (chat := _find_chat(one, found))]
-        allow_chats("AstrBot", chats, found)
-
-
-def _find_chat(entry: str, found: Found) -> str:
-    _platform, _colon, rest = entry.partition(":")
-    kind, _colon, number = rest.partition(":")
-    chat = f"group:{entry}" if entry.isalnum() else ""
-    chat = {"GroupMessage": f"group:{number}", "FriendMessage": f"private:{number}"}.get(kind, chat)
-    if not chat:
-        found.leave(f"id_whitelist: {entry}", _("no group and no person of QQ"))
-    return chat
-
-
-def allow_chats(program: str, chats: list[str], found: Found) -> None:
-    """Of each account, nobody is answered but in ``chats``."""
+    for entry in listed if settings.get("enable_id_white_list") is True else []:
+        _platform, _colon, rest = entry.partition(":")
+        kind, _colon, number = rest.partition(":")
+        if entry.isalnum():  # a bare number is a group
+            chats.append(f"group:{entry}")
+        elif number and kind in CHATS:
+            chats.append(CHATS[kind] + number)
+        else:
+            found.leave(f"id_whitelist: {entry}", _("no group and no person of QQ"))
     if chats:
-        found.add(Kind.MANNERS, f"{program}: others", by_account=True, answered="nobody")
-        found.add(
-            Kind.MANNERS,
-            f"{program}: allowed",
-            by_account=True,
-            answered="everybody",
-            chats="\n".join(chats),
-        )
+        found.allow_chats("AstrBot", chats)
 
 
-def _read_rest(config: dict[str, Any], found: Found) -> None:
-    settings = as_object(config.get("provider_settings"))
+def _name_rest(config: dict[str, Any], settings: dict[str, Any], found: Found) -> None:
     for one in as_objects(config.get("platform")):
-        words = _("enter the address of this server in the client (%s there)")
-        found.leave(f"platform {as_text(one.get('id'))}", words % (as_text(one.get("type")) or "-"))
-    if owners := [one for one in as_texts(config.get("admins_id")) if one != "astrbot"]:
-        words = _("owners; enter them on the account's page: %s")
-        found.leave("admins_id", words % ", ".join(owners))
-    if name := as_text(settings.get("default_personality")):
-        words = _("“%s” is not made the default; choose on its page where it answers")
-        found.leave("default_personality", words % name)
-    platform = as_object(config.get("platform_settings"))
-    for name in ("rate_limit", "segmented_reply"):
-        if platform.get(name):
-            found.leave(name, _("there is no such setting in the same form; see “Manners”"))
-    if rest := sorted(key for key, value in config.items() if key not in TAKEN and value):
-        found.leave(", ".join(rest), _("settings that have no counterpart here"))
-
-
-def _read_personas(tables: Tables, older: list[dict[str, Any]], found: Found) -> None:
-    for row in tables.get("personas", []):
-        name = as_text(row.get("persona_id"))
-        read_persona(
-            {
-                "persona_id": name,
-                "system_prompt": row.get("system_prompt"),
-                "begin_dialogs": load_column(row.get("begin_dialogs"), name),
-                "tools": load_column(row.get("tools"), name),
-            },
-            found,
+        found.leave(
+            f"platform {as_text(one.get('id'))}",
+            _("enter the address of this server in the client (%s there)"),
+            (as_text(one.get("type")) or "-"),
         )
-        if load_column(row.get("skills"), name):
-            found.leave(f"{name}: skills", _("there are none here"))
-    for one in older:
-        mapped = {"persona_id": one.get("name"), "system_prompt": one.get("prompt")}
-        read_persona(one | mapped, found)
+    platform = as_object(config.get("platform_settings"))
+    owners = [one for one in as_texts(config.get("admins_id")) if one != "astrbot"]
+    default = as_text(settings.get("default_personality"))
+    other_form = _("there is no such setting in the same form; see “Manners”")
+    chosen = _("“%s” is not made the default; choose on its page where it answers")
+    rest = ", ".join(sorted(name for name, value in config.items() if value and name not in TAKEN))
+    for name, value, words in (
+        ("admins_id", ", ".join(owners), _("owners; enter them on the account's page: %s")),
+        ("default_personality", default, chosen),
+        *((name, platform.get(name), other_form) for name in ("rate_limit", "segmented_reply")),
+        (rest, rest, _("settings that have no counterpart here")),
+    ):
+        if value:
+            found.leave(name, words % value if "%s" in words else words)
 
 
 def read_persona(given: dict[str, Any], found: Found, name: str = "") -> None:
     """A persona as AstrBot exports one; without a name of its own it has ``name``."""
     name = as_text(given.get("persona_id")) or name
     turns = given.get("begin_dialogs")
-    listed = turns if isinstance(turns, list) else []
-    said = [one if isinstance(one, str) else "" for one in listed]
-    pairs = [list(pair) for pair in zip(said[::2], said[1::2], strict=False)]
-    if len(said) % 2 or not all(all(pair) for pair in pairs):
+    said = [as_text(one) for one in turns] if isinstance(turns, list) else []
+    if len(said) % 2 or not all(said):
         found.leave(f"{name}: begin_dialogs", _("not in turns; AstrBot does not use them either"))
-        pairs = []
+        said = []
     tools: dict[str, Any] = {}
     if isinstance(given.get("tools"), list):
         tools = {"tool_choice": "only", "tools": "\n".join(as_texts(given["tools"]))}
+    pairs = [list(pair) for pair in zip(said[::2], said[1::2], strict=True)]
     prompt = as_text(given.get("system_prompt"))
     found.add(Kind.PERSONA, name, prompt=prompt, examples=pairs, **tools)
 
 
-def read_servers(document: object, found: Found) -> None:
+def read_servers(document: dict[str, Any], found: Found) -> None:
     """The servers of ``mcpServers`` as AstrBot writes them, and as everybody does."""
-    servers = as_object(as_object(document).get("mcpServers"))
-    for name, given in servers.items():
+    for name, given in as_object(document.get("mcpServers")).items():
         entry = dict(as_object(given))
         if "active" in entry:
             entry["enabled"] = entry.pop("active")
-        arguments = as_texts(entry.get("args"))
         if as_text(entry.get("command")) == "env":
+            arguments = as_texts(entry.get("args"))
             count = next((i for i, one in enumerate(arguments) if "=" not in one), len(arguments))
             pairs = dict(one.split("=", 1) for one in arguments[:count])
             entry["env"] = as_object(entry.get("env")) | pairs
-            entry |= {"command": "".join(arguments[count : count + 1])}
+            entry["command"] = "".join(arguments[count : count + 1])
             entry["args"] = arguments[count + 1 :]
         found.add(Kind.SERVER, name, **entry)

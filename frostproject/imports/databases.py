@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,27 +35,23 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 def read_tables(file: Path) -> Tables:
-    """The rows of the known tables of ``file``. Raises :class:`ImportRefused`."""
-    try:
-        with _copied(file) as copy, closing(sqlite3.connect(copy, timeout=0)) as database:
-            _harden(database)
-            return dict(_read(database))
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
-        words = _("%(file)s cannot be read as a database: %(reason)s.")
-        raise ImportRefused(words % {"file": file.name, "reason": error}) from error
+    """The rows of the known tables of ``file``. Raises :class:`ImportRefused`.
 
-
-@contextmanager
-def _copied(file: Path) -> Iterator[Path]:
-    """A copy, with what a running program has not moved into the file yet: nobody's lock holds it,
+    Of a copy, with what a running program has not moved into the file yet: nobody's lock holds it,
     and opening it writes nothing beside the file."""
-    with tempfile.TemporaryDirectory(prefix="frost-import-") as folder:
-        copy = Path(folder) / "copy.db"
-        shutil.copyfile(file, copy)
-        log = file.with_name(f"{file.name}-wal")
-        if log.is_file() and not log.is_symlink():
-            shutil.copyfile(log, copy.with_name("copy.db-wal"))
-        yield copy
+    try:
+        with tempfile.TemporaryDirectory(prefix="frost-import-") as folder:
+            copy, log = Path(folder, "copy.db"), file.with_name(f"{file.name}-wal")
+            shutil.copyfile(file, copy)
+            if log.is_file() and not log.is_symlink():
+                shutil.copyfile(log, copy.with_name("copy.db-wal"))
+            with closing(sqlite3.connect(copy, timeout=0)) as database:
+                _harden(database)
+                return dict(_read(database))
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        raise ImportRefused(
+            _("%(file)s cannot be read as a database: %(reason)s."), file=file.name, reason=error
+        ) from error
 
 
 def _harden(database: sqlite3.Connection) -> None:
@@ -69,15 +65,16 @@ def _harden(database: sqlite3.Connection) -> None:
 def _read(database: sqlite3.Connection) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Tables alone: a view or a virtual table can be made to run for ever."""
     plain = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
-    for (table,) in database.execute(plain).fetchall():
-        if table not in TABLES:
-            continue
+    found = {table for (table,) in database.execute(plain)}
+    for table in TABLES.keys() & found:
         there = {row[1] for row in database.execute(f'PRAGMA table_info("{table}")')}
         columns = [name for name in TABLES[table] if name in there]
         chosen = ", ".join(f'"{name}"' for name in columns) or "1"
         most = MOST_ROWS + 1 if columns else 1
-        found = database.execute(f'SELECT {chosen} FROM "{table}" LIMIT {most}').fetchall()  # noqa: S608 - names from above
-        if len(found) > MOST_ROWS:
-            words = _("The table %(table)s has more than %(most)d rows.")
-            raise ImportRefused(words % {"table": table, "most": MOST_ROWS})
-        yield table, [dict(zip(columns, row, strict=False)) for row in found]
+        query = f'SELECT {chosen} FROM "{table}" LIMIT {most}'  # noqa: S608 - names from above
+        rows = database.execute(query).fetchall()
+        if len(rows) > MOST_ROWS:
+            raise ImportRefused(
+                _("The table %(table)s has more than %(most)d rows."), table=table, most=MOST_ROWS
+            )
+        yield table, [dict(zip(columns, row, strict=False)) for row in rows]

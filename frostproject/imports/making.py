@@ -4,18 +4,18 @@ rows that were made by hand."""
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import Model
+from django.db.models import Model, TextChoices
 from django.utils.translation import gettext as _, gettext_lazy, pgettext
 
-from agent.admin.endpoints.form import EndpointForm, normalize_base_url
+from agent.admin.endpoints.form import EndpointForm
 from agent.domain.endpoint import ModelRole
 from agent.domain.notes import NoteViewer
 from agent.llm.providers.presets import PRESETS
@@ -30,6 +30,7 @@ from tools.admin.settings_page import field_label, format_field_value, problem_l
 from tools.http_tools.admin.openapi import (
     MAX_CHOSEN,
     SKIP,
+    PlannedTool,
     plan_tools,
     propose_tool_names,
     save_plan,
@@ -38,7 +39,6 @@ from tools.http_tools.openapi.drafts import outline_document
 from tools.mcp.admin.exchange import ImportAction, ImportRights, plan_import
 from tools.mcp.config_json import ConfigUnreadable, parse_mcp_servers
 from tools.mcp.settings import may_run_commands
-from tools.models import HttpTool, McpServer
 from tools.models.change import ChangeKind
 from tools.models.row_history import record_event
 from tools.secrets.masked import mask_url
@@ -46,31 +46,15 @@ from tools.text.readable import shorten_text
 
 #: Characters of one value that a preview shows.
 SHOWN = 200
-MODELS: dict[Kind, type[Model]] = {
-    Kind.ENDPOINT: ModelEndpoint,
-    Kind.PERSONA: Persona,
-    Kind.MANNERS: Manners,
-    Kind.NOTE: Note,
-    Kind.SERVER: McpServer,
-    Kind.TOOLS: HttpTool,
-}
 
 
-class Outcome(StrEnum):
+class Outcome(TextChoices):
     """What becomes of a row."""
 
-    MAKE = "make"
-    SAME = "same"
-    TAKEN = "taken"
-    REFUSE = "refuse"
-
-
-OUTCOMES = {
-    Outcome.MAKE: gettext_lazy("new"),
-    Outcome.SAME: gettext_lazy("there already"),
-    Outcome.TAKEN: gettext_lazy("name taken"),
-    Outcome.REFUSE: gettext_lazy("refused"),
-}
+    MAKE = "make", gettext_lazy("new")
+    SAME = "same", gettext_lazy("there already")
+    TAKEN = "taken", gettext_lazy("name taken")
+    REFUSE = "refuse", gettext_lazy("refused")
 
 
 @dataclass(slots=True)
@@ -87,23 +71,20 @@ class Planned:
 
     @property
     def kind_words(self) -> str:
-        return str(MODELS[self.kind]._meta.verbose_name)
+        return str(apps.get_model(self.kind)._meta.verbose_name)
 
-    @property
-    def outcome_words(self) -> str:
-        return str(OUTCOMES[self.outcome])
-
-    def refuse(self, *lines: str) -> None:
+    def refuse(self, *lines: str) -> "Planned":
         """Keep the row from being made, where there are reasons to."""
         if lines:
             self.outcome, self.notes = Outcome.REFUSE, [*self.notes, *lines]
+        return self
 
-    def meet(self, *, is_same: bool) -> None:
+    def meet(self, *, is_same: bool) -> "Planned":
         """There is a row of this name already; it stays as it is."""
+        words = _("A row of this name says something else. It stays as it is; rename one.")
         self.outcome = Outcome.SAME if is_same else Outcome.TAKEN
-        if not is_same:
-            words = _("A row of this name says something else. It stays as it is; rename one.")
-            self.notes.append(words)
+        self.notes += [] if is_same else [words]
+        return self
 
 
 @dataclass(slots=True)
@@ -130,25 +111,24 @@ def plan(found: Found, user: User | None) -> Plan:
         if key in seen:
             left.append(f"{wanted.name}: {_('This name stands here twice.')}")
         elif wanted.by_account and not accounts:
+            what = [wanted.name, *str(wanted.values.get("chats") or "").split()]
             words = _("no account is known here yet; connect one, then import again")
-            chats = " ".join(str(wanted.values.get("chats") or "").split())
-            left.append(f"{wanted.name} {chats}".strip() + f": {words}")
-        elif not _may_add(user, wanted.kind):
-            rows.append(one := Planned(wanted.kind, wanted.name))
-            one.refuse(_("You may not add rows of this kind."))
+            left.append(f"{' '.join(what)}: {words}")
+        elif not may_add(user, wanted.kind):
+            words = _("You may not add rows of this kind.")
+            rows.append(Planned(wanted.kind, wanted.name).refuse(words))
         elif wanted.kind == Kind.SERVER:
             servers[wanted.name] = dict(wanted.values)
         else:
             rows += _plan_wanted(wanted, accounts, user)
         seen.add(key)
-    if servers:
-        rows += _plan_servers(servers, user)
+    rows += _plan_servers(servers, user) if servers else ()
     return Plan(rows, list(dict.fromkeys(left)))
 
 
-def _may_add(user: User | None, kind: Kind) -> bool:
-    model = MODELS[kind]._meta
-    return user is None or user.has_perm(f"{model.app_label}.add_{model.model_name}")
+def may_add(user: User | None, kind: Kind) -> bool:
+    """Whether ``user`` may have such a row made; None may."""
+    return user is None or user.has_perm(kind.replace(".", ".add_"))
 
 
 def make(planned: Plan, author: User | None) -> None:
@@ -156,36 +136,31 @@ def make(planned: Plan, author: User | None) -> None:
     line."""
     try:
         with transaction.atomic():
-            for one in planned.rows:
-                if one.outcome == Outcome.MAKE:
-                    _make(one, author)
+            for one in (one for one in planned.rows if one.outcome == Outcome.MAKE):
+                for row in (made := one.save()):
+                    record_event(author, row, ChangeKind.ADDED, [{"added": {}}])
+                full = _("There is no room for more notes about them.")
+                one.refuse(*([] if made else [full]))
     except IntegrityError as error:
-        words = _("Somebody has made a row of the same name meanwhile: nothing was imported.")
-        raise ImportRefused(words) from error
-
-
-def _make(one: Planned, author: User | None) -> None:
-    made = one.save()
-    if not made:
-        one.refuse(_("There is no room for more notes about them."))
-    for row in made:
-        record_event(author, row, ChangeKind.ADDED, [{"added": {}}])
+        why = _("Somebody has made a row of the same name meanwhile: nothing was imported.")
+        raise ImportRefused(why) from error
 
 
 def _plan_wanted(wanted: Wanted, accounts: list[str], user: User | None) -> Iterator[Planned]:
-    if wanted.kind == Kind.ENDPOINT:
-        yield _plan_endpoint(wanted, user)
-    elif wanted.kind == Kind.PERSONA:
-        yield _plan_persona(wanted)
-    elif wanted.kind == Kind.TOOLS:
-        yield from _plan_tools(wanted.values["document"])
-    elif wanted.kind == Kind.NOTE:
-        yield from (_plan_note(wanted, account) for account in accounts)
-    else:
-        for account in accounts if wanted.by_account else [""]:
-            name = f"{wanted.name} ({account})" if account else wanted.name
-            row = Manners(**{"name": name, "account": account, **wanted.values})
-            yield _plan_row(wanted.kind, row, (*SCOPE, *SAID))
+    match wanted.kind:
+        case Kind.ENDPOINT:
+            yield _plan_endpoint(wanted, user)
+        case Kind.PERSONA:
+            yield _plan_persona(wanted)
+        case Kind.TOOLS:
+            yield from _plan_tools(wanted.values["document"])
+        case Kind.NOTE:
+            yield from (_plan_note(wanted, account) for account in accounts)
+        case _:
+            for account in accounts if wanted.by_account else [""]:
+                name = f"{wanted.name} ({account})" if account else wanted.name
+                row = Manners(**{"name": name, "account": account, **wanted.values})
+                yield _plan_row(wanted.kind, row, (*SCOPE, *SAID))
 
 
 # --- Rows whose fields the plan names ------------------------------------------------
@@ -205,9 +180,9 @@ def _plan_row(kind: Kind, row: Any, names: Sequence[str]) -> Planned:
         for name, value in said.items()
         if value != type(row)._meta.get_field(name).get_default()
     ]
-    if before is not None and one.outcome == Outcome.MAKE:
-        one.meet(is_same=all(getattr(before, name) == value for name, value in said.items()))
-    return one
+    if before is None or one.outcome == Outcome.REFUSE:
+        return one
+    return one.meet(is_same=all(getattr(before, name) == value for name, value in said.items()))
 
 
 def _shown(text: str) -> str:
@@ -219,9 +194,8 @@ def _plan_persona(wanted: Wanted) -> Planned:
     endpoints = values.pop("endpoints", [])
     row = Persona(name=wanted.name, **values)
     one = _plan_row(Kind.PERSONA, row, persona_file.FIELDS)
-    if endpoints:
-        one.facts.append((_("endpoints"), ", ".join(endpoints)))
-        one.save = partial(_save_persona, row, endpoints)
+    one.facts += [(_("endpoints"), ", ".join(endpoints))] if endpoints else []
+    one.save = partial(_save_persona, row, endpoints)
     return one
 
 
@@ -247,46 +221,33 @@ class _EndpointForm(EndpointForm):
 
 def _plan_endpoint(wanted: Wanted, user: User | None) -> Planned:
     given = dict(wanted.values)
-    marks = {name: given.pop(name) for name in list(given) if isinstance(given[name], bool)}
-    one = Planned(Kind.ENDPOINT, wanted.name)
+    url, model, keys = given["base_url"], given["model"], list(dict.fromkeys(given["keys"]))
+    marks = {name: value for name, value in given.items() if isinstance(value, bool)}
+    texts = {name: json.dumps(given[name]) for name in ("headers", "extra_body") if given.get(name)}
+    texts |= {"base_url": url, "model": model, "name": wanted.name, "keys": "\n".join(keys)}
+    texts["timeout_seconds"] = given.get("timeout_seconds", "")
+    hosts = {urlsplit(one.base_url).netloc: one.id for one in PRESETS.values() if one.needs_key}
+    texts["preset"] = hosts.get("".join(url.split("/")[2:3]).lower(), "") if keys else ""
+    form = _EndpointForm(texts, instance=ModelEndpoint(**marks))
+    form.user = user or User(is_superuser=True)
+    one = Planned(Kind.ENDPOINT, wanted.name, save=lambda: [form.save()])
     one.facts = [
-        (field_label(ModelEndpoint, "base_url"), mask_url(given["base_url"]) or "-"),
-        (field_label(ModelEndpoint, "model"), given["model"] or "-"),
-        (pgettext("model endpoint", "key"), _("yes") if given["keys"] else _("no")),
+        (field_label(ModelEndpoint, "base_url"), mask_url(url) or "-"),
+        (field_label(ModelEndpoint, "model"), model or "-"),
+        (pgettext("model endpoint", "key"), _("yes") if keys else _("no")),
         (field_label(ModelEndpoint, "enabled"), _("yes") if marks["enabled"] else _("no")),
     ]
     if before := ModelEndpoint.objects.filter(name=wanted.name).first():
-        one.meet(is_same=_is_same_endpoint(before, given))
-        return one
-    texts = {name: given[name] for name in ("base_url", "model")} | {"name": wanted.name}
-    texts |= {"keys": "\n".join(given["keys"]), "timeout_seconds": given.get("timeout_seconds", "")}
-    texts |= {
-        name: json.dumps(value) for name in ("headers", "extra_body") if (value := given.get(name))
-    }
-    texts["preset"] = _find_preset(given["base_url"]) if given["keys"] else ""
-    form = _EndpointForm(texts, instance=ModelEndpoint(**marks))
-    form.user = user or User(is_superuser=True)
+        here = (before.base_url, before.model, read_sealed(before, "keys"))
+        form.full_clean()
+        return one.meet(is_same=here == (form.cleaned_data.get("base_url"), model, keys))
+    return one.refuse(*_list_faults(form))
+
+
+def _list_faults(form: EndpointForm) -> Iterator[str]:
     for name, lines in form.errors.items():
         label = "" if name == "__all__" else f"{field_label(ModelEndpoint, name)}: "
-        one.refuse(*(f"{label}{line}" for line in lines))
-    one.save = lambda: [form.save()]
-    return one
-
-
-def _is_same_endpoint(before: ModelEndpoint, given: dict[str, Any]) -> bool:
-    try:
-        url = normalize_base_url(given["base_url"])
-    except ValidationError:
-        return False
-    there = (before.base_url, before.model, read_sealed(before, "keys"))
-    return there == (url, given["model"], list(dict.fromkeys(given["keys"])))
-
-
-def _find_preset(url: str) -> str:
-    """The provider at the host of ``url``; "" for one that is not known."""
-    host = urlsplit(url).hostname if url.isprintable() and "[" not in url else None
-    hosts = {urlsplit(one.base_url).hostname: one.id for one in PRESETS.values() if one.needs_key}
-    return hosts.get(host, "") if host else ""
+        yield from (f"{label}{line}" for line in lines)
 
 
 # --- Notes, servers, tools ---------------------------------------------------------------
@@ -304,11 +265,11 @@ def _plan_note(wanted: Wanted, account: str) -> Planned:
         source=Note.Source.EXTRACTED,
     )
     about = {"account": account, "owner_id": group or person, "visibility": wish.visibility}
-    one = Planned(Kind.NOTE, f"{wanted.name} ({account})", save=partial(_save_note, wish))
-    one.facts = [(field_label(Note, "text"), _shown(text))]
-    if Note.objects.filter(fingerprint=note_fingerprint(text), **about).exists():
-        one.meet(is_same=True)
-    return one
+    facts = [(field_label(Note, "text"), _shown(text))]
+    name = f"{wanted.name} ({account})"
+    one = Planned(Kind.NOTE, name, facts=facts, save=partial(_save_note, wish))
+    is_there = Note.objects.filter(fingerprint=note_fingerprint(text), **about).exists()
+    return one.meet(is_same=True) if is_there else one
 
 
 def _save_note(wish: NewNote) -> list[Model]:
@@ -322,17 +283,15 @@ def _plan_servers(servers: dict[str, Any], user: User | None) -> Iterator[Planne
     try:
         configs = parse_mcp_servers(json.dumps({"mcpServers": servers}))
     except ConfigUnreadable as error:
-        raise ImportRefused(str(error)) from error
+        raise ImportRefused(error) from error
     rights = ImportRights(user is None or may_run_commands(user), lambda row: True)
     for planned in plan_import(configs, rights, replaces=True):
-        row = planned.row
-        one = Planned(Kind.SERVER, planned.name, save=partial(_save_row, row))
+        save = partial(_save_row, planned.row)
+        one = Planned(Kind.SERVER, planned.name, notes=list(planned.notes), save=save)
         one.facts = [(label, now) for label, _was, now in planned.differences]
-        one.notes = list(planned.notes)
-        one.refuse(*planned.problems)
-        if row.pk is not None and not planned.problems:
+        if planned.row.pk is not None and not planned.problems:
             one.meet(is_same=planned.action == ImportAction.NOTHING)
-        yield one
+        yield one.refuse(*planned.problems)
 
 
 def _save_row(row: Model) -> list[Model]:
@@ -344,18 +303,14 @@ def _plan_tools(document: dict[str, Any]) -> Iterator[Planned]:
     """As the page of HTTP tools imports them, switched off; secrets are entered there."""
     outline = outline_document(document, "")
     choice = {"server": next(iter(outline.servers), ""), "existing": SKIP, "enabled": False}
-    choice["name_prefix"] = ""
-    operations = outline.operations[:MAX_CHOSEN]
-    names = propose_tool_names(outline, "")
-    for planned in plan_tools(document, names, operations, choice):
-        one = Planned(Kind.TOOLS, planned.row.name, save=partial(_save_tool, planned))
-        one.facts = [(_("operation"), planned.draft.operation.key)]
+    names, operations = propose_tool_names(outline, ""), outline.operations[:MAX_CHOSEN]
+    for planned in plan_tools(document, names, operations, choice | {"name_prefix": ""}):
+        facts = [(_("operation"), planned.draft.operation.key)]
+        one = Planned(Kind.TOOLS, planned.row.name, facts=facts, save=partial(_save_tool, planned))
         one.refuse(*filter(None, [planned.problem]))
-        if planned.is_there:
-            one.outcome = Outcome.SAME
-        yield one
+        yield one.meet(is_same=True) if planned.is_there else one
 
 
-def _save_tool(planned: Any) -> list[Model]:
+def _save_tool(planned: PlannedTool) -> list[Model]:
     save_plan([planned], {})
     return [planned.row]

@@ -3,25 +3,21 @@
 import base64
 import json
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from agent.pages import persona_file
 from frostproject.imports.astrbot import read_astrbot, read_persona, read_servers
 from frostproject.imports.cards import PNG, find_card, is_card, read_card
-from frostproject.imports.documents import load_json, load_text
-from frostproject.imports.frostagent import (
-    read_environment,
-    read_frostagent,
-    read_memory,
-    read_summaries,
-)
+from frostproject.imports.documents import as_object, as_text, load_json, load_text
+from frostproject.imports.frostagent import read_environment, read_memory, read_summaries
 from frostproject.imports.langbot import read_langbot
-from frostproject.imports.plan import Found, ImportRefused, Kind, Wanted, as_text
-from frostproject.imports.sources import KNOWN, Source
+from frostproject.imports.plan import Found, ImportRefused, Kind, Wanted
+from frostproject.imports.sources import KNOWN, PROFILE, Source
 from tools.http_tools.openapi.document import DocumentError, read_document
 from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 
@@ -29,16 +25,20 @@ from tools.secrets.encryption import DecryptionError, decrypt, encrypt
 MOST_CARRIED = 2_000_000
 #: Rows of one plan.
 MOST_ROWS = 5_000
+UNKNOWN = gettext_lazy("%s holds nothing that is known here: see “Coming from elsewhere”.")
+LEFT = {
+    PROFILE: gettext_lazy("settings of single chats; make them under “Manners” here"),
+    "memory_catalog.json": gettext_lazy("it follows from the notes"),
+    "dialogue.yml": gettext_lazy("write them as example dialogues on the persona's page"),
+}
 
 
 def read_found(source: Source) -> Found:
     """Everything in ``source`` that can become rows. Raises :class:`ImportRefused`."""
     found = Found()
     try:
-        if source.tables or any(name in KNOWN for name in source.files):
-            found.take(read_astrbot(source.files, source.tables))
-            found.take(read_langbot(source.tables))
-            found.take(read_frostagent(source.files))
+        if source.tables or KNOWN & source.files.keys():
+            _read_program(source, found)
         else:
             for name, data in source.files.items():
                 _read_file(name, data, found)
@@ -47,61 +47,59 @@ def read_found(source: Source) -> Found:
     if len(found.rows) > MOST_ROWS:
         raise ImportRefused(_("There are more than %d rows in it.") % MOST_ROWS)
     if not found.rows and not found.left:
-        words = _("%s holds nothing that is known here: see “Coming from elsewhere”.")
-        raise ImportRefused(words % source.name)
+        raise ImportRefused(UNKNOWN % source.name)
     return found
+
+
+def _read_program(source: Source, found: Found) -> None:
+    files, tables = source.files, source.tables
+    names = ("cmd_config.json", "mcp_server.json", "brain.json", "group_summaries.json")
+    config, servers, memory, summaries = (
+        as_object(load_json(files[name], name)) if name in files else {} for name in names
+    )
+    read_astrbot(config, tables, found)
+    read_servers(servers, found)
+    read_langbot(tables, found)
+    if ".env" in files:
+        read_environment(load_text(files[".env"], ".env"), ".env", found)
+    read_memory(memory, found)
+    read_summaries(summaries, found)
+    for name in sorted(files):
+        for start in (one for one in LEFT if name.startswith(one)):
+            found.leave(name, str(LEFT[start]))
 
 
 def _read_file(name: str, data: bytes, found: Found) -> None:
     """One file, by what is in it."""
+    stem = PurePath(name).stem
     if data.startswith(PNG):
-        card = load_json(find_card(data, name), name)
-        read_card(card if isinstance(card, dict) else {}, PurePath(name).stem, found)
-        found.leave(name, _("the picture; personas have none here"))
-        return
+        read_card(as_object(load_json(find_card(data, name), name)), stem, found)
+        return found.leave(name, _("the picture; personas have none here"))
     text = load_text(data, name)
-    if text.lstrip()[:1] in ("{", "["):
-        _read_json(name, load_json(data, name), data, found)
-    elif any(line.startswith(("openapi:", "swagger:")) for line in text.splitlines()[:200]):
-        _read_openapi(name, data, found)
-    elif name.endswith(".env"):
-        read_environment(text, PurePath(name).stem, found)
-    else:
-        raise ImportRefused(
-            _("%s holds nothing that is known here: see “Coming from elsewhere”.") % name
-        )
+    is_json = text.lstrip()[:1] in ("{", "[")
+    given = as_object(load_json(data, name)) if is_json else {}
+    heads = [line.partition(":")[0] for line in text.splitlines()[:200] if not is_json]
+    if {"openapi", "swagger"} & {*given, *heads}:
+        return _read_openapi(name, data, found)
+    if is_card(given):
+        return read_card(given, stem, found)
+    for mark in (one for one in READERS if one in given):
+        return READERS[mark](given, stem, found)
+    if not name.endswith(".env") or is_json:
+        raise ImportRefused(UNKNOWN % name)
+    return read_environment(text, stem, found)
 
 
-def _read_json(name: str, document: Any, data: bytes, found: Found) -> None:
-    given, stem = document if isinstance(document, dict) else {}, PurePath(name).stem
-    if persona_file.MARK in given:
-        _read_own(name, given, found)
-    elif is_card(given):
-        read_card(given, stem, found)
-    elif "system_prompt" in given:
-        read_persona(given, found, stem)
-    elif "openapi" in given or "swagger" in given:
-        _read_openapi(name, data, found)
-    elif "mcpServers" in given:
-        read_servers(given, found)
-    elif "provider_sources" in given or "platform_settings" in given:
-        found.take(read_astrbot({"cmd_config.json": data}, {}))
-    elif "entries" in given:
-        read_memory(given, found)
-    elif "summaries" in given:
-        read_summaries(given, found)
-    else:
-        words = _("%s holds nothing that is known here: see “Coming from elsewhere”.")
-        raise ImportRefused(words % name)
-
-
-def _read_own(name: str, given: dict[str, Any], found: Found) -> None:
+def _read_own(given: dict[str, Any], stem: str, found: Found) -> None:
     try:
         values = persona_file.read_persona(given)
     except ValueError as error:
-        words = _("%(file)s is no persona of this program: “%(field)s” is not of its kind.")
-        raise ImportRefused(words % {"file": name, "field": error}) from error
-    found.add(Kind.PERSONA, as_text(given.get("name")) or PurePath(name).stem, **values)
+        raise ImportRefused(
+            _("%(file)s is no persona of this program: “%(field)s” is not of its kind."),
+            file=stem,
+            field=error,
+        ) from error
+    found.add(Kind.PERSONA, as_text(given.get("name")) or stem, **values)
 
 
 def _read_openapi(name: str, data: bytes, found: Found) -> None:
@@ -109,6 +107,20 @@ def _read_openapi(name: str, data: bytes, found: Found) -> None:
         found.add(Kind.TOOLS, name, document=read_document(data))
     except DocumentError as error:
         raise ImportRefused(f"{name}: {error}") from error
+
+
+#: What is in an object that has one of these, the first that counts.
+READERS: dict[str, Callable[[dict[str, Any], str, Found], None]] = {
+    persona_file.MARK: _read_own,
+    "system_prompt": lambda given, stem, found: read_persona(given, found, stem),
+    "mcpServers": lambda given, _stem, found: read_servers(given, found),
+    **dict.fromkeys(
+        ("provider_sources", "platform_settings"),
+        lambda given, _stem, found: read_astrbot(given, {}, found),
+    ),
+    "entries": lambda given, _stem, found: read_memory(given, found),
+    "summaries": lambda given, _stem, found: read_summaries(given, found),
+}
 
 
 # A plan on its way from the preview to the making.
@@ -129,6 +141,5 @@ def unseal(text: str) -> Found:
         kept = json.loads(zlib.decompress(base64.b85decode(decrypt(text))))
     except DecryptionError as error:
         raise ImportRefused(_("Choose the file once more.")) from error
-    return Found(
-        [Wanted(**one | {"kind": Kind(one["kind"])}) for one in kept["rows"]], kept["left"]
-    )
+    rows = [Wanted(**one | {"kind": Kind(one["kind"])}) for one in kept["rows"]]
+    return Found(rows, kept["left"])

@@ -5,6 +5,7 @@ import os
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -37,7 +38,6 @@ class Source:
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
-    is_folder: bool = False
 
 
 def read_source(path: Path) -> Source:
@@ -45,35 +45,37 @@ def read_source(path: Path) -> Source:
     try:
         if path.is_dir():
             return _read_folder(path)
-        head = _read_bytes(path, len(MAGIC), cut=True)
+        head = _read_bytes(path, len(MAGIC), is_cut=True)
         if head.startswith(MAGIC):
             return Source(path.name, tables=_read_database(path))
         if head.startswith(b"PK\x03\x04"):
             return _read_zip(path)
         return Source(path.name, {path.name: _read_bytes(path)})
-    except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, ImportRefused):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        words = _("%(file)s cannot be read: %(reason)s.")
-        raise ImportRefused(words % {"file": path.name, "reason": reason}) from error
+    except (OSError, RuntimeError) as error:  # the latter of links that go in circles
+        why, reason = _("%(file)s cannot be read: %(reason)s."), getattr(error, "strerror", None)
+        raise ImportRefused(why, file=path.name, reason=reason or error) from error
 
 
-def _read_bytes(path: Path, most: int = MOST_BYTES, *, cut: bool = False) -> bytes:
+def _read_bytes(path: Path, most: int = MOST_BYTES, *, is_cut: bool = False) -> bytes:
     """What a regular file holds; a pipe or a device is not waited for."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ImportRefused(_("%s is neither a file nor a folder.") % path.name)
-        data = file.read(most if cut else most + 1)
+        data = file.read(most if is_cut else most + 1)
     _refuse_large(path.name, len(data), most)
     return data
 
 
 def _refuse_large(name: str, size: int, most: int) -> None:
     if size > most:
-        words = _("%(file)s is larger than %(most)d MiB.")
-        raise ImportRefused(words % {"file": name, "most": most >> 20})
+        why = _("%(file)s is larger than %(most)d MiB.")
+        raise ImportRefused(why, file=name, most=most >> 20)
+
+
+def _refuse_many(count: int) -> None:
+    if count > MOST_ENTRIES:
+        raise ImportRefused(_("The folder holds more than %d entries.") % MOST_ENTRIES)
 
 
 def _read_database(path: Path) -> Tables:
@@ -82,43 +84,29 @@ def _read_database(path: Path) -> Tables:
 
 
 def _read_folder(folder: Path) -> Source:
-    source, total = Source(folder.resolve().name, is_folder=True), 0
-    for path in _choose(list(_list_files(folder))):
-        if path.name in source.files:
-            continue  # the one nearer to the top counts
+    source, paths = Source(folder.resolve().name), list(_list_files(folder))
+    known = [one for one in paths if one.name in KNOWN or one.name.startswith(PROFILE)]
+    for path in known or [one for one in paths if one.suffix.lower() in PLAIN]:
         if path.suffix == ".db":
             source.tables |= _read_database(path)
-            continue
-        source.files[path.name] = _read_bytes(path)
-        total += len(source.files[path.name])
-        _refuse_large(source.name, total, MOST_IN_FOLDER)
+        elif path.name not in source.files:  # the one nearer to the top counts
+            source.files[path.name] = _read_bytes(path)
+            _refuse_large(source.name, sum(map(len, source.files.values())), MOST_IN_FOLDER)
     return source
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
     """The files in the places where they are looked for."""
     inside = folder.resolve()
-    for place in PLACES:
-        where = folder / place
-        if not where.is_dir():
-            continue
+    for where in (folder / place for place in PLACES if (folder / place).is_dir()):
         for count, path in enumerate(sorted(where.iterdir()), start=1):
-            if count > MOST_ENTRIES:
-                words = _("The folder holds more than %d entries.")
-                raise ImportRefused(words % MOST_ENTRIES)
+            _refuse_many(count)
             if not path.resolve().is_relative_to(inside):
                 raise ImportRefused(_("%s is a link that leads out of the folder.") % path.name)
-            if path.is_dir():
-                continue
-            if not path.is_file():
-                words = _("%s is neither a file nor a folder.")
-                raise ImportRefused(words % path.name)
-            yield path
-
-
-def _choose(paths: list[Path]) -> list[Path]:
-    known = [one for one in paths if one.name in KNOWN or one.name.startswith(PROFILE)]
-    return known or [one for one in paths if one.suffix.lower() in PLAIN]
+            if path.is_file():
+                yield path
+            elif not path.is_dir():
+                raise ImportRefused(_("%s is neither a file nor a folder.") % path.name)
 
 
 def _read_zip(path: Path) -> Source:
@@ -128,42 +116,35 @@ def _read_zip(path: Path) -> Source:
         with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
             _unpack(archive, Path(folder))
             source = _read_folder(Path(folder))
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
-        words = _("%s is no ZIP file that can be read.")
-        raise ImportRefused(words % path.name) from error
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError) as error:
+        raise ImportRefused(_("%s is no ZIP file that can be read.") % path.name) from error
     source.name = path.name
     return source
 
 
 def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
-    """The files of ``archive`` that are looked for, below the one folder that all may stand in."""
+    """The files of ``archive`` that are looked for, below the one folder that all may stand in. No
+    entry unpacks to more than the archive says."""
     entries = [one for one in archive.infolist() if not one.is_dir()]
-    if len(entries) > MOST_ENTRIES:
-        raise ImportRefused(_("The folder holds more than %d entries.") % MOST_ENTRIES)
+    _refuse_many(len(entries))
     paths = [PurePosixPath(one.filename.replace("\\", "/")) for one in entries]
-    tops = {one.parts[0] for one in paths if len(one.parts) > 1}
-    is_wrapped = len(tops) == 1 and all(len(one.parts) > 1 for one in paths)
-    below = tops.pop() if is_wrapped and not tops & {"data", "config"} else ""
+    tops = {one.parts[0] if len(one.parts) > 1 else "" for one in paths}
+    below = tops.pop() if len(tops) == 1 and not tops & {"", "data", "config"} else ""
     total = 0
     for entry, path in zip(entries, paths, strict=True):
         mode = stat.S_IFMT(entry.external_attr >> 16)
         if path.is_absolute() or ".." in path.parts or mode not in (0, stat.S_IFREG):
-            words = _("%s leads out of the folder, or is no file.")
-            raise ImportRefused(words % path.name)
-        inner = path.relative_to(below) if below else path
+            raise ImportRefused(_("%s leads out of the folder, or is no file.") % path.name)
+        inner = path.relative_to(below)
         if str(inner.parent) not in (".", *PLACES) or not _is_wanted(inner.name):
             continue
-        with archive.open(entry) as packed:
-            data = packed.read(MOST_IN_FOLDER - total + 1)
-        total += len(data)
-        most = MOST_IN_FOLDER if path.suffix == ".db" else MOST_BYTES
-        _refuse_large(path.name, len(data), most)
+        total += entry.file_size
+        is_database = path.suffix in (".db", ".db-wal")
+        _refuse_large(path.name, entry.file_size, MOST_IN_FOLDER if is_database else MOST_BYTES)
         _refuse_large(_("The folder"), total, MOST_IN_FOLDER)
-        target = folder / inner
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        (folder / inner).parent.mkdir(parents=True, exist_ok=True)
+        (folder / inner).write_bytes(archive.read(entry))
 
 
 def _is_wanted(name: str) -> bool:
-    suffix = PurePosixPath(name).suffix.lower()
-    return name in KNOWN or suffix in PLAIN or name.endswith("-wal")
+    return name in KNOWN or name.lower().endswith((*PLAIN, "-wal"))

@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
     def _show(self, planned: Plan) -> None:
         for one in planned.rows:
-            self._write(f"[{one.outcome_words}] {one.kind_words}: {one.name}")
+            self._write(f"[{one.outcome.label}] {one.kind_words}: {one.name}")
             for label, value in one.facts if one.outcome != Outcome.SAME else ():
                 self._write(f"    {label}: {value}")
             for line in one.notes:
