@@ -104,6 +104,7 @@ METRICS_TOKEN = env.text("METRICS_TOKEN")
 OTEL_EXPORTER_OTLP_ENDPOINT = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", ("http", "https"))
 OTEL_EXPORTER_OTLP_HEADERS = env.text("OTEL_EXPORTER_OTLP_HEADERS")
 OTEL_SERVICE_NAME = env.text("OTEL_SERVICE_NAME", "frostagent")
+VERSION_URL = env.url("VERSION_URL", ("http", "https"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
 
 # --- The one port ---------------------------------------------------------------

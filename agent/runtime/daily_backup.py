@@ -14,23 +14,26 @@ from pathlib import Path
 
 from django.conf import settings
 
+from agent.runtime.daily_work import DailyWork
 from tools.error_boundary import log_errors
-from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
 
 PATTERN = "daily-*.zip"
 #: How many are kept; and how old the newest may be before another is made, in seconds.
 KEPT, EVERY_SECONDS = 7, 24 * 3600 - 60
-#: Between two tries, also of one that failed.
-AGAIN_SECONDS = TIME_LIMITS.next_expiry
 #: Signs of what went wrong that are kept.
 SAID = 2_000
 
 
+def list_backups() -> list[Path]:
+    """Those that are there, the newest first."""
+    files = sorted(Path(settings.BACKUP_DIR).glob(PATTERN), reverse=True)
+    return [one for one in files if one.is_file() and not one.is_symlink()]
+
+
 def find_newest() -> Path | None:
-    """The newest one that is there."""
-    return max(Path(settings.BACKUP_DIR).glob(PATTERN), default=None)
+    return next(iter(list_backups()), None)
 
 
 def is_due() -> bool:
@@ -49,26 +52,9 @@ def _failure() -> Path:
     return Path(settings.BACKUP_DIR, "failed.txt")
 
 
-class DailyBackup:
-    """Has it made where it is due. There is no task while it is not."""
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-        self._again_at = time.monotonic() + TIME_LIMITS.first_expiry
-
-    def look(self) -> None:
-        """Begin where it is time. To be called on the loop, now and then."""
-        is_under_way = self._task is not None and not self._task.done()
-        if not is_under_way and time.monotonic() >= self._again_at:
-            self._again_at = time.monotonic() + AGAIN_SECONDS
-            if is_due():
-                self._task = asyncio.get_running_loop().create_task(_make(), name="daily backup")
-
-    async def close(self) -> None:
-        """End one under way, of which nothing is left."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+def back_up_daily() -> DailyWork:
+    """Has it made. Of one that is ended while it is under way nothing is left."""
+    return DailyWork("daily backup", is_due, _make)
 
 
 async def _make() -> None:

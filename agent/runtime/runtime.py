@@ -57,7 +57,7 @@ from tools.time_limits import TIME_LIMITS
 if TYPE_CHECKING:
     from agent.domain.alerts import AlertLook
     from agent.runtime.alert_watch import AlertWatch
-    from agent.runtime.daily_backup import DailyBackup
+    from agent.runtime.daily_work import DailyWork
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +76,10 @@ class Runtime:
 
     _ends_at: float | None = None
     """When all of it is to be closed, once it drains."""
-    _backups: "DailyBackup | None" = None
     _alerts: "AlertWatch | None" = None
     _presence: asyncio.Task[None] | None = None
     _lock: IO[str] | None = None
+    _has_listed = False
 
     def __init__(
         self,
@@ -135,10 +135,10 @@ class Runtime:
         self.shares_database = False
         """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
-        self._has_listed = False
         self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
         self._find_alerts = find_alerts
+        self._daily: dict[str, DailyWork] = {}
         self._news = SettingsWatch()
         self._watches: list[asyncio.Task[None]] = []
 
@@ -242,8 +242,8 @@ class Runtime:
             await asyncio.wait([task])
         if self._media is not None:
             await self._media.close()
-        if self._backups is not None:
-            await self._backups.close()
+        for work in self._daily.values():
+            await work.close()
         if self._alerts is not None:
             await self._alerts.close()
         await self.jobs.drain(0)
@@ -291,7 +291,7 @@ class Runtime:
                 if await sighting:
                     await self._start_over()
                 self._steering.hand_messages.look()
-                self._look_at_backups()
+                self._look_at_daily_work()
                 self._look_at_alerts()
                 await asyncio.gather(
                     self.inbox.audit(),
@@ -304,14 +304,20 @@ class Runtime:
             for account in self._accounts:
                 self.inbox.resume(account)
 
-    def _look_at_backups(self) -> None:
-        """Where there is to be one every day."""
+    def _look_at_daily_work(self) -> None:
+        """At what is switched on."""
         if settings.DAILY_BACKUP:
-            if self._backups is None:
-                from agent.runtime.daily_backup import DailyBackup
+            if "backup" not in self._daily:
+                from agent.runtime.daily_backup import back_up_daily
 
-                self._backups = DailyBackup()
-            self._backups.look()
+                self._daily["backup"] = back_up_daily()
+            self._daily["backup"].look()
+        if settings.VERSION_URL:
+            if "version" not in self._daily:
+                from agent.runtime.newer_version import watch_versions
+
+                self._daily["version"] = watch_versions()
+            self._daily["version"].look()
 
     def _look_at_alerts(self) -> None:
         """Where there was ever a route to tell them by."""

@@ -35,6 +35,7 @@ from tools.mcp.settings import may_run_commands
 from tools.models import ToolConfig
 from tools.plugins.models import Plugin, PluginStatus
 from tools.text import error_words, readable
+from tools.version import VERSION
 
 #: Percent of what may be spent from which on it is told of.
 NEARLY = 80
@@ -317,6 +318,17 @@ def _backup(viewer: Viewer) -> Iterator[Alert]:
         yield Alert("backup", text % words, advice, url, BAD, facts=(at,), plain=plain)
 
 
+def _version(viewer: Viewer) -> Iterator[Alert]:
+    if settings.VERSION_URL:
+        from agent.runtime.newer_version import find_newer
+
+        if newest := find_newer():
+            text = _("Version %(newest)s is out; this is %(version)s.")
+            advice = _("Read in its changes what to do first, then: make upgrade")
+            words = {"newest": newest, "version": VERSION}
+            yield Alert("version", text % words, advice, facts=(newest,))
+
+
 #: Each with the permission that it takes, "" where it looks for itself, and whether it is for those
 #: alone who may see all; else it tells of what is within reach.
 PARTS = (
@@ -337,6 +349,7 @@ PARTS = (
     (_sign_ins, "auth.view_user", True),
     (_disk, "", True),
     (_backup, "agent.view_installation", True),
+    (_version, "agent.view_installation", True),
 )
 
 

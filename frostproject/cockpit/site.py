@@ -101,6 +101,9 @@ PAGES: tuple[CockpitPage, ...] = (
         "imports/page",
     ),
     CockpitPage(
+        "backups/<str:name>", "backup", "frostproject.cockpit.backups.download", methods=READ
+    ),
+    CockpitPage(
         "playground/", "playground", "frostproject.cockpit.playground.page", PLAY, ("GET",)
     ),
     CockpitPage(

@@ -2,6 +2,7 @@
 from, and why some stand nowhere but in the environment."""
 
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from django import forms
@@ -15,7 +16,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from agent.models import Installation, Manners, ModelEndpoint, Persona
 from agent.models.installation import VARIABLES
 from agent.record.settings.installation import GIB, IN_BYTES, environment_value, load_installation
-from agent.runtime.daily_backup import find_newest
+from agent.runtime.daily_backup import list_backups
 from frostproject.cockpit.tables import name_table
 from frostproject.configuration.env import SECRETS
 from frostproject.signin import record
@@ -50,7 +51,7 @@ REASONS = {
     _("It says where the rows are."): ("FROST_DATA_DIR", "DATABASE_URL"),
     _("It is read once, when the server starts."): (
         *("DEBUG", "REDIS_URL", "WS_LISTEN_ADDR", "LOG_FORMAT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
-        *("OTEL_SERVICE_NAME", "PLUGINS_DIR"),
+        *("OTEL_SERVICE_NAME", "PLUGINS_DIR", "VERSION_URL"),
     ),
     _("It decides who and what can be reached: no page may widen it or lock everybody out."): (
         *("ADMIN_NETWORKS", "TRUST_LOOPBACK", "WS_ALLOWED_ORIGINS", "DJANGO_ALLOWED_HOSTS"),
@@ -161,10 +162,6 @@ class InstallationForm(SettingsForm):
         self.fields["time_zone"].widget = SuggestedInput(zones, widget.attrs | attrs)
         self.show_unsaid("time_zone", own, gettext("of the machine"))
         self._explain_locked()
-        if newest := find_newest():
-            words = gettext("The last one: %s") % f"{newest} ({newest.stat().st_size >> 20} MiB)"
-            field = self.fields["daily_backup"]
-            field.help_text = f"{field.help_text} {words}"
 
     def locked(self) -> Collection[str]:
         return find_locked(self.user, is_fresh=self.is_fresh)
@@ -229,7 +226,12 @@ class InstallationAdmin(SettingsAdmin):
         return type(form.__name__, (form,), own)
 
     def page_context(self, request: HttpRequest, obj: object) -> dict[str, Any]:
-        return {"all_settings": list(list_settings())}
+        files = list_backups() if getattr(request.user, "is_superuser", False) else []
+        shown = [
+            (file.name, file.stat().st_size, datetime.fromtimestamp(file.stat().st_mtime, UTC))
+            for file in files
+        ]
+        return {"all_settings": list(list_settings()), "backups": shown}
 
     def may_revert(self, request: HttpRequest, change: ToolConfigChange) -> bool:
         """What somebody may not change he does not take back either."""

@@ -315,7 +315,7 @@ ACTIONS = {
 
 
 # Asks for the password again before any change that would give the holder of a stolen session
-# lasting access.
+# lasting access, and before a download of everything.
 #
 # These are changes of second factors and of accounts: there a superuser could set a new password or
 # create another superuser.
@@ -323,6 +323,7 @@ ACTIONS = {
 #: The pages that ask, by the names of their addresses; and those that ask where something is done.
 ASKING = frozenset(
     {
+        "backup",
         "second_factor",
         "auth_user_add",
         "auth_user_change",

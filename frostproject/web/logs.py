@@ -31,7 +31,7 @@ SECRET_SETTINGS = (
 #: Settings that hold addresses, whose passwords are as secret.
 ADDRESS_SETTINGS = (
     *("REDIS_URL", "DATABASE_URL", "UPSTREAM_ENDPOINT", "CODER_ENDPOINT"),
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    *("OTEL_EXPORTER_OTLP_ENDPOINT", "VERSION_URL"),
 )
 #: Tokens in addresses; wrong ones are hidden too.
 IN_ADDRESS = re.compile(r"(?i)(access_token=)[^&\s\"']+")

@@ -4,11 +4,12 @@ import re
 from html import unescape
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.conf import settings as django_settings
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from agent.models import Installation
+from agent.models import Installation, OperatorAct
 from agent.models.installation import VARIABLES
 from frostproject.configuration.env import SECRETS
 from tests.admin.record import logged_in, page
@@ -147,3 +148,50 @@ def test_of_two_who_save_at_once_the_second_is_told(browser: Client):
     assert "Somebody else has saved this row" in text
     assert "700" in text
     assert Installation.objects.get().memory_chars == 700
+
+
+@pytest.fixture
+def backups(settings, tmp_path):
+    settings.BACKUP_DIR = tmp_path / "backups"
+    settings.BACKUP_DIR.mkdir()
+    for name in ("daily-2026-01-01-000000.zip", "frostagent-2026-01-01-000000.zip"):
+        (settings.BACKUP_DIR / name).write_bytes(b"all")
+    (tmp_path / "secret_key").write_text("of the server")
+    (settings.BACKUP_DIR / "daily-link.zip").symlink_to(tmp_path / "secret_key")
+    return settings.BACKUP_DIR
+
+
+async def test_a_daily_backup_is_downloaded_by_a_superuser_and_is_on_record(chief, backups):
+    text = await sync_to_async(page)(chief, PAGE)
+    (address,) = re.findall(r'href="(/admin/backups/[^"]+)"', text)
+    answer = await sync_to_async(chief.get)(address)
+    assert b"".join([piece async for piece in answer.streaming_content]) == b"all"
+    assert "attachment" in answer["Content-Disposition"]
+    act = await OperatorAct.objects.aget()
+    assert (act.kind, act.detail) == ("export", "daily-2026-01-01-000000.zip")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("frostagent-2026-01-01-000000.zip", "daily-link.zip", "daily-9.zip", "..%2Fsecret_key"),
+        *("%2e%2e%2fsecret_key", "daily-%2F..%2F..%2Fsecret_key", "..", "%00"),
+    ],
+)
+def test_no_other_file_is_downloaded(name, chief, backups):
+    assert chief.get(f"/admin/backups/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("group", "is_fresh", "status"), [("", False, 302), ("operator", True, 403)]
+)
+def test_a_download_wants_a_superuser_and_a_recent_password(
+    group, is_fresh, status, backups, monkeypatch
+):
+    monkeypatch.setattr("frostproject.signin.record.is_fresh", lambda request: is_fresh)
+    browser = logged_in(group)
+    assert ("daily-2026" in page(browser, PAGE)) == (group == "")
+    answer = browser.get("/admin/backups/daily-2026-01-01-000000.zip")
+    assert answer.status_code == status
+    assert "/sign-in-again/" in answer.get("Location", "/sign-in-again/")
+    assert not OperatorAct.objects.exists()

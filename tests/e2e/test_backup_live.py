@@ -1,8 +1,9 @@
 """Backups of a real server under load, and of the day; what was restored goes on elsewhere."""
 
 import asyncio
+import sqlite3
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from tests import zygote
@@ -90,20 +91,22 @@ async def test_a_server_under_load_is_backed_up_and_goes_on_in_another_folder(
         await asyncio.to_thread(new.remove)
 
 
-async def test_the_server_makes_the_backup_of_the_day_and_says_when_it_cannot():
+async def test_a_server_without_a_client_makes_the_backup_of_the_day_and_says_when_it_cannot():
     limits = {"first_expiry": 0.1, "next_expiry": 1.0, "heartbeat": 0.2}
     env = {"ONEBOT_ACCESS_TOKEN": TOKEN, "DAILY_BACKUP": "true", "BACKUP_KEEP_GIB": "0.000001"}
     server = LiveServer(env, limits=limits)
     folder = server.data_dir / "backups"
     try:
         await asyncio.to_thread(server.start)
-        async with client(server):
-            await server.logged("The daily backup failed", SLOW)
+        await server.logged("The daily backup failed", SLOW)
         assert "MiB" in (folder / "failed.txt").read_text()
         assert list(folder.glob("daily-*")) == []
-        await asyncio.to_thread(server.restart, BACKUP_KEEP_GIB="1")
-        async with client(server):
-            await server.logged("The daily backup was made", SLOW)
+        await asyncio.to_thread(server.terminate)
+        with closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3")) as rows, rows:
+            rows.execute("UPDATE agent_installation SET daily_backup = 1")
+        changed = {"DAILY_BACKUP": "false", "BACKUP_KEEP_GIB": "1"}
+        await asyncio.to_thread(server.restart, **changed)
+        await server.logged("The daily backup was made", SLOW)
         (made,) = folder.glob("daily-*.zip")
         assert not (folder / "failed.txt").exists()
         assert oct(made.stat().st_mode)[-3:] == "600"

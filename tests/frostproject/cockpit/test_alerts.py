@@ -533,3 +533,16 @@ def test_a_daily_backup_that_failed_is_told_while_it_is_switched_on(
     assert 'name="daily_backup"' in page(browser, alert.url)
     settings.DAILY_BACKUP = False
     assert [one for one in alerts(viewer) if one.kind == "backup"] == []
+
+
+def test_a_newer_version_is_told_to_those_who_run_the_server_while_an_address_is_set(
+    settings: Any, tmp_path: Any
+):
+    settings.DATA_DIR, settings.VERSION_URL = tmp_path, "https://example.org/latest"
+    (tmp_path / "newest_version").write_text("https://example.org/latest\n99.1")
+    chief = superuser()
+    (alert,) = [one for one in alerts(chief) if one.kind == "version"]
+    assert "99.1" in alert.text
+    assert "version" not in [one.kind for one in alerts(owner_of(chat("700")))]
+    settings.VERSION_URL = ""
+    assert "version" not in [one.kind for one in alerts(chief)]
