@@ -8,6 +8,7 @@ next call ends one that was killed.
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -34,7 +35,18 @@ from frostproject.backup.saving import is_running
 database = settings.DATABASES["default"]
 is_sqlite = database["ENGINE"].endswith("sqlite3")
 print(json.dumps({"data": str(settings.DATA_DIR), "running": is_running(),
-                  "sqlite": str(database["NAME"]) if is_sqlite else ""}))
+                  "sqlite": str(database["NAME"]) if is_sqlite else "",
+                  "passphrase": settings.FROST_BACKUP_PASSPHRASE}))
+"""
+#: The new program for a look: it ends with this one, however that ends.
+SERVER = """
+import os, runpy, signal, sys, threading
+def follow():
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=follow, daemon=True).start()
+sys.argv[0] = "manage.py"
+runpy.run_path("manage.py", run_name="__main__")
 """
 
 
@@ -46,10 +58,12 @@ def tell(text: str) -> None:
     print(text, flush=True)
 
 
-def run(*command: str) -> str:
-    """What ``command`` prints. Raises :class:`StepFailed` with its last words."""
+def run(*command: str, passphrase: str = "") -> str:
+    """What ``command`` prints. ``passphrase`` is that of backups. Raises :class:`StepFailed` with
+    its last words."""
     # The make that runs this program leaves word for makes below it.
     env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAG"))}
+    env |= {"FROST_BACKUP_PASSPHRASE": passphrase} if passphrase else {}
     try:
         done = subprocess.run(
             command,
@@ -70,8 +84,8 @@ def run(*command: str) -> str:
     return done.stdout.strip()
 
 
-def manage(*arguments: str) -> str:
-    return run(PYTHON, "manage.py", *arguments)
+def manage(*arguments: str, passphrase: str = "") -> str:
+    return run(PYTHON, "manage.py", *arguments, passphrase=passphrase)
 
 
 def require_clean() -> None:
@@ -117,16 +131,15 @@ def go_back(journal: Path) -> None:
     state = json.loads(journal.read_text("utf-8"))
     run("git", "reset", "--quiet", "--hard", state["commit"])
     tell(f"back: the code is that of {state['commit'][:8]} again")
-    if state["copy"]:
-        copy_database(state["copy"], state["sqlite"])
-        tell("back: the database is as it was")
-    else:
-        tell(
-            "The PostgreSQL database was left as it is. If the server refuses it: empty it, and "
-            f"manage.py restore {state['backup']}"
-        )
     run("make", "install")
     tell("back: the packages are those of before")
+    if state["sqlite"]:
+        copy_database(state["copy"], state["sqlite"])
+    elif state["copy"]:
+        manage("restore", state["copy"], "--yes", passphrase=state["passphrase"])
+    else:  # written by a version that could not
+        tell(f"If the server refuses the database: empty it, and restore {state['backup']}")
+    tell("back: the database is as it was")
     shutil.rmtree(journal.parent)
 
 
@@ -136,9 +149,10 @@ def check_start() -> None:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     env = {**os.environ, "WS_LISTEN_ADDR": address}
-    command = (PYTHON, "manage.py", "runserver", "--noreload", address)
+    command = (PYTHON, "-c", SERVER, "runserver", "--noreload", address)
+    nothing = subprocess.DEVNULL
     with subprocess.Popen(
-        command, cwd=HOME, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=HOME, env=env, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing
     ) as server:
         try:
             until = time.monotonic() + START_SECONDS
@@ -163,19 +177,22 @@ def is_ready(address: str) -> bool:
         return False
 
 
-def prepare(facts: dict[str, Any], folder: Path) -> str:
-    """Back up, and put down what there is to go back to; where the backup is."""
-    backup = manage("backup").splitlines()
-    file = next((line.split("  ")[0] for line in backup if ".zip" in line), "")
+def prepare(facts: dict[str, Any], folder: Path) -> None:
+    """Back up, and put down what there is to go back to."""
+    passphrase = facts["passphrase"]
+    file = manage("backup", *([] if passphrase else ["--without-keys"])).splitlines()[-1]
     tell(f"backed up: {file}")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
-    copy = str(folder / "database.sqlite3") if facts["sqlite"] else ""
-    if copy:
+    copy = str(folder / "database.sqlite3") if facts["sqlite"] else file
+    if facts["sqlite"]:
         copy_database(facts["sqlite"], copy)
+    elif not passphrase:  # what goes back has its keys
+        copy, passphrase = str(folder / "database.zip"), secrets.token_hex(32)
+        manage("backup", copy, passphrase=passphrase)
     state = {"commit": run("git", "rev-parse", "HEAD"), "sqlite": facts["sqlite"]}
-    put_down(folder / "state.json", state | {"copy": copy, "backup": file})
-    return file
+    state |= {"copy": copy, "backup": file, "passphrase": passphrase}
+    put_down(folder / "state.json", state)
 
 
 def step_on(newest: str) -> None:

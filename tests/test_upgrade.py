@@ -20,8 +20,9 @@ class Migration(migrations.Migration):
 MAKEFILE = "install:\n\t@true\n"  # the packages here are those of the tests
 
 
-def sh(folder: Path, *command: str) -> str:
+def sh(folder: Path, *command: str, url: str = "") -> str:
     env = clean_environment() | {"FROST_DATA_DIR": str(folder.parent / "data")}
+    env |= {"DATABASE_URL": url} if url else {}
     env |= {"GIT_CONFIG_GLOBAL": "/dev/null", "MODEL_NAME": ""}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     return f"{done.stdout}{done.stderr}\nstatus {done.returncode}"
@@ -36,7 +37,8 @@ def commit(folder: Path, words: str) -> str:
 class Clone:
     """An installation, and the repository that it came from."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = "") -> None:
+        self.url = url
         self.origin, self.here = folder / "origin", folder / "here"
         self.database = folder / "data" / "frostagent.sqlite3"
         kept = ("manage.py", "deploy", "agent", "onebot", "tools", "frostproject", "templates")
@@ -50,10 +52,8 @@ class Clone:
         self.first = commit(self.origin, "first")
         sh(folder, "git", "clone", "--quiet", str(self.origin), "here")
         (self.here / ".venv").symlink_to(Path(sys.prefix))
-        sh(self.here, sys.executable, "manage.py", "migrate", "--noinput")
-        with sqlite3.connect(self.database) as rows:
-            rows.execute("INSERT INTO auth_group (name) VALUES ('kept')")
-        rows.close()
+        sh(self.here, sys.executable, "manage.py", "migrate", "--noinput", url=url)
+        self.ask("Group.objects.create(name='kept')")
 
     def migrate_to(self, last: str) -> str:
         file = self.origin / "frostproject" / "migrations" / "0099_later.py"
@@ -61,7 +61,14 @@ class Clone:
         return commit(self.origin, "later")
 
     def upgrade(self) -> str:
-        return sh(self.here, sys.executable, "deploy/upgrade.py")
+        return sh(self.here, sys.executable, "deploy/upgrade.py", url=self.url)
+
+    def ask(self, expression: str) -> str:
+        """What the installed program makes of it."""
+        words = f"from django.contrib.auth.models import Group; print({expression})"
+        said = sh(self.here, sys.executable, "manage.py", "shell", "-c", words, url=self.url)
+        assert "status 0" in said, said
+        return said
 
     @property
     def head(self) -> str:
@@ -87,6 +94,23 @@ def test_where_a_migration_fails_code_and_rows_are_those_of_before(clone: Clone)
     assert "status 1" in said
     assert (clone.head, clone.tables()) == (clone.first, before)
     assert not (clone.database.parent / "upgrade").exists()
+
+
+def test_on_postgresql_rows_that_an_applied_migration_changed_are_those_of_before(
+    tmp_path: Path, postgres_url: str
+):
+    clone = Clone(tmp_path, postgres_url)
+    clone.migrate_to("migrations.RunSQL(\"DELETE FROM auth_group WHERE name = 'kept'\")")
+    later = clone.origin / "frostproject" / "migrations" / "0100_last.py"
+    broken = MIGRATION.replace("0005_seen_alerts", "0099_later")
+    later.write_text(broken.format(last='migrations.RunSQL("SELECT nothing FROM nowhere")'))
+    commit(clone.origin, "last")
+    said = clone.upgrade()
+    assert "back: the database is as it was" in said, said
+    assert "status 1" in said
+    assert "True" in clone.ask("Group.objects.filter(name='kept').exists()")
+    assert "newer" not in sh(clone.here, sys.executable, "manage.py", "check", url=postgres_url)
+    assert not (tmp_path / "data" / "upgrade").exists()
 
 
 def test_edited_files_are_not_lost(clone: Clone):
