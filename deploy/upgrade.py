@@ -221,7 +221,11 @@ def upgrade() -> int:
     if not (newest := find_newest()):
         tell("This is the newest version already.")
         return 0
-    prepare(facts, journal.parent)
+    try:
+        prepare(facts, journal.parent)
+    except BaseException:  # nothing is changed yet, and a full disk has no room for half a copy
+        shutil.rmtree(journal.parent, ignore_errors=True)
+        raise
     try:
         step_on(newest)
     except (StepFailed, OSError, KeyboardInterrupt) as error:

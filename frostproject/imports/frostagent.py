@@ -35,12 +35,12 @@ def read_environment(text: str, file: str, found: Found) -> None:
     sees = {"can_see": True} if seeing == model else {}
     for name, own in ((model, sees), ("" if sees else seeing, alone)):
         if url and name:
-            own = {"base_url": url, "model": name, "keys": keys, "enabled": True, **own}
-            found.add(Kind.ENDPOINT, f"FrostAgent {name}", **own)
+            said: dict[str, Any] = {"base_url": url, "model": name, "keys": keys, "enabled": True}
+            found.add(Kind.ENDPOINT, f"FrostAgent {name}", **said, **own)
     if prompt := given.get("SYSTEM_PROMPT", "").strip():
         most = given.get("MAX_CONTEXT_MESSAGES", "")
         heeded = most.isdecimal() and int(most[:9]) >= FEWEST_MESSAGES
-        limit = {"context_messages": int(most[:9])} if heeded else {}
+        limit: dict[str, Any] = {"context_messages": int(most[:9])} if heeded else {}
         found.add(Kind.PERSONA, given.get("BOT_NAME") or file, prompt=prompt, **limit)
     values: dict[str, Any] = dict(SWITCHES[one] for one in SWITCHES.keys() & given.items())
     if names := as_texts([given.get("BOT_NAME"), *given.get("BOT_ALIASES", "").split(",")]):

@@ -111,14 +111,17 @@ def _read_agent(name: str, agent: dict[str, Any], names: dict[str, str], found: 
 def _read_rules(name: str, rules: dict[str, Any], found: Found) -> None:
     chance, at = rules.get("random"), rules.get("at")
     pattern = "|".join(f"(?:{one})" for one in as_texts(rules.get("regexp", [])))
-    is_chance = isinstance(chance, int | float) and chance > 0
-    values = {
+    values: dict[str, Any] = {
         "wake_prefixes": "\n".join(as_texts(rules.get("prefix", []))),
         "wake_pattern": pattern,
-        "wake_chance": min(chance * 100, 100) if is_chance else None,
+        "wake_chance": min(chance * 100, 100)
+        if isinstance(chance, int | float) and chance > 0
+        else None,
         "wake_mention": at if isinstance(at, bool) else None,
     }
-    said = {field: value for field, value in values.items() if value not in ("", None)}
+    said: dict[str, Any] = {
+        field: value for field, value in values.items() if value not in ("", None)
+    }
     found.add(Kind.MANNERS, f"LangBot {name}", **said)
 
 
