@@ -25,7 +25,7 @@ if [ -e "$code/.venv/.installed" ]; then
 	echo "Making a backup ... / 正在备份……"
 	as_frost() { setpriv --reuid=frost --regid=frost --init-groups "$@"; }
 	keys=--without-keys
-	! grep -q '^FROST_BACKUP_PASSPHRASE=.' "$code/.env" || keys=
+	! grep -qs '^FROST_BACKUP_PASSPHRASE=.' "$code/.env" || keys=
 	# shellcheck disable=SC2086 # versions without that option make it so by themselves
 	(cd "$code" && { as_frost .venv/bin/python manage.py backup $keys 2>/dev/null || as_frost .venv/bin/python manage.py backup; })
 	systemctl stop frostagent
