@@ -116,6 +116,20 @@ def copy_database(source: str, target: str) -> None:
         old.backup(new)
 
 
+def put_back(copy: str, database: str) -> None:
+    """Move ``copy`` into the place of ``database``, without the log of that one. On a full disk,
+    too: it takes no room."""
+    target = os.path.realpath(database)
+    if not os.path.exists(copy):  # an earlier call has done it, and was killed then
+        return
+    for ending in ("-wal", "-shm"):
+        Path(target + ending).unlink(missing_ok=True)
+    try:
+        os.replace(copy, target)
+    except OSError:  # on another disk
+        copy_database(copy, target)
+
+
 def put_down(journal: Path, state: dict[str, str]) -> None:
     """What there is to go back to; nothing is changed before it is on the disk."""
     draft = journal.with_suffix(".draft")
@@ -134,7 +148,7 @@ def go_back(journal: Path) -> None:
     run("make", "install")
     tell("back: the packages are those of before")
     if state["sqlite"]:
-        copy_database(state["copy"], state["sqlite"])
+        put_back(state["copy"], state["sqlite"])
     elif state["copy"]:
         manage("restore", state["copy"], "--yes", passphrase=state["passphrase"])
     else:  # written by a version that could not

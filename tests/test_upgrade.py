@@ -133,8 +133,10 @@ def test_one_that_was_killed_goes_back_first_and_then_on(clone: Clone):
     rows.close()
     (clone.here / "manage.py").write_text("# half of a file")
     newest = clone.migrate_to('migrations.RunSQL("SELECT 1")')
+    copy = (folder / "database.sqlite3").stat().st_ino
     said = clone.upgrade()
     assert "Going back first" in said, said
+    assert clone.database.stat().st_ino == copy  # a full disk has no room for another
     assert "Done" in said
     assert "status 0" in said
     assert clone.head == newest
