@@ -320,7 +320,10 @@ EXPORT_FIELDS = (
 def export_notes(notes: Iterable[Note], form: str) -> HttpResponse:
     """As ``json`` a list of objects, times in ISO 8601; as ``csv`` a table with a head line, in
     which a cell that a spreadsheet would compute begins with an apostrophe."""
-    rows = [[_plain(getattr(note, name)) for name in EXPORT_FIELDS] for note in notes]
+    values = ([getattr(note, name) for name in EXPORT_FIELDS] for note in notes)
+    rows = [
+        [one.isoformat() if hasattr(one, "isoformat") else one for one in row] for row in values
+    ]
     headers = {"Content-Disposition": f'attachment; filename="notes.{form}"'}
     if form == "json":
         found = [dict(zip(EXPORT_FIELDS, row, strict=True)) for row in rows]
@@ -335,10 +338,6 @@ def export_notes(notes: Iterable[Note], form: str) -> HttpResponse:
         ]
     )
     return HttpResponse(table.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _plain(value: object) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 @admin.register(NoteProposal)

@@ -343,8 +343,8 @@ def _chart(
     rows: Sequence[tuple[Period, list[tuple[str, str]]]],
 ) -> dict[str, Any]:
     cell, row = '<td data-value="{}">{}</td>', '<tr><th scope="row">{}</th>{}</tr>'
-    drawn = (
-        (_short(one.name), "".join(fill(cell, *each) for each in cells)) for one, cells in rows
+    drawn = (  # a day without its year
+        (one.name[-5:], "".join(fill(cell, *each) for each in cells)) for one, cells in rows
     )
     return {
         "title": title,
@@ -400,8 +400,3 @@ def _costs(days: Sequence[Period]) -> list[dict[str, Any]]:
         )
         for currency in sorted({one for (_day, one), cost in spent.items() if one and cost})
     ]
-
-
-def _short(name: str) -> str:
-    """A day without its year."""
-    return name[5:] if len(name) == len("2026-01-31") else name

@@ -1,22 +1,18 @@
 """What a list says about itself: what its table is for, which conditions are in
 force, what its cells are called."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 from django.contrib.admin.templatetags import admin_list
 from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
-from django.contrib.admin.utils import display_for_field, display_for_value
+from django.contrib.admin.utils import display_for_value
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import DateField, Field, ForeignKey, TimeField
 from django.db.models.options import Options
-from django.forms import Media
 from django.http import HttpRequest
 from django.utils.functional import Promise
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
@@ -181,10 +177,6 @@ def name_table(options: "Options[Any]") -> str:
     return capfirst(str(find_words(options).name or options.verbose_name_plural))
 
 
-#: Scripts of Django's admin that a list or page uses that nobody edits: those of actions.
-ACTION_SCRIPTS = frozenset({"admin/js/actions.js"})
-
-
 def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[tuple[str, str, str]]:
     """The conditions in force, each by what it is about, what it asks for, and the address without
     it: first those of the list's own filters, then those that a link or the address brought
@@ -195,8 +187,8 @@ def list_conditions(changes: ChangeList, request: HttpRequest) -> Iterator[tuple
         choices = list(spec.choices(changes))
         for choice in choices[1:]:
             if choice["selected"]:
-                title, value = str(capfirst(spec.title)), str(choice["display"])
-                yield title, value, str(choices[0]["query_string"])
+                title, without = str(capfirst(spec.title)), str(choices[0]["query_string"])
+                yield title, str(choice["display"]), without
     for lookup, values in changes.get_filters_params().items():
         if lookup not in offered:
             title, value = _in_words(
@@ -235,23 +227,12 @@ def _row_name(changes: ChangeList, model: Any, value: str, request: HttpRequest)
         return f"#{value}"
 
 
-def _name_controls(changes: ChangeList) -> None:
-    """Give every field that the list edits a name of its own for those who do not see the column's
-    head: the column, and the row."""
-    for form in changes.formset.forms if changes.formset else ():
-        for field in form.fields.values():
-            if not field.widget.is_hidden:
-                field.widget.attrs.setdefault("aria-label", f"{field.label}: {form.instance}")
-
-
-def name_inline_controls(inlines: Iterable[Any]) -> None:
-    """Give every field of the tables of rows on a row's page the name of its column."""
-    for inline in inlines:
-        rows = [form.fields for form in inline.formset.forms]
-        for fields in (*rows, inline.formset.form.base_fields):  # the last for rows to be added
-            for field in fields.values():
-                if not field.widget.is_hidden and field.label:
-                    field.widget.attrs.setdefault("aria-label", str(field.label))
+def name_controls(fields: Mapping[str, Any], row: str = "") -> None:
+    """Give every field of a table a name of its own for those who do not see the column's head: the
+    column, and which ``row`` it is."""
+    for field in fields.values():
+        if not field.widget.is_hidden and field.label:
+            field.widget.attrs.setdefault("aria-label", f"{field.label}{row}")
 
 
 def draw_list(changes: ChangeList) -> dict[str, Any]:
@@ -259,84 +240,56 @@ def draw_list(changes: ChangeList) -> dict[str, Any]:
     cells. A ``<td>`` gets the head of its column as an attribute, which narrow screens show before
     it; a ``<th>``, which names the row, gets none. In neither does a name turn the direction of
     what stands beside it."""
-    _name_controls(changes)
+    for form in changes.formset.forms if changes.formset else ():
+        name_controls(form.fields, f": {form.instance}")
     headers = list(admin_list.result_headers(changes))
-    labels = [
-        _label_attribute("" if "action-checkbox" in str(head["class_attrib"]) else head["text"])
-        for head in headers
-    ]
+    heads = (
+        "" if "action-checkbox" in str(head["class_attrib"]) else head["text"] for head in headers
+    )
+    # The last is for the cell of a key, which has no head.
+    labels = [fill(' data-label="{}"', capfirst(str(head))) for head in (*heads, "")]
     rows = quick_rows(changes) or [(row.form, row) for row in admin_list.results(changes)]
     return {
         "cl": changes,
         "result_hidden_fields": list(admin_list.result_hidden_fields(changes)),
         "result_headers": headers,
         "num_sorted_fields": sum(bool(head.get("sorted")) for head in headers),
-        "results": [(form, _label_cells(cells, labels)) for form, cells in rows],
+        "results": [
+            (form, SafeString(escape_direction_chars("".join(map(_label_cell, cells, labels)))))
+            for form, cells in rows
+        ],
     }
 
 
 def quick_rows(changes: ChangeList) -> Iterator[tuple[Any, Iterable[str]]] | None:
     """The rows of a list that is only read, as Django would draw them: it looks up for each cell
-    anew what all cells of a column share. None where a column is none of its pages or fields."""
-    pages, linked = changes.model_admin, changes.list_display_links or ()
-    empty, names = pages.get_empty_value_display(), list(map(str, changes.list_display))
-    fields = {one.name: one for one in changes.opts.concrete_fields if not one.auto_created}
-    shown = [fields.get(name) or getattr(pages, name, None) for name in names]
-    if changes.formset or changes.is_popup or None in shown:
+    anew what all cells of a column share. None where not all columns are those of its pages."""
+    linked, names = changes.list_display_links or (), list(map(str, changes.list_display))
+    shown: list[Any] = [getattr(changes.model_admin, name, None) for name in names]
+    are_columns = all(hasattr(one, "show") for one in shown)  # tools.admin.record_pages.Column
+    if changes.formset or changes.is_popup or not are_columns:
         return None
     first = next((name for name in names if name in linked), None)
-    kept: Any = {"preserved_filters": changes.preserved_filters, "opts": changes.opts}
-    ending = add_preserved_filters(kept, "")
     columns = [
-        (show, name in linked, "th" if name == first else "td", _cell_class(name, show))
+        (show, name in linked, "th" if name == first else "td", fill(' class="field-{}"', name))
         for show, name in zip(shown, names, strict=True)
     ]
+    ending = add_preserved_filters(vars(changes), "")
+    empty = changes.model_admin.get_empty_value_display()
 
     def draw(row: Any) -> Iterator[str]:
-        url = changes.url_for_result(row) + ending if first else ""
         for show, is_linked, tag, look in columns:
-            words = _cell_words(show, row, empty)
-            words = fill('<a href="{}">{}</a>', url, words) if is_linked else words
+            words = show(row)
+            if not isinstance(words, str) or not words.strip():
+                words = display_for_value(
+                    None if isinstance(words, str) else words, empty, show.boolean
+                )
+            if is_linked:
+                words = fill('<a href="{}{}">{}</a>', changes.url_for_result(row), ending, words)
             yield fill("<{}{}>{}</{}>", tag, look, words, tag)
 
     return ((None, draw(row)) for row in changes.result_list)
 
 
-def _cell_class(name: str, show: Any) -> SafeString:
-    look = "action-checkbox" if name == "action_checkbox" else f"field-{name}"
-    is_short = isinstance(show, DateField | TimeField | ForeignKey)
-    return fill(' class="{}{}"', look, " nowrap" if is_short else "")
-
-
-def _cell_words(show: Any, row: Any, empty: str) -> object:
-    if isinstance(show, Field):
-        return display_for_field(getattr(row, show.name), show, empty)
-    value = show(row)
-    if isinstance(value, str):
-        return value if value.strip() else empty
-    return display_for_value(value, empty, getattr(show, "boolean", False))
-
-
-def _label_cells(cells: Iterable[str], labels: Iterable[str]) -> SafeString:
-    row = "".join(
-        f"<td{label}{cell[3:]}" if cell.startswith("<td") else cell
-        for cell, label in zip_longest(cells, labels, fillvalue=_label_attribute(""))
-    )
-    return SafeString(escape_direction_chars(row))
-
-
-def _label_attribute(label: Any) -> str:
-    return format_html(' data-label="{}"', capfirst(label))
-
-
-def needed_media(media: Media, *, is_edited: bool, has_actions: bool) -> Media:
-    """``media`` without the scripts of Django's admin that a page needs only for editing."""
-    if is_edited:
-        return media
-    kept = ACTION_SCRIPTS if has_actions else frozenset()
-    scripts = [
-        script
-        for script in media._js  # type: ignore[attr-defined]
-        if not str(script).startswith("admin/js/") or script in kept
-    ]
-    return Media(css=media._css, js=scripts)  # type: ignore[attr-defined]
+def _label_cell(cell: str, label: str) -> str:
+    return f"<td{label}{cell[3:]}" if cell.startswith("<td") else cell

@@ -14,6 +14,8 @@ register = template.Library()
 register.filter("table_words", tables.find_words)
 register.filter("table_name", tables.name_table)
 register.filter("change_words", settings_page.change_words)
+# A name that cannot turn the direction of what stands around it.
+register.filter("harmless", lambda value: escape_direction_chars(str(value)))
 register.inclusion_tag("admin/change_list_results.html", name="rows")(tables.draw_list)
 
 
@@ -26,33 +28,30 @@ def conditions(context: Any) -> list[tuple[str, str, str]]:
 @register.simple_tag(takes_context=True)
 def name_inline_controls(context: Any) -> str:
     """Before a row's page is shown: name the fields of its tables of other rows."""
-    tables.name_inline_controls(context.get("inline_admin_formsets") or ())
+    for inline in context.get("inline_admin_formsets") or ():
+        rows = [form.fields for form in inline.formset.forms]
+        for fields in (*rows, inline.formset.form.base_fields):  # the last for rows to be added
+            tables.name_controls(fields)
     return ""
 
 
 @register.simple_tag(takes_context=True)
-def list_media(context: Any) -> Media:
-    """The scripts and styles of a list."""
-    changes = context["cl"]
-    is_edited = bool(changes.formset) or changes.is_popup
-    return tables.needed_media(
-        context["media"], is_edited=is_edited, has_actions=bool(context.get("action_form"))
-    )
-
-
-@register.simple_tag(takes_context=True)
-def form_media(context: Any) -> Media:
-    """The scripts and styles of one row's page."""
+def needed_media(context: Any) -> Any:
+    """The scripts and styles of a list or of one row's page, without the scripts of Django's admin
+    that are for editing where nothing is edited."""
+    changes, media = context.get("cl"), context["media"]
     asked = ("add", "has_change_permission", "has_editable_inline_admin_formsets", "is_popup")
-    is_edited = any(context.get(name) for name in asked)
-    return tables.needed_media(context["media"], is_edited=is_edited, has_actions=False)
+    if (changes.formset or changes.is_popup) if changes else any(map(context.get, asked)):
+        return media
+    kept = {"admin/js/actions.js"} if changes and context.get("action_form") else set()
+    scripts = [one for one in media._js if not str(one).startswith("admin/js/") or one in kept]
+    return Media(css=media._css, js=scripts)
 
 
 @register.filter
 def is_said(fieldset: Any) -> bool:
     """Whether one of the fields says something else than those of a new row."""
-    shown = [field for line in fieldset for field in line]
-    return any(_says_something(field) for field in shown)
+    return any(_says_something(field) for line in fieldset for field in line)
 
 
 def _says_something(shown: Any) -> bool:
@@ -71,9 +70,3 @@ def _says_something(shown: Any) -> bool:
     if form.is_bound:
         return bool(shown.field.field.has_changed(usual, shown.field.value()))
     return form.get_initial_for_field(shown.field.field, name) not in (None, "", usual)
-
-
-@register.filter
-def harmless(value: object) -> str:
-    """A name that cannot turn the direction of what stands around it."""
-    return escape_direction_chars(str(value))
