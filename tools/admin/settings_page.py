@@ -19,6 +19,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, URLPattern, reverse
 from django.utils import crypto, decorators, timezone
+from django.utils.functional import SimpleLazyObject
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
@@ -185,14 +186,16 @@ class HistoryAdmin(PageAdmin):
         if row is not None and is_tracked and request.user.has_perm("tools.view_toolconfigchange"):
             rows = find_changes(row).select_related("author")[:CHANGES_SHOWN]
             known = tracked_fields(self.model).revertible
-            context["changes"] = [
-                (
-                    change,
-                    list_differences(change, self.model),
-                    bool(known & change.before.keys()) and self.may_revert(request, change),
-                )
-                for change in rows
-            ]
+            context["changes"] = SimpleLazyObject(  # some pages do not show them
+                lambda: [
+                    (
+                        change,
+                        list_differences(change, self.model),
+                        bool(known & change.before.keys()) and self.may_revert(request, change),
+                    )
+                    for change in rows
+                ]
+            )
             context["revert_url"] = f"admin:{self.opts.app_label}_{self.opts.model_name}_revert"
             which = (
                 f"config__id__exact={row.pk}"

@@ -43,9 +43,15 @@ def shorten_text(text: str, limit: int = TEXT_LIMIT) -> str:
     return f"{text[:limit]}… ({more})"
 
 
+_MARKUP = re.compile("[&<>\"']")
+
+
 def fill(form: str, *texts: object) -> SafeString:
     """As ``format_html``, for what a page has many of: it takes a third of the time."""
-    safe = [one if isinstance(one, SafeString) else html.escape(str(one)) for one in texts]
+    safe = (
+        html.escape(one) if _MARKUP.search(one) and not isinstance(one, SafeString) else one
+        for one in map(str, texts)
+    )
     return SafeString(form.format(*safe))
 
 

@@ -2,7 +2,6 @@
 chat, and which row says it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -18,6 +17,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.access import ChatAccess, find_access
 from agent.domain.budgets import SpendKind, cost_words
+from agent.domain.manners import ChatManners
 from agent.domain.types import ChatAddress, ChatKind, is_playground
 from agent.media.heard_words import cut_text
 from agent.models import ActivitySum, Approval, ChatSession, Manners, Message, SpendSum
@@ -61,11 +61,11 @@ def describe_manners(session: ChatSession, request: HttpRequest) -> dict[str, An
     }
 
 
-def describe_silence(session: ChatSession) -> dict[str, Any]:
+def describe_silence(session: ChatSession, table: MannersTable) -> dict[str, Any]:
     """What silences a chat: the name of the row that says so now, "" for none, and all such
     rows; and who alone is answered there, until when."""
-    chat, table = session_address(session), load_manners_table()
-    manners, now = table.find(chat), timezone.now()
+    chat, now = session_address(session), timezone.now()
+    manners = table.find(chat)
     only = manners.find_only(now)
     return {
         "silenced_by": manners.find_silence(now),
@@ -136,63 +136,66 @@ NAME_CHARACTERS, SPEAKER_CHARACTERS, WORDS_CHARACTERS = 80, 30, 80
 MOST_UNSETTLED = 1_000
 
 
-@dataclass(slots=True)
-class SessionFacts:
-    """What the list shows of a chat beside its row."""
-
-    pk: SafeString
-    #: The attributes of its link, and its first line.
-    link: SafeString
-    line: SafeString
-    silenced_by: str = ""
-    #: Who alone is answered there for now.
-    only_person: str = ""
-    is_paused: bool = False
-    is_playground: bool = False
-    #: Whether an answer is under way, and whether a call waits for an owner's decision.
-    is_waiting: bool = False
-    asks_owner: bool = False
-    #: The newest message: its key, its words, and who said it ("" for the bot).
-    newest: int = 0
-    last_words: str = ""
-    last_name: str = ""
-
-
-_LINK = 'href="{1}{0}/change/" title="{2} {3} · {4} {5}"'
+#: A chat: its key, that of its newest message, the address of all, kind, peer and account in words,
+#: whether it is open; its name, account, time, minute; what was said last, marks, and a word.
+_ROW = (
+    '<li id="c{0}" data-newest="{1}"><a href="{2}{0}/change/" title="{3} {4} · {5} {6}"{7}>\n'
+    '<span class="row-line"><strong><bdi>{8}</bdi></strong>{9}<time datetime="{10}">{11}</time>'
+    '</span>\n<span class="row-line"><span class="row-said">{12}</span>\n{13}'
+    '<span class="unread" hidden><span class="unseen">{14}</span></span></span></a></li>'
+)
 _ACCOUNT = ' <span class="row-account">{}</span>'
-_LINE = '<strong><bdi>{}</bdi></strong>{}<time datetime="{}">{}</time>'
+_MARK, _BUSY = '<span class="mark{}"{}>{}</span>', '<span class="mark mark-busy">{}</span>'
+_TITLE, _SAID = ' title="{}"', "<bdi>{}</bdi>: <bdi>{}</bdi>"
+Last = tuple[int, SafeString]
 
 
-def list_beside(access: ChatAccess, *deferred: str) -> list[Any]:
-    """The newest chats that ``access`` reaches, each with its ``facts``, without the columns
-    ``deferred``. Five queries."""
-    newest: Any = access.sessions().defer(*deferred).order_by("-last_message_at", "-pk")
-    return add_session_facts(list(newest[:BESIDE]))
+def list_beside(
+    request: HttpRequest, table: MannersTable, opened: int, *deferred: str
+) -> list[Any]:
+    """The newest chats in reach of ``request``, as the list beside the chat ``opened`` has them,
+    without the columns ``deferred``. Five queries."""
+    newest: Any = find_access(request.user).sessions().defer(*deferred)
+    newest = newest.order_by("-last_message_at", "-pk")
+    return draw_rows(list(newest[:BESIDE]), request, table, opened)
 
 
-def add_session_facts(sessions: list[Any]) -> list[Any]:
-    """Give each row what the list shows of it, in four queries: its account too, where there are
-    several."""
-    table, now, facts = load_manners_table(), timezone.now(), dict[int, SessionFacts]()
-    accounts, today = {row.account for row in sessions}, timezone.localtime(now)
-    address, account_word = reverse("admin:agent_chatsession_changelist"), gettext("account")
+def draw_rows(
+    sessions: list[Any], request: HttpRequest, table: MannersTable, opened: int = 0
+) -> list[Any]:
+    """Give each row what the list shows of it, ``drawn``, in four queries: its account too, where
+    there are several."""
+    accounts, now = {row.account for row in sessions}, timezone.localtime()
+    page, account, unread = (
+        reverse("admin:agent_chatsession_changelist"),
+        gettext("account"),
+        gettext("new messages"),
+    )
+    said = _find_last_words([row.pk for row in sessions])
+    may_read = request.user.has_perm("agent.view_message")
+    # All of them, and told apart here: asked for single chats, SQLite reads what these ever said.
+    unsettled = Message.objects.filter(UNSETTLED).order_by().values_list("session_id", flat=True)
+    asked = Approval.objects.filter(state=Approval.State.WAITING, session__in=sessions)
+    waiting = dict.fromkeys(unsettled[:MOST_UNSETTLED], gettext("waiting"))
+    asking = dict.fromkeys(
+        asked.order_by().values_list("session_id", flat=True), gettext("asks for approval")
+    )
     for row in sessions:
-        at, key = timezone.localtime(row.last_message_at), SafeString(row.pk)
-        manners = table.find(session_address(row))
+        at = timezone.localtime(row.last_message_at)
         name = cut_text(escape_direction_chars(row.title or row.peer_id), NAME_CHARACTERS)
-        beside = fill(_ACCOUNT, row.account) if len(accounts) > 1 else ""
-        about = (label_of(ChatSession.Kind, row.kind), row.peer_id, account_word, row.account)
-        row.facts = facts[row.pk] = SessionFacts(
-            pk=key,
-            link=fill(_LINK, key, address, *about),
-            line=fill(_LINE, name, beside, at.isoformat(), format_when(at, today)),
-            silenced_by=manners.find_silence(now),
-            only_person=manners.find_only(now),
-            is_paused=has_pause(row),
-            is_playground=is_playground(row.account),
+        newest, words = said.get(row.pk, (0, SafeString("<bdi></bdi><bdi></bdi>")))
+        kind, is_open = label_of(ChatSession.Kind, row.kind), row.pk == opened
+        busy = asking.get(row.pk) or waiting.get(row.pk)
+        marks = fill(_BUSY, busy) if busy else SafeString("")
+        marks += _draw_mark(row, table.find(session_address(row)), now)
+        row.drawn = fill(
+            _ROW,
+            *(row.pk, newest, page, kind, row.peer_id, account, row.account),
+            SafeString(' aria-current="page"') if is_open else "",
+            *(name, fill(_ACCOUNT, row.account) if len(accounts) > 1 else ""),
+            *(at.isoformat(), format_when(at, now), words if may_read else ""),
+            *(marks, unread),
         )
-    _add_last_words(facts)
-    _add_marks(facts)
     return sessions
 
 
@@ -203,35 +206,43 @@ def format_when(at: datetime, now: datetime) -> str:
     return f"{at:%m-%d}" if at.year == now.year else f"{at:%Y-%m-%d}"
 
 
-def _add_last_words(facts: dict[int, SessionFacts]) -> None:
+def _draw_mark(row: Any, manners: ChatManners, now: datetime) -> SafeString:
+    """Why the bot does not answer everybody in a chat, and whether it is a playground."""
+    words, title, look = "", "", ""
+    if row.is_taken_over:
+        title = gettext("taken over by %(name)s") % {"name": row.taken_over_by}
+        words = gettext("taken over")
+    elif has_pause(row):
+        words, look = row.get_pause_reason_display(), " mark-bad"
+    elif title := manners.find_silence(now):
+        words = gettext("silenced")
+    elif title := manners.find_only(now):
+        words = gettext("only one person")
+    mark = fill(_MARK, look, fill(_TITLE, title) if title else "", words) if words else ""
+    place = fill(_MARK, "", "", gettext("playground")) if is_playground(row.account) else ""
+    return SafeString(mark + place)
+
+
+def _find_last_words(pks: list[int]) -> dict[int, Last]:
+    """The key of the newest message of each chat, and who said what in it."""
     newest = Message.objects.filter(session=OuterRef("pk")).order_by("-pk").values("pk")[:1]
-    sessions = ChatSession.objects.filter(pk__in=facts).annotate(newest=Subquery(newest))
+    sessions = ChatSession.objects.filter(pk__in=pks).annotate(newest=Subquery(newest)).order_by()
     rows: Any = Message.objects.filter(pk__in=list(sessions.values_list("newest", flat=True)))
     columns = ("session_id", "pk", "words", "direction", "sender_name", "sender_id")
-    for pk, message, words, direction, *sender in rows.annotate(
-        words=Left("text", EXCERPT)
-    ).values_list(*columns):
-        fact = facts[pk]
-        shown = cut_text(escape_direction_chars(words), WORDS_CHARACTERS)
-        fact.newest, fact.last_words = message, shown
+    found = rows.order_by().annotate(words=Left("text", EXCERPT)).values_list(*columns)
+    last, bot = dict[int, Last](), gettext("bot")
+    for pk, message, words, direction, name, sender in found:
         is_from_bot = direction == Message.Direction.OUT
-        name = "" if is_from_bot else sender[0] or names_in(pk, sender[1])
-        fact.last_name = cut_text(escape_direction_chars(name), SPEAKER_CHARACTERS)
+        name = "" if is_from_bot else escape_direction_chars(name or names_in(pk, sender))
+        name = cut_text(name, SPEAKER_CHARACTERS) or bot
+        words = cut_text(escape_direction_chars(words), WORDS_CHARACTERS)
+        last[pk] = message, fill(_SAID, name, words)
+    return last
 
 
 def names_in(session: int, person: str) -> str:
     """What somebody who gave no name with his last message is called there."""
     return find_names([person], Q(session=session)).get(person, person)
-
-
-def _add_marks(facts: dict[int, SessionFacts]) -> None:
-    # All of them, and told apart here: asked for single chats, SQLite reads what these ever said.
-    unsettled = Message.objects.filter(UNSETTLED).order_by().values_list("session_id", flat=True)
-    for pk in facts.keys() & set(unsettled[:MOST_UNSETTLED]):
-        facts[pk].is_waiting = True
-    asked = Approval.objects.filter(state=Approval.State.WAITING, session__in=list(facts))
-    for pk in asked.order_by().values_list("session_id", flat=True):
-        facts[pk].asks_owner = True
 
 
 def find_sessions_by_words(term: str) -> set[int]:

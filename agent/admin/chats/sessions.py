@@ -7,7 +7,9 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from functools import partial
 from math import isfinite
+from operator import getitem
 from typing import Any, ClassVar
 
 from asgiref.sync import sync_to_async
@@ -17,6 +19,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.access import find_access
@@ -199,7 +202,9 @@ class StateForm(SettingsForm):
 
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)
-        self.initial.update(own_limits(self.instance))
+        # asked for by the panel of settings alone, which few pages show
+        limits = SimpleLazyObject(lambda: own_limits(self.instance))
+        self.initial |= {name: partial(getitem, limits, name) for name in LIMITS}
         if gate := self.fields.get("timing_gate"):  # a page that only shows has none
             gate.widget = forms.NullBooleanSelect()
             gate.widget.choices = [
@@ -345,7 +350,7 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
     # --- The list -------------------------------------------------------------------
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
-        session_list.add_session_facts(rows)
+        session_list.draw_rows(rows, request, manners.load_manners_table())
 
     def beyond(self, row: ChatSession) -> dict[str, object]:
         return {"last_message_at__lte": row.last_message_at.isoformat()}
@@ -393,17 +398,17 @@ class ChatSessionAdmin(OwnChatsAdmin, SessionStream, SessionActs, HistoryAdmin, 
         }
         if layout == _PART.format("panel"):
             return context
+        table = manners.load_manners_table()
         context |= {
             "is_paused": session_list.has_pause(obj),
             "pause": obj.get_pause_reason_display(),
-            **session_list.describe_silence(obj),
+            **session_list.describe_silence(obj, table),
             **describe_acts(obj, request),
         }
         if layout == _PART.format("head"):
             return context
         if layout == _PART.format("bench"):
-            rows = session_list.list_beside(find_access(request.user), *self.list_defer)
-            context["rows"] = rows
+            context["rows"] = session_list.list_beside(request, table, obj.pk, *self.list_defer)
         if not request.user.has_perm("agent.view_message"):
             return context
         term = request.GET.get("find", "")[:LONGEST_SEARCH].strip()

@@ -4,11 +4,11 @@ is read: older ones, newer ones, and what has changed. They are found by id, nev
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import quote
 
 from django.db.models import Exists, OuterRef, Q, TextField
 from django.db.models.functions import Cast, Left, Length
@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import striptags
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import dateparse, timezone
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
@@ -34,6 +35,7 @@ from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
 from agent.pages.error_words import error_sentence
 from agent.pages.reasons import names_source, reason_words
 from agent.record.chats.person_names import find_names
+from agent.record.settings.manners import ONEBOT
 from tools.admin.record_pages import (
     Addresses,
     ModelAdmin,
@@ -109,7 +111,7 @@ def _back(session: ChatSession, before: int | None) -> ChatPage:
 
 def bubble_rows(session: ChatSession) -> Rows:
     """The messages of a chat with what a bubble shows of them: of long values the beginning."""
-    shown: Any = Message.objects.filter(session=session).select_related("tool_call")
+    shown: Any = Message.objects.filter(session=session)
     rows: Rows = shown.annotate(
         bubble=Left("text", BUBBLE_CHARACTERS),
         length=Length("text"),
@@ -120,7 +122,7 @@ def bubble_rows(session: ChatSession) -> Rows:
         *("session_id", "direction", "state", "reason", "detail", "sender_id", "sender_name"),
         *("sender_role", "message_id", "run_id", "created_at", "recalled_at", "settled_at"),
         *("quoted_id", "merged_into_id", "part", "header", "author", "resent_from_id"),
-        *("in_history", "tool_call__tool_name"),
+        "tool_call_id",
     )
     return rows
 
@@ -183,19 +185,55 @@ _TONES = {
 }
 _SIGNS = {"none": "○", "quiet": "◌", "good": "✓", "doubt": "?", "bad": "!", "busy": "…"}
 
-#: A bubble's begin: its key, side, tone, classes, mark and speaker. Its link to the panel: its key,
-#: when, its state, why, the minute, a sign, and state and reason as they are shown.
-_OPEN = (
-    'id="m{0}" class="said-by-{1} tone-{2}{3}" tabindex="-1" data-message="{0}" data-mark="{4}" '
-    'data-speaker="{5}"'
+#: A bubble up to its words: key, side, tone, classes, mark, speaker, head. Its link to the panel:
+#: key, when, state, why, the minute, a sign, and state and reason as they are shown.
+_BEGIN = (
+    '<li id="m{0}" class="said-by-{1} tone-{2}{3}" tabindex="-1" data-message="{0}" '
+    'data-mark="{4}" data-speaker="{5}">\n<header>{6}</header>\n'
 )
+_WORDS = '<div class="words said" dir="auto">{}</div>'
 _WHY = (
     '<a class="why" href="?around={0}&amp;panel=m{0}#panel" data-panel title="{1} · {2}{3}">'
     '<time datetime="{1}">{4}</time> <span class="sign" aria-hidden="true">{5}</span> {6}</a>'
 )
+_PERSON = '{}<strong><a{} title="{}"><bdi>{}</bdi></a></strong>{}'
+_ROLES = {"owner": _("group owner"), "admin": _("group admin")}
+#: What can be done with a message: the address of acts, its key, and words.
+_BUTTON = '<button class="link" form="act-form" formaction="{}{}/{}/">{}</button>\n'
+_TWICE = (
+    '<details class="twice"><summary>{2}</summary><p>{3}</p><button class="button" '
+    'form="act-form" name="twice" value="yes" formaction="{0}resend/{1}/">{4}</button></details>\n'
+)
 UNKNOWN_QUOTE = {"pk": 0, "name": "", "words": ""}
 #: A medium, and its small picture where there is one.
 Shown = tuple[str, MessageMedia]
+
+
+class Reader(NamedTuple):
+    """What is the same of all bubbles of a page: what its reader may do, addresses, words."""
+
+    may_speak: bool
+    may_ask: bool
+    may_see_runs: bool
+    acts: str
+    people: str
+    runs: str
+    bot: str
+    quote: str
+    again: str
+
+
+def page_reader(session: ChatSession, request: HttpRequest) -> Reader:
+    page = reverse("admin:agent_chatsession_change", args=(session.pk,))
+    return Reader(
+        session.platform == ONEBOT and request.user.has_perm("agent.speak_in_chat"),
+        request.user.has_perm("agent.change_chatsession"),
+        request.user.has_perm("agent.view_run"),
+        f"{page.removesuffix('change/')}act/",
+        reverse("admin:people"),
+        reverse("admin:agent_run_changelist"),
+        *(gettext("bot"), gettext("Quote"), gettext("Ask again without sending")),
+    )
 
 
 @dataclass
@@ -215,7 +253,7 @@ class Bubble:
     #: Further classes of its element.
     classes: str = ""
 
-    @property
+    @cached_property
     def side(self) -> str:
         """``bot``, ``person`` or ``nobody``."""
         if self.message.reason in OF_NOBODY:
@@ -239,13 +277,9 @@ class Bubble:
         """Whether the record holds more than the bubble shows."""
         return (self.message.length or 0) > BUBBLE_CHARACTERS
 
-    @property
+    @cached_property
     def tone(self) -> str:
         return "doubt" if self.is_doubtful else _TONES.get(self.message.state, "busy")
-
-    @property
-    def sign(self) -> str:
-        return _SIGNS[self.tone]
 
     @cached_property
     def state_words(self) -> str:
@@ -303,14 +337,7 @@ class Bubble:
         drawn = [part.get("medium") for part in self.parts]
         return [shown for shown in self.media if shown[1] not in drawn]
 
-    @property
-    def opening(self) -> SafeString:
-        """The attributes of its element."""
-        classes = f"{self.classes} recalled" if self.message.recalled_at else self.classes
-        facts = (self.side, self.tone, classes, self.mark, self.speaker)
-        return fill(_OPEN, self.message.pk, *facts)
-
-    @property
+    @cached_property
     def plain_text(self) -> str:
         """All that is to be shown of it but its head and foot, where that is words alone."""
         is_more = self.quote or self.previews or self.message.recalled_at or self.is_cut
@@ -318,16 +345,71 @@ class Bubble:
             return ""
         return self.pieces[0].text[:BUBBLE_CHARACTERS]
 
-    def why_link(self, moment: str) -> SafeString:
-        """When it was said, and what became of it and why."""
+    def draw_begin(self, reader: Reader) -> SafeString:
+        """Up to its words, and these, where there is nothing else."""
+        classes = f"{self.classes} recalled" if self.message.recalled_at else self.classes
+        facts = (self.side, self.tone, classes, self.mark, self.speaker, self._draw_head(reader))
+        begin = fill(_BEGIN, self.message.pk, *facts)
+        return begin + fill(_WORDS, self.plain_text) if self.plain_text else begin
+
+    def _draw_head(self, reader: Reader) -> SafeString:
+        message, words, before = self.message, "", ""
+        if message.reason == Reason.OWNER_NOTE:
+            words = gettext("a note to the owner")
+        elif self.side == "nobody":
+            before = fill("<span>{}</span>", gettext("on behalf of"))
+        elif self.side == "bot" and message.author:
+            words = gettext("%(author)s, as the bot") % {"author": message.author}
+        elif self.side == "bot":
+            by_hand = message.direction == "in"
+            words = gettext("the bot’s account, by hand") if by_hand else reader.bot
+        if words:
+            return fill("<strong>{}</strong>", words)
+        person, role = message.sender_id, _ROLES.get(message.sender_role, "")
+        link = fill(' href="{}{}/" data-panel', reader.people, quote(person, "/:@"))
+        role = fill(' <span class="role">{}</span>', role) if role else ""
+        return fill(_PERSON, before, link if person else "", person, self.name, role)
+
+    def draw_end(self, reader: Reader, moment: str) -> SafeString:
+        """What can be done with it, when it was said, what became of it and why."""
+        part, acts = self.message.part, SafeString("".join(self._draw_acts(reader)))
+        by_hand = fill('<span class="by-hand">{}</span>', gettext("sent again"))
+        words = gettext("part %(number)s") % {"number": part}
+        words = gettext("as one merged forward") if part == 0 else words
+        return fill(
+            "<footer>{}\n{}{}\n{}</footer>\n</li>",
+            by_hand if self.message.is_resent else "",
+            fill('<span class="bubble-acts">\n{}</span>', acts) if reader.may_speak else "",
+            fill("<span>{}</span>", words) if part is not None else "",
+            self._draw_why(moment),
+        )
+
+    def _draw_acts(self, reader: Reader) -> Iterator[str]:
+        message, state, pk = self.message, self.message.state, SafeString(self.message.pk)
+        if state not in (State.FAILED, State.PENDING) and self.side != "nobody":
+            yield fill('<a href="?quote={0}#compose" data-quote="{0}">{1}</a>\n', pk, reader.quote)
+        if message.direction == "out" and state == State.FAILED and not message.is_resent:
+            yield fill(_BUTTON, reader.acts, "resend", pk, gettext("Send again"))
+        elif message.direction == "out" and state == State.UNKNOWN and not message.is_resent:
+            warning = gettext("Nobody knows whether it arrived. If it did, it arrives twice.")
+            words = gettext("Send again…"), warning, gettext("Send again all the same")
+            yield fill(_TWICE, reader.acts, pk, *words)
+        elif message.direction == "in" and message.reason != Reason.COMMAND:
+            if state in (State.WAITING, State.RUNNING):
+                yield fill(_BUTTON, reader.acts, "cancel", pk, gettext("Cancel the answer"))
+            if message.run_id and reader.may_ask:
+                link = '<a href="{}{}/again/">{}</a>\n'
+                yield fill(link, reader.runs, SafeString(message.run_id), reader.again)
+
+    def _draw_why(self, moment: str) -> SafeString:
         tone, words, why, detail = self.tone, self.state_words, striptags(self.why), self.detail
         shown = error_sentence(detail) if tone == "quiet" and detail else why
         reason = "" if tone == "good" else fill('<span class="reason">{}</span>', shown)
         form = '<span class="unseen">{}</span> {}' if tone == "good" else "<span>{}</span> {}"
         state = fill(form, words, reason) if tone != "none" or not why else reason
         link = fill(": {}", why) if why else ""
-        sign = self.sign
-        return fill(_WHY, self.message.pk, moment, words, link, moment[11:16], sign, state)
+        sign, at = SafeString(_SIGNS[tone]), SafeString(moment)
+        return fill(_WHY, self.message.pk, at, words, link, at[11:16], sign, state)
 
     @property
     def mark(self) -> str:
@@ -419,10 +501,10 @@ def _load_quotes(
     return quotes
 
 
-#: An act: its key, kind, time, the same as it is shown, who did it, and what it is called.
+#: An act: its key, kind, time, the same as it is shown, who did what, more about it, and its run.
 _ACT = (
     '<li id="a{0}" class="act act-{1}" data-act="{0}"><time datetime="{2}">{3}</time> '
-    "<bdi>{4}</bdi> <span>{5}</span>"
+    "<bdi>{4}</bdi> <span>{5}</span>{6}{7}</li>"
 )
 #: Acts of operators between the messages of one page.
 MOST_ACTS = 100
@@ -436,7 +518,7 @@ class Stream:
     """One part of a chat from old to new; ``older`` and ``newer`` are the ids to continue from,
     None at the ends."""
 
-    #: See :func:`_item`.
+    #: See :func:`_merged`.
     items: list[dict[str, Any]]
     older: int | None = None
     newer: int | None = None
@@ -448,7 +530,8 @@ def load_stream(session: ChatSession, request: HttpRequest) -> Stream:
     before, after, around = (_id(request, name) for name in ("before", "after", "around"))
     if (day := _day(request)) and (first := first_message_since(session, day)):
         after = first - 1
-    return _with_acts(session, load_chat_page(session, before=before, after=after, around=around))
+    page = load_chat_page(session, before=before, after=after, around=around)
+    return _with_acts(session, page, page_reader(session, request))
 
 
 def load_news(session: ChatSession, request: HttpRequest) -> Stream:
@@ -464,10 +547,10 @@ def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     acts = OperatorAct.objects.filter(session=session, pk__gt=act).order_by("pk")[:MOST_ACTS]
     shown = [one for one in bubbles if marks.get(str(one.message.pk)) != one.mark]
     newer = new[CHAT_PAGE_SIZE - 1].pk if len(new) > CHAT_PAGE_SIZE else None
-    return Stream(_merged(shown, acts), newer=newer)
+    return Stream(_merged(shown, acts, page_reader(session, request)), newer=newer)
 
 
-def _with_acts(session: ChatSession, page: ChatPage) -> Stream:
+def _with_acts(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
     """The page with the acts from its first message on, or from the beginning of the chat, up to
     the first message of the next page."""
     acts: Any = OperatorAct.objects.filter(session=session)
@@ -478,43 +561,49 @@ def _with_acts(session: ChatSession, page: ChatPage) -> Stream:
         end = following.values_list("created_at", flat=True).first()
         acts = acts.filter(at__lt=end) if end else acts
     newest = list(acts.order_by("-pk")[:MOST_ACTS])
-    return Stream(
-        _merged(load_bubbles(session, page.messages), newest[::-1]), page.older, page.newer
-    )
+    bubbles = load_bubbles(session, page.messages)
+    return Stream(_merged(bubbles, newest[::-1], reader), page.older, page.newer)
 
 
-def _merged(bubbles: Iterable[Bubble], acts: Iterable[OperatorAct]) -> list[dict[str, Any]]:
-    """Bubbles in the order of their ids, each act before the first one that is later."""
-    program = gettext("the program")
-    waiting = [
-        _item(act.at, act.pk, f"act {act.pk}", act=act, author=act.author_name or program)
-        for act in acts
-    ]
-    items: list[dict[str, Any]] = []
+def _merged(
+    bubbles: Iterable[Bubble], acts: Iterable[OperatorAct], reader: Reader
+) -> list[dict[str, Any]]:
+    """Bubbles in the order of their ids, each act before the first one that is later, as the page
+    draws them: how each ``begins`` and ``ends``, the ``day`` where it is the first of one, and the
+    ``bubble`` where there is more of it between."""
+    waiting, merged = list(acts), list[Bubble | OperatorAct]()
     for bubble in bubbles:
-        message = bubble.message
-        while waiting and waiting[0]["at"] < message.created_at:
-            items.append(waiting.pop(0))
-        items.append(_item(message.created_at, message.pk, bubble.speaker, bubble=bubble))
-    items += waiting
-    for before, item in pairwise(items):
-        if shown := item.get("bubble"):
-            same = before["speaker"] == item["speaker"] and before["day"] == item["day"]
-            shown.classes = " joined" if same else ""
+        while waiting and waiting[0].at < bubble.message.created_at:
+            merged.append(waiting.pop(0))
+        merged.append(bubble)
+    items, day, speaker = list[dict[str, Any]](), "", ""
+    for one in (*merged, *waiting):
+        at = timezone.localtime(one.at if isinstance(one, OperatorAct) else one.message.created_at)
+        moment = f"{at:%Y-%m-%d %H:%M:%S}"
+        before, day = (day, speaker), moment[:10]
+        item: dict[str, Any] = {"day": day if day != before[0] else "", "at": at}
+        if isinstance(one, OperatorAct):
+            speaker = f"act {one.pk}"
+            item["begins"] = _draw_act(one, at, reader)
+        else:
+            speaker = one.speaker
+            one.classes = " joined" if before == (day, speaker) else ""
+            item |= {"begins": one.draw_begin(reader), "ends": one.draw_end(reader, moment)}
+            item["bubble"] = None if one.plain_text else one
+        items.append(item)
     return items
 
 
-def _item(at: datetime, pk: int, speaker: str, **shown: Any) -> dict[str, Any]:
-    """What a page draws in its order: an ``act`` with its ``author``, or a ``bubble``."""
-    local = timezone.localtime(at)
-    moment = f"{local:%Y-%m-%d %H:%M:%S}"
-    item = {"at": at, "pk": SafeString(pk), "speaker": speaker, "day": moment[:10], **shown}
-    if act := shown.get("act"):
-        words = (act.kind, local.isoformat(), moment[11:], item["author"])
-        item["drawn"] = fill(_ACT, item["pk"], *words, label_of(ActKind, act.kind))
-    else:
-        item["why"] = shown["bubble"].why_link(moment)
-    return item
+def _draw_act(act: OperatorAct, at: datetime, reader: Reader) -> SafeString:
+    words = f"{at:%H:%M:%S}", act.author_name or gettext("the program"), label_of(ActKind, act.kind)
+    detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
+    link = fill(' <a href="{0}{1}/change/">{2} #{1}</a>', reader.runs, act.run_id, gettext("run"))
+    return fill(
+        _ACT,
+        *(act.pk, act.kind, at.isoformat(), *words),
+        detail if act.detail else "",
+        link if act.run_id and reader.may_see_runs else "",
+    )
 
 
 def _id(request: HttpRequest, name: str) -> int | None:
