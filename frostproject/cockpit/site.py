@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, path, reverse
 from django.utils.functional import Promise, SimpleLazyObject
 from django.utils.module_loading import import_string
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import get_language, gettext_lazy as _
 from django.views.i18n import JavaScriptCatalog
 
 from frostproject.cockpit.tables import name_table
@@ -272,18 +272,12 @@ User = PermissionsMixin | AnonymousUser
 Entry = dict[str, Any]
 
 
-def list_groups(
-    request: HttpRequest, apps: Iterable[Mapping[str, Any]], groups: Iterable[Group] = NAVIGATION
-) -> list[Entry]:
-    """The navigation for a user: ``apps`` as :meth:`AdminSite.get_app_list` gives them, put into
-    ``groups``, each in the same form as an app, with ``is_current`` at the entry where the request
-    is."""
+def list_groups(user: User, apps: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """The navigation for ``user``: ``apps`` as :meth:`AdminSite.get_app_list` gives them, put into
+    the groups of :data:`NAVIGATION`, each in the same form as an app."""
     models = {model["model"]._meta.label: model for app in apps for model in app["models"]}
-    found = [(group, list(_entries(request.user, group, models))) for group in groups]
-    if models and found:  # what no group names
-        found[-1][1].extend({**model} for model in models.values())
-    shown = [(group, entries) for group, entries in found if entries]
-    _mark_current(request.path, [entry for _group, entries in shown for entry in entries])
+    found = [(group, list(_entries(user, group, models))) for group in NAVIGATION]
+    found[-1][1].extend({**model} for model in models.values())  # what no group names
     return [
         {
             "name": group.label,
@@ -292,7 +286,8 @@ def list_groups(
             "has_module_perms": True,
             "models": entries,
         }
-        for group, entries in shown
+        for group, entries in found
+        if entries
     ]
 
 
@@ -327,20 +322,19 @@ def _links(user: User, pages: Iterable[Page], models: dict[str, Any]) -> Iterato
             }
 
 
-def _mark_current(path: str, entries: list[Entry]) -> None:
-    """Mark the entry whose address is the longest that ``path`` begins with; the overview only
-    where it is the page."""
+def find_current(path: str, groups: Iterable[Entry]) -> tuple[str, Entry, Entry]:
+    """Where a request for ``path`` is: the name of the group, the entry and the page, whose address
+    is the longest that ``path`` begins with; the overview only where it is the page."""
     index = reverse("admin:index")
-    near = [
-        (address, entry, link)
-        for entry in entries
+    near: list[tuple[str, Entry, Entry]] = [
+        (str(group["name"]), entry, link)
+        for group in groups
+        for entry in group["models"]
         for link in entry.get("tabs", [entry])
         if (address := link.get("admin_url"))
         and (path == address or (address != index and path.startswith(address)))
     ]
-    for _address, *current in sorted(near, key=lambda one: len(one[0]))[-1:]:
-        for one in current:
-            one["is_current"] = True
+    return max(near, key=lambda one: len(one[2]["admin_url"]), default=("", {}, {}))
 
 
 #: By its path, as pages are: it knows tables.
@@ -392,24 +386,40 @@ class CockpitSite(FrostAdminSite):
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
         groups = context["available_apps"]
-        current = SimpleLazyObject(lambda: next(_current_entries(groups), ("", [])))
-        here, tabs = SimpleLazyObject(lambda: current[0]), SimpleLazyObject(lambda: current[1])
-        return {**context, "here": here, "tabs": tabs}
+        current: Any = SimpleLazyObject(lambda: find_current(request.path, groups))
+        return {
+            **context,
+            "current_page": current,
+            "here": SimpleLazyObject(lambda: current[0]),
+            "tabs": SimpleLazyObject(lambda: current[1].get("tabs", [])),
+            "rights": SimpleLazyObject(lambda: _rights(request)),
+        }
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> Any:
-        """The navigation, made once somebody looks at it: parts of pages have none. With
-        ``app_label`` the tables of that app, as in Django."""
+        """The navigation, made once somebody looks at it: parts of pages have none. It is kept for
+        each language and all the rights of somebody. With ``app_label`` the tables of that app, as
+        in Django."""
         if app_label or not self.has_permission(request):
             return super().get_app_list(request, app_label)
-        return SimpleLazyObject(
+        return SimpleLazyObject(lambda: self._find_groups(request))
+
+    def _find_groups(self, request: HttpRequest) -> list[Entry]:
+        known = get_language(), _rights(request)
+        if (groups := _kept.get(known)) is None:
             # without Django's order by name, which has no say in groups
-            lambda: list_groups(request, self._build_app_dict(request).values())
-        )
+            groups = list_groups(request.user, self._build_app_dict(request).values())
+            if len(_kept) >= MOST_KEPT:
+                _kept.clear()
+            _kept[known] = groups
+        return groups
 
 
-def _current_entries(groups: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
-    """Where the request is: the name of the group, and the tabs of the page."""
-    for group in groups:
-        for entry in group["models"]:
-            if entry.get("is_current"):
-                yield str(group["name"]), entry.get("tabs", [])
+#: Navigations by language and rights. Few are in use; where there are many, all are made anew.
+_kept: dict[tuple[str | None, str], list[Entry]] = {}
+MOST_KEPT = 100
+
+
+def _rights(request: HttpRequest) -> str:
+    """The same for everybody who may do the same."""
+    user: Any = request.user
+    return "all" if user.is_superuser else ",".join(sorted(user.get_all_permissions()))

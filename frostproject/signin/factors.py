@@ -10,6 +10,7 @@ from django.db.models import Exists, Model, OuterRef, Q
 from django_otp.models import Device
 from django_otp_webauthn.models import WebAuthnCredential, WebAuthnUserHandle
 
+from agent.record.ground.statements import Statement
 from frostproject.models import DIGITS, AuthenticatorApp, RecoveryCode, RecoveryCodes, digest_code
 from tools.secrets.encryption import encrypt
 
@@ -21,11 +22,18 @@ CODES, CODE_SIGNS = 10, 10
 CODE_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
+_find_factor = Statement("""
+    SELECT EXISTS (
+        SELECT 1 FROM frostproject_authenticatorapp WHERE user_id = %(user)s AND confirmed
+    ) OR EXISTS (
+        SELECT 1 FROM django_otp_webauthn_webauthncredential WHERE user_id = %(user)s AND confirmed
+    )
+""")
+
+
 def has_second_factor(user: User | AnonymousUser) -> bool:
     """Whether a password alone does not do for ``user``. One short query."""
-    return (
-        user.pk is not None and User.objects.filter(second_factor_condition(), pk=user.pk).exists()
-    )
+    return user.pk is not None and bool(_find_factor.rows(user=user.pk)[0][0])
 
 
 def second_factor_condition() -> Q:

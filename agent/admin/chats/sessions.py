@@ -204,7 +204,7 @@ class StateForm(SettingsForm):
         super().__init__(*arguments, **options)
         # asked for by the panel of settings alone, which few pages show
         limits = SimpleLazyObject(lambda: own_limits(self.instance))
-        self.initial |= {name: partial(getitem, limits, name) for name in LIMITS}
+        self.initial.update((name, partial(getitem, limits, name)) for name in LIMITS)
         if gate := self.fields.get("timing_gate"):  # a page that only shows has none
             gate.widget = forms.NullBooleanSelect()
             gate.widget.choices = [
