@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
 from tools.admin.counted_lists import CappedPaginator, CountedList
@@ -42,7 +43,15 @@ from tools.models import McpServer, ToolConfig
 from tools.models.row_history import record_changes, record_look
 from tools.models.tool_config import AllowedCallers, ApprovalMode, ToolScope, ToolVisibility
 from tools.registry.catalogue import covers_fingerprint, declaration_fingerprint, source_mark
-from tools.text.readable import escape_direction_chars, text_block
+from tools.text.readable import escape_direction_chars, fill, text_block
+
+#: A switch of the list: what it sets, of which row, to what; conditions in force, whether it is on,
+#: what it is called, and which calls ask.
+_SWITCH = (
+    '<button class="switch" id="{0}-{1}" name="{0}" value="{2}" formaction="{1}/switch/?{3}" '
+    'hx-post="{1}/switch/?{3}" aria-pressed="{4}" aria-label="{5}: {6}"{7}></button>'
+)
+PRESSED = {True: "true", False: "false", None: "mixed"}
 
 # Where tools come from: the program, a plugin, or one of several MCP servers.
 
@@ -230,7 +239,9 @@ class ToolConfigAdmin(SettingsAdmin):
         return super().get_queryset(request).defer("looked_declaration")
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
-        last, heading = None, 0
+        last, heading, may_change = None, 0, self.has_change_permission(request)
+        kept, yes_no = self.get_preserved_filters(request), gettext("yes,no").split(",")
+        labels = gettext("Enabled"), gettext("Asks first"), gettext("Mock")
         for row in rows:
             key = source_key(row.provider_name, row.fingerprint)
             row.source = sources_of(request).get(key) if key != last else None
@@ -239,8 +250,21 @@ class ToolConfigAdmin(SettingsAdmin):
             row.title, row.badge = declared_title(row.declaration), look_badge(row)
             # what the model is told that it does: the operator's words, or the tool's own
             row.words = (row.description or own_description(row))[:EXCERPT]
-            row.asks, row.other_approval = approval_words(row), other_approval(row)
-            row.asks_always = asks_first(row)
+            facts = (
+                ("enabled", row.enabled, str(not row.enabled).lower(), ""),
+                ("requires_approval", asks_first(row), other_approval(row), approval_words(row)),
+                ("mock_enabled", row.mock_enabled, str(not row.mock_enabled).lower(), ""),
+            )
+            row.enabled_switch, row.approval_switch, row.mock_switch = (
+                fill(
+                    _SWITCH,
+                    *(name, SafeString(row.pk), value, kept, PRESSED[is_on], label, row.name),
+                    fill(' title="{}"', words) if words else "",
+                )
+                if may_change
+                else words or yes_no[not is_on]
+                for (name, is_on, value, words), label in zip(facts, labels, strict=True)
+            )
             said: list[tuple[Any, str]] = [(AllowedCallers, row.allowed)]
             said += [(ToolVisibility, row.visibility)] if row.visibility != "visible" else []
             said += [(ToolScope, row.scope)] if row.scope != "all" else []

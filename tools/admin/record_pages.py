@@ -588,7 +588,7 @@ def clamp_text(text: str, *, is_foreign: bool = False) -> str:
 
 def with_less(text: object, beside: object) -> str:
     """What a cell says, and what stands below it in small."""
-    return format_html('{} <div class="quiet">{}</div>', text, beside)
+    return fill('{} <div class="quiet">{}</div>', text, beside)
 
 
 def render_badge(value: str, words: object) -> str:
