@@ -14,7 +14,6 @@ from agent.domain import states, types
 from agent.models import (
     Approval,
     ChatSession,
-    Manners,
     Message,
 )
 from agent.record.chats.chat_record import find_address
@@ -81,8 +80,10 @@ def find_accounts(viewer: Viewer) -> Iterator[Alert]:
 def find_sends(viewer: Viewer) -> Iterator[Alert]:
     """What was sent in the last day, may have arrived or not, and was not sent again."""
     since = timezone.now() - timedelta(days=1)
-    first, hours = counted_since(24), viewer.hours.items()
-    if not any(counts.get("unknown") for hour, counts in hours if hour >= first):
+    first, hours = counted_since(24), viewer.sums.items()
+    if not any(
+        counts.get("unknown") for (day, hour), counts in hours if hour >= 0 and (day, hour) >= first
+    ):
         return  # else no message is read
     lost = Message.objects.filter(
         viewer.access.condition("session__"),
@@ -230,9 +231,7 @@ def find_silence(viewer: Viewer) -> Iterator[Alert]:
     if not viewer.may_see_all("agent.view_manners"):
         yield from _silence_of_own_chats(viewer)
         return
-    rows = Manners.objects.filter(enabled=True, silenced=True)[:COUNTED]
-    silencing = [row for row in rows if row.is_silencing]
-    if not silencing:
+    if not (silencing := viewer.silencing):
         return
     query = "silenced__exact=1&enabled__exact=1"
     if any(map(chat_manners.is_for_everything, silencing)):

@@ -1,8 +1,10 @@
 """The first page: what happened, from sums that are kept up to date, and what to look at now."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -18,26 +20,21 @@ from agent.domain import budgets, states, types
 from agent.domain.budgets import SpendKind, cost_words
 from agent.models import UNSETTLED, Message, Run, SpendSum, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
-from agent.record.settings.chat_manners import find_everywhere
+from agent.record.ground.statements import select_all
+from agent.record.settings.chat_manners import is_for_everything
 from agent.record.sums import past
 from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import load_uses_of
 from frostproject.cockpit.alerts import list_alerts, put_away
-from frostproject.cockpit.viewer import Viewer, find_viewer
+from frostproject.cockpit.viewer import COUNTS, DAYS, Viewer, days_shown, find_viewer
 from frostproject.models import SignInRecord
 from frostproject.signin import plain_http
 from onebot.admin.bots import client_words, nickname_of
 from tools.local_time import current_day, today
 from tools.text.readable import fill
 
-#: Days that are shown, today among them.
-DAYS = 30
 #: Chats, people and tools that are listed.
 LISTED = 8
-COUNTS = (
-    *("received", "addressed", "answered", "failed", "sent", "unsent", "unknown"),
-    *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +85,10 @@ def seconds_words(seconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds < ANSWER_SECONDS[4] else f"{seconds:.0f} s"
 
 
-def days_shown(today: date) -> list[str]:
-    return [(today - timedelta(days=back)).isoformat() for back in range(DAYS - 1, -1, -1)]
-
-
 def load_days(viewer: Viewer) -> list[Period]:
     """Every day shown, the last is today; money only for those who may see all of it."""
     days = days_shown(today())
-    whole = ((day, WHOLE_DAY) for day in days)
-    counts = past.sum_hours(viewer.activity, whole, COUNTS, viewer.known)
+    counts = viewer.sums
     spent: dict[str, tuple[int, dict[str, int]]] = {}
     if viewer.access.is_everything:
         totals = SpendSum.objects.filter(kind=SpendKind.TOTAL, subject="", day__gte=days[0])
@@ -109,7 +101,7 @@ def load_days(viewer: Viewer) -> list[Period]:
 
 def load_hours(viewer: Viewer) -> list[Period]:
     """Every hour of today."""
-    day, counts = current_day(), viewer.hours
+    day, counts = current_day(), viewer.sums
     return [Period(f"{hour}:00", counts.get((day, hour), {})) for hour in range(24)]
 
 
@@ -151,7 +143,7 @@ def overview_page(request: HttpRequest, site: AdminSite) -> dict[str, Any]:
     state = load_state(request, site, viewer)
     days = state.get("days", [])
     charts = list_charts(load_hours(viewer), days) if days else []
-    is_all_silenced = any(row.is_silencing for row in find_everywhere())
+    is_all_silenced = any(map(is_for_everything, viewer.silencing))
     more = load_more(viewer, days) if "more" in request.GET else {}
     return {**state, "charts": charts, "is_all_silenced": is_all_silenced, **more}
 
@@ -217,17 +209,13 @@ def _queue(viewer: Viewer) -> dict[str, Any]:
     if not viewer.may("agent.view_message"):
         return {}
     mine = Message.objects.filter(UNSETTLED, viewer.access.condition("session__")).order_by()
-    mine = mine.exclude(_PLAYED)
-    return {
-        "sees_messages": True,
-        "waiting": _count(mine.filter(state=states.MessageState.WAITING)),
-        "running": _count(mine.filter(state=states.MessageState.RUNNING)),
-    }
-
-
-def _count(rows: Any) -> str:
-    count = rows[: WAITING_LIMIT + 1].count()
-    return f"{WAITING_LIMIT:,}+" if count > WAITING_LIMIT else str(count)
+    mine = mine.exclude(_PLAYED).values_list("state")
+    under_way = states.MessageState.WAITING, states.MessageState.RUNNING
+    found = Counter(select_all(mine.filter(state=one)[: WAITING_LIMIT + 1] for one in under_way))
+    most = f"{WAITING_LIMIT:,}+"
+    counts = {str(one): min(found[one,], WAITING_LIMIT + 1) for one in under_way}
+    shown = {one: most if count > WAITING_LIMIT else str(count) for one, count in counts.items()}
+    return {"sees_messages": True, **shown}
 
 
 def _numbers(viewer: Viewer) -> dict[str, Any]:
@@ -342,15 +330,15 @@ def _chart(
     columns: Iterable[tuple[str, str]],
     rows: Sequence[tuple[Period, list[tuple[str, str]]]],
 ) -> dict[str, Any]:
-    cell, row = '<td data-value="{}">{}</td>', '<tr><th scope="row">{}</th>{}</tr>'
-    drawn = (  # a day without its year
-        (one.name[-5:], "".join(fill(cell, *each) for each in cells)) for one, cells in rows
-    )
+    columns = list(columns)
+    cells_of_row = '<td data-value="{}">{}</td>' * len(columns)
+    form = f'<tr><th scope="row">{{}}</th>{cells_of_row}</tr>'
+    drawn = (fill(form, one.name[-5:], *chain(*cells)) for one, cells in rows)  # without the year
     return {
         "title": title,
         "kind": kind,
-        "columns": list(columns),
-        "body": SafeString("".join(fill(row, name, SafeString(cells)) for name, cells in drawn)),
+        "columns": columns,
+        "body": SafeString("".join(drawn)),
         "is_empty": all(value in ("", "0") for _one, cells in rows for value, _words in cells),
     }
 

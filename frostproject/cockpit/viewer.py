@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ from django.urls import reverse
 from agent.access.chat_access import ChatAccess, find_access
 from agent.domain import types
 from agent.domain.budgets import BudgetTerms
-from agent.models import ActivitySum
+from agent.models import ActivitySum, Manners
+from agent.models.activity import WHOLE_DAY
 from agent.record.sums import past
+from agent.record.sums.activity import TIME_COLUMNS
 from agent.record.sums.budgets import load_budgets
 from onebot.models import Bot
 from tools.live_rows import ConfigVersion, LiveKind
-from tools.local_time import counted_since, current_day
+from tools.local_time import counted_since, current_day, today
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -25,8 +28,14 @@ if TYPE_CHECKING:
 MOST_OWN = 300
 
 
-#: What is shown by the hour.
-COUNTS_OF_HOURS = ("received", "answered", "unknown")
+#: Days that are shown, today among them, and what of them.
+DAYS = 30
+COUNTS = (
+    *("received", "addressed", "answered", "failed", "sent", "unsent", "unknown"),
+    *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
+)
+#: Rows of manners that silence, at most.
+MOST_SILENCING = 1_000
 
 #: Accounts that are looked at, and of which each is told of by itself.
 MOST_BOTS = 200
@@ -69,11 +78,18 @@ class Viewer:
         return ActivitySum.objects.filter(self.access.condition("session__")).order_by()
 
     @cached_property
-    def hours(self) -> Mapping[past.Hour, Mapping[str, int]]:
-        """What happened in each hour of today and of the day before."""
-        days, now = {current_day(), counted_since(24)[0]}, counted_since(0)
-        hours = [one for one in itertools.product(sorted(days), range(24)) if one <= now]
-        return past.sum_hours(self.activity, hours, COUNTS_OF_HOURS, self.known)
+    def sums(self) -> Mapping[past.Hour, Mapping[str, int]]:
+        """What happened on each day shown, and in each hour of today and of the day before."""
+        hours, now = itertools.product({current_day(), counted_since(24)[0]}, range(24)), today()
+        asked = [(one, WHOLE_DAY) for one in days_shown(now)]
+        asked += [one for one in hours if one <= counted_since(0)]
+        return past.sum_hours(self.activity, sorted(asked), COUNTS, self.known)
+
+    @cached_property
+    def silencing(self) -> list[Manners]:
+        """The rows of manners that silence now."""
+        rows = Manners.objects.filter(enabled=True, silenced=True)[:MOST_SILENCING]
+        return [row for row in rows if row.is_silencing]
 
     def may(self, permission: str) -> bool:
         return bool(self.user.has_perm(permission))
@@ -97,6 +113,10 @@ class Viewer:
         """The page of a bot, "" where it is not for this user."""
         is_whole = self.access.is_everything or account in self.access.accounts
         return link("onebot_bot_change", pk) if is_whole and self.may("onebot.view_bot") else ""
+
+
+def days_shown(today: date) -> list[str]:
+    return [(today - timedelta(days=back)).isoformat() for back in range(DAYS - 1, -1, -1)]
 
 
 def find_viewer(user: Any) -> Viewer:
