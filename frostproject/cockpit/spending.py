@@ -172,6 +172,8 @@ class SpendingPage:
         self.alone = SpendKind(chosen) if chosen in self.kinds else None
         number = request.GET.get("page", "")
         is_number = number.isascii() and number.isdigit() and len(number) < len(str(MOST_PAGES)) + 1
+        #: Those of each kind on this page.
+        self.count = LISTED_ALONE if self.alone else LISTED
         self.number = max(1, min(int(number), MOST_PAGES)) if is_number and self.alone else 1
         self._by = request.GET.get("by", "")
         self._request, self._budgets = request, site.get_model_admin(Budget)
@@ -198,20 +200,7 @@ class SpendingPage:
         calls, asked, said, cached, _cost = added
         return Totals(asked + said, calls, cached, {one[0]: one[-1] for one in found})
 
-    @property
-    def count(self) -> int:
-        """Those of each kind on this page."""
-        return LISTED_ALONE if self.alone else LISTED
-
-    @property
-    def before(self) -> int:
-        return self.number - 1
-
-    @property
-    def after(self) -> int:
-        return self.number + 1
-
-    @property
+    @cached_property
     def by(self) -> str:
         """The currency, or tokens, by which all are ranked."""
         return self._by if self._by in self.totals.measures else self.totals.measures[0]

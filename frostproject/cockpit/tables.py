@@ -270,23 +270,22 @@ def quick_rows(changes: ChangeList) -> Iterator[tuple[Any, Iterable[str]]] | Non
     if changes.formset or changes.is_popup or not are_columns:
         return None
     first = next((name for name in names if name in linked), None)
+    tags = ("th" if name == first else "td" for name in names)
     columns = [
-        (show, name in linked, "th" if name == first else "td", fill(' class="field-{}"', name))
-        for show, name in zip(shown, names, strict=True)
+        (one.show, one.boolean, name in linked, f'<{tag} class="field-{name}">{{}}</{tag}>')
+        for one, name, tag in zip(shown, names, tags, strict=True)
     ]
     ending = add_preserved_filters(vars(changes), "")
     empty = changes.model_admin.get_empty_value_display()
 
     def draw(row: Any) -> Iterator[str]:
-        for show, is_linked, tag, look in columns:
+        for show, boolean, is_linked, form in columns:
             words = show(row)
             if not isinstance(words, str) or not words.strip():
-                words = display_for_value(
-                    None if isinstance(words, str) else words, empty, show.boolean
-                )
+                words = display_for_value(None if isinstance(words, str) else words, empty, boolean)
             if is_linked:
                 words = fill('<a href="{}{}">{}</a>', changes.url_for_result(row), ending, words)
-            yield fill("<{}{}>{}</{}>", tag, look, words, tag)
+            yield fill(form, words)
 
     return ((None, draw(row)) for row in changes.result_list)
 

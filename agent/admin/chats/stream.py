@@ -18,6 +18,7 @@ from django.template.defaultfilters import striptags
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import dateparse, timezone
+from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
@@ -372,17 +373,15 @@ class Bubble:
 
     def draw_end(self, reader: Reader, moment: str) -> SafeString:
         """What can be done with it, when it was said, what became of it and why."""
-        part, acts = self.message.part, SafeString("".join(self._draw_acts(reader)))
-        by_hand = fill('<span class="by-hand">{}</span>', gettext("sent again"))
-        words = gettext("part %(number)s") % {"number": part}
-        words = gettext("as one merged forward") if part == 0 else words
-        return fill(
-            "<footer>{}\n{}{}\n{}</footer>\n</li>",
-            by_hand if self.message.is_resent else "",
-            fill('<span class="bubble-acts">\n{}</span>', acts) if reader.may_speak else "",
-            fill("<span>{}</span>", words) if part is not None else "",
-            self._draw_why(moment),
-        )
+        acts, part, by_hand = SafeString("".join(self._draw_acts(reader))), "", ""
+        if self.message.is_resent:
+            by_hand = fill('<span class="by-hand">{}</span>', gettext("sent again"))
+        if (number := self.message.part) is not None:
+            words = gettext("part %(number)s") % {"number": number}
+            part = fill("<span>{}</span>", words if number else gettext("as one merged forward"))
+        acts = fill('<span class="bubble-acts">\n{}</span>', acts) if reader.may_speak else ""
+        why = self._draw_why(moment)
+        return fill("<footer>{}\n{}{}\n{}</footer>\n</li>\n", by_hand, acts, part, why)
 
     def _draw_acts(self, reader: Reader) -> Iterator[str]:
         message, state, pk = self.message, self.message.state, SafeString(self.message.pk)
@@ -504,8 +503,9 @@ def _load_quotes(
 #: An act: its key, kind, time, the same as it is shown, who did what, more about it, and its run.
 _ACT = (
     '<li id="a{0}" class="act act-{1}" data-act="{0}"><time datetime="{2}">{3}</time> '
-    "<bdi>{4}</bdi> <span>{5}</span>{6}{7}</li>"
+    "<bdi>{4}</bdi> <span>{5}</span>{6}{7}</li>\n"
 )
+_DAY = '<li class="day" data-day="{}"><span>{}</span></li>\n'
 #: Acts of operators between the messages of one page.
 MOST_ACTS = 100
 #: Bubbles that a page asks about again; more are not looked at.
@@ -519,7 +519,7 @@ class Stream:
     None at the ends."""
 
     #: See :func:`_merged`.
-    items: list[dict[str, Any]]
+    parts: list[tuple[SafeString, Bubble | None]]
     older: int | None = None
     newer: int | None = None
 
@@ -547,7 +547,7 @@ def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     acts = OperatorAct.objects.filter(session=session, pk__gt=act).order_by("pk")[:MOST_ACTS]
     shown = [one for one in bubbles if marks.get(str(one.message.pk)) != one.mark]
     newer = new[CHAT_PAGE_SIZE - 1].pk if len(new) > CHAT_PAGE_SIZE else None
-    return Stream(_merged(shown, acts, page_reader(session, request)), newer=newer)
+    return Stream([*_merged(shown, acts, page_reader(session, request))], newer=newer)
 
 
 def _with_acts(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
@@ -562,48 +562,49 @@ def _with_acts(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
         acts = acts.filter(at__lt=end) if end else acts
     newest = list(acts.order_by("-pk")[:MOST_ACTS])
     bubbles = load_bubbles(session, page.messages)
-    return Stream(_merged(bubbles, newest[::-1], reader), page.older, page.newer)
+    return Stream([*_merged(bubbles, newest[::-1], reader)], page.older, page.newer)
 
 
 def _merged(
     bubbles: Iterable[Bubble], acts: Iterable[OperatorAct], reader: Reader
-) -> list[dict[str, Any]]:
-    """Bubbles in the order of their ids, each act before the first one that is later, as the page
-    draws them: how each ``begins`` and ``ends``, the ``day`` where it is the first of one, and the
-    ``bubble`` where there is more of it between."""
+) -> Iterator[tuple[SafeString, Bubble | None]]:
+    """Bubbles in the order of their ids, each act before the first one that is later, and days, as
+    they are drawn; up to a bubble of which there is more to be drawn, and on."""
     waiting, merged = list(acts), list[Bubble | OperatorAct]()
     for bubble in bubbles:
         while waiting and waiting[0].at < bubble.message.created_at:
             merged.append(waiting.pop(0))
         merged.append(bubble)
-    items, day, speaker = list[dict[str, Any]](), "", ""
+    drawn, day, speaker = list[str](), "", ""
     for one in (*merged, *waiting):
         at = timezone.localtime(one.at if isinstance(one, OperatorAct) else one.message.created_at)
-        moment = f"{at:%Y-%m-%d %H:%M:%S}"
-        before, day = (day, speaker), moment[:10]
-        item: dict[str, Any] = {"day": day if day != before[0] else "", "at": at}
+        moment, before = f"{at:%Y-%m-%d %H:%M:%S}", (day, speaker)
+        if day != (day := moment[:10]):
+            drawn.append(fill(_DAY, day, date_format(at, "DATE_FORMAT")))
         if isinstance(one, OperatorAct):
             speaker = f"act {one.pk}"
-            item["begins"] = _draw_act(one, at, reader)
-        else:
-            speaker = one.speaker
-            one.classes = " joined" if before == (day, speaker) else ""
-            item |= {"begins": one.draw_begin(reader), "ends": one.draw_end(reader, moment)}
-            item["bubble"] = None if one.plain_text else one
-        items.append(item)
-    return items
+            drawn.append(_draw_act(one, at, reader))
+            continue
+        speaker = one.speaker
+        one.classes = " joined" if before == (day, speaker) else ""
+        drawn.append(one.draw_begin(reader))
+        if not one.plain_text:
+            yield SafeString("".join(drawn)), one
+            drawn = []
+        drawn.append(one.draw_end(reader, moment))
+    if drawn:
+        yield SafeString("".join(drawn)), None
 
 
 def _draw_act(act: OperatorAct, at: datetime, reader: Reader) -> SafeString:
     words = f"{at:%H:%M:%S}", act.author_name or gettext("the program"), label_of(ActKind, act.kind)
-    detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
-    link = fill(' <a href="{0}{1}/change/">{2} #{1}</a>', reader.runs, act.run_id, gettext("run"))
-    return fill(
-        _ACT,
-        *(act.pk, act.kind, at.isoformat(), *words),
-        detail if act.detail else "",
-        link if act.run_id and reader.may_see_runs else "",
-    )
+    detail = link = ""
+    if act.detail:
+        detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
+    if act.run_id and reader.may_see_runs:
+        form = ' <a href="{0}{1}/change/">{2} #{1}</a>'
+        link = fill(form, reader.runs, act.run_id, gettext("run"))
+    return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

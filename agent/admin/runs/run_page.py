@@ -12,7 +12,6 @@ from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
@@ -516,7 +515,7 @@ def _choice(run: Run) -> str:
     """A box that chooses a run for the comparison, which is a form beside the list."""
     words = gettext("Compare run #%(number)s") % {"number": run.pk}
     box = '<input type="checkbox" name="run" value="{}" form="compare" aria-label="{}">'
-    return format_html(box, run.pk, words)
+    return fill(box, run.pk, words)
 
 
 def _asked_badge(rows: run_facts.RunRows) -> str:
