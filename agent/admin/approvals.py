@@ -228,8 +228,7 @@ def _exact(arguments: dict[str, Any] | None) -> str:
 def _too_late(approval: Approval) -> str:
     """Why a decision comes too late: who was faster, and when."""
     at = f"{timezone.localtime(approval.decided_at or approval.expires_at):%Y-%m-%d %H:%M:%S}"
-    words = str(LATE.get(approval.state, LATE["expired"]))
-    return words % {"who": approval.decided_by, "when": at}
+    return str(LATE.get(approval.state, LATE["expired"])) % {"who": approval.decided_by, "when": at}
 
 
 def _is_open(approval: Approval) -> bool:

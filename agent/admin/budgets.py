@@ -149,13 +149,12 @@ def _spent(budget: Budget) -> str:
     most."""
     use = _most_used(budget)
     whom = name_subjects(budget.kind, [use.subject])[use.subject] if use.subject else ""
-    beside = [use.shortage.words] if use.shortage else []
     return format_html(
         '{} ({}) {} <div class="quiet">{}</div>',
         use.spent_words,
         f"{use.percent}%" if use.percent < 100 else render_badge("failed", f"{use.percent}%"),
         _mark(use),
-        " · ".join(filter(None, [whom, *beside])),
+        " · ".join(filter(None, [whom, *([use.shortage.words] if use.shortage else [])])),
     )
 
 

@@ -256,11 +256,10 @@ def _picture(target: Path | None) -> HttpResponse:
 def _shown(sticker: Sticker, height: int) -> str:
     if sticker.is_missing or not sticker.sha256:
         return "-"
-    source = reverse("admin:agent_sticker_picture", args=(sticker.pk,))
     return format_html(
         '<span class="thumbnail"><img src="{}" alt="{}" height="{}" loading="lazy" '
         'decoding="async"></span>',
-        source,
+        reverse("admin:agent_sticker_picture", args=(sticker.pk,)),
         sticker,
         height,
     )

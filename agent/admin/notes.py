@@ -205,8 +205,7 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
             chosen = choosing("account")
             if db_field.name == "chat":
                 chosen = choosing("chat", "chat", fills="account")
-            suggested = suggest_chats(request.user, db_field.name)
-            options["widget"] = SuggestedInput(suggested, chosen)
+            options["widget"] = SuggestedInput(suggest_chats(request.user, db_field.name), chosen)
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(
@@ -267,12 +266,11 @@ class NoteAdmin(OwnAccountsAdmin, HistoryAdmin, RecordAdmin):
         """Show how much is known of the people, and erase it once that is confirmed."""
         people = list_note_people(queryset)
         if "confirmed" not in request.POST:
-            known = [
-                (platform, person, notes_store.find_person_notes(platform, person).count())
-                for platform, person in people
-            ]
             page: dict[str, Any] = {
-                "people": known,
+                "people": [
+                    (platform, person, notes_store.find_person_notes(platform, person).count())
+                    for platform, person in people
+                ],
                 "selected": request.POST.getlist("_selected_action"),
                 "across": request.POST.get("select_across", "0"),
             }
@@ -402,8 +400,7 @@ class NoteProposalAdmin(RecordAdmin):
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Where the page's two buttons lead while the proposal waits."""
-        is_waiting = obj.state == NoteProposal.State.WAITING
-        if is_waiting and self.has_decide_permission(request):
+        if (obj.state == NoteProposal.State.WAITING) and self.has_decide_permission(request):
             return {"decide_url": reverse("admin:agent_noteproposal_decide", args=(obj.pk,))}
         return {}
 

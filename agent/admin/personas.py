@@ -88,12 +88,11 @@ def build_preview(
             context_after=kept.context_after,
             persona=persona,
         )
-        summarised = session_pk if settings.SUMMARY_AFTER_MESSAGES else None
         wanted = recall.RecallRequest(
             service.build_chat_viewer(message.chat, message.sender_id),
             message.text,
             settings.MEMORY_CHARS,
-            summarised,
+            session_pk if settings.SUMMARY_AFTER_MESSAGES else None,
             is_reset=True,
         )
         memory = recall.recall_notes(wanted)  # by words alone: meanings are not asked for

@@ -331,8 +331,7 @@ def try_row(page: HistoryAdmin, request: HttpRequest, row: ModelEndpoint) -> dic
     run_pk = record_probe(row, report, request.user.get_username(), started_at)
     row.refresh_from_db()
     if not report.fault:
-        works = report.works
-        outcome = (_("works"), "succeeded") if works else (_("works in part"), "waiting")
+        outcome = (_("works"), "succeeded") if report.works else (_("works in part"), "waiting")
     found = {
         "row": row,
         "lines": describe_report(report),

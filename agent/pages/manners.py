@@ -94,10 +94,9 @@ def value_words(name: str, value: Any) -> str:
         number = f"{value:g}" if isinstance(value, float) else str(value)
         return f"{number} ({ZERO[name]})" if not value and name in ZERO else number
     if isinstance(value, tuple | frozenset):
-        ordered = sorted(value) if isinstance(value, frozenset) else value
         entries = [
             f"{one.start:%H:%M}-{one.end:%H:%M}" if isinstance(one, QuietSpan) else str(one)
-            for one in ordered
+            for one in (sorted(value) if isinstance(value, frozenset) else value)
         ]
         return shorten_list(entries) or gettext("none")
     choices = dict(getattr(MannersRow._meta.get_field(name), "flatchoices", ()))

@@ -21,10 +21,7 @@ def read_persona(document: dict[str, Any]) -> dict[str, Any]:
     """The fields in such a ``document``; ValueError where one cannot be what it says."""
     values = {name: document[name] for name in FIELDS if name in document}
     for name, value in values.items():
-        is_right = (
-            _are_examples(value) if name == "examples" else not isinstance(value, dict | list)
-        )
-        if not is_right:
+        if not (_are_examples(value) if name == "examples" else not isinstance(value, dict | list)):
             raise ValueError(name)
     return values
 

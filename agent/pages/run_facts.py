@@ -139,8 +139,7 @@ def load_run_rows(
         if len(steps) >= whole:
             steps += rows.filter(number__gt=whole).defer(*LARGE)[: STEP_LIMIT - len(steps)]
     made = ToolCall.objects.filter(run=run).defer("structured_content", "full_result")
-    shown = made.order_by("step_id", "position")[:CALL_LIMIT]
-    calls = list(shown) if "toolcall" in sees else []
+    calls = list(made.order_by("step_id", "position")[:CALL_LIMIT]) if "toolcall" in sees else []
     asked = merged = None
     messages: list[Message] = []
     if "message" in sees:
@@ -150,7 +149,6 @@ def load_run_rows(
         messages = list(_messages(run, calls))
     columns = ("call_id", "code", "state", "created_at", "decided_at", "decided_by")
     questions = Approval.objects.filter(call__in=[call.pk for call in calls]).only(*columns)
-    asked_owners = questions if "approval" in sees else ()
     return RunRows(
         run,
         asked,
@@ -162,7 +160,7 @@ def load_run_rows(
         messages,
         load_inner_runs(calls),
         load_outcome_runs(calls),
-        {approval.call_id: approval for approval in asked_owners},
+        {approval.call_id: approval for approval in (questions if "approval" in sees else ())},
     )
 
 
@@ -247,11 +245,10 @@ def load_sums(run: Run) -> dict[str, Any]:
             cost=Sum("cost_nano"), cached=Sum("cached_tokens"), thought=Sum("reasoning_tokens")
         )
     )
-    costs = (format_cost(row["cost"], row["currency"]) for row in rows)
     return {
         "cached": sum(row["cached"] or 0 for row in rows),
         "reasoning": sum(row["thought"] or 0 for row in rows),
-        "costs": list(filter(None, costs)),
+        "costs": list(filter(None, (format_cost(row["cost"], row["currency"]) for row in rows))),
     }
 
 

@@ -58,8 +58,7 @@ def _budgets(viewer: Viewer) -> Iterator[Alert]:
     uses = {use.terms.pk: [use] for use in load_uses([(one, one.subject) for one in single])}
     for terms in shown:
         found = uses.get(terms.pk) or load_budget_uses(terms, places)
-        near = [use for use in found if use.shortage or use.percent >= NEARLY]
-        for use in near[:SUBJECTS]:
+        for use in [use for use in found if use.shortage or use.percent >= NEARLY][:SUBJECTS]:
             yield _alert(viewer, use)
 
 
@@ -238,18 +237,16 @@ def _plugins(viewer: Viewer) -> Iterator[Alert]:
         plugin__enabled=True,
         process_id__in=ServerProcess.objects.values("pk"),
     )
-    faulty = Plugin.objects.filter(
+    for plugin in Plugin.objects.filter(
         Q(pk__in=broken.values("plugin")) | ~Q(fault=""), enabled=True
-    ).order_by("pk")
-    for plugin in faulty[:SHOWN]:
-        text = (
-            _("The plugin “%(name)s” cannot run: %(fault)s")
-            if plugin.fault
-            else _("The plugin “%(name)s” was given up after repeated crashes.")
-        )
+    ).order_by("pk")[:SHOWN]:
         yield Alert(
             "plugin",
-            text
+            (
+                _("The plugin “%(name)s” cannot run: %(fault)s")
+                if plugin.fault
+                else _("The plugin “%(name)s” was given up after repeated crashes.")
+            )
             % {
                 "name": clean(plugin.plugin_id or plugin.folder),
                 "fault": clean(error_words.retell(plugin.fault)),
@@ -355,8 +352,7 @@ PARTS = (
 
 def find_alerts(viewer: Viewer) -> Iterator[Alert]:
     for part, needed, of_all in PARTS:
-        is_within = viewer.access.is_everything or not of_all
-        if is_within and (not needed or viewer.may(needed)):
+        if (viewer.access.is_everything or not of_all) and (not needed or viewer.may(needed)):
             yield from part(viewer)
 
 

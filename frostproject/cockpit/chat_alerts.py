@@ -165,12 +165,11 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
             "chat": _name_chat(one.session),
             "until": moment(one.expires_at),
         }
-        page = link("agent_approval_change", one.pk)
         yield Alert(
             "approvals",
             _("%(chat)s: may “%(tool)s” be called? %(arguments)s") % words,
             _("It waits for an owner until %(until)s.") % words,
-            page,
+            link("agent_approval_change", one.pk),
             facts=(one.pk,),
             acts=tuple(_decisions(viewer, one, is_whole=len(arguments) <= ARGUED)),
             plain=_plain_approval(),
@@ -265,12 +264,11 @@ def _silence_of_own_chats(viewer: Viewer) -> Iterator[Alert]:
     if viewer.access.is_everything or not viewer.may("agent.view_chatsession"):
         return
     table = manners.load_manners_table()
-    mine = (
-        viewer.access.sessions().filter(platform=manners.ONEBOT).order_by("-last_message_at", "-pk")
-    )
     silent = [
         session.pk
-        for session in mine[:MOST_SILENT]
+        for session in viewer.access.sessions()
+        .filter(platform=manners.ONEBOT)
+        .order_by("-last_message_at", "-pk")[:MOST_SILENT]
         if not types.is_playground(session.account)
         and table.find(find_address(session)).silenced_by
     ]

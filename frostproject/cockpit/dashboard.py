@@ -208,10 +208,14 @@ def _queue(viewer: Viewer) -> dict[str, Any]:
     """What waits, and what is worked on: each with a link of its own."""
     if not viewer.may("agent.view_message"):
         return {}
-    mine = Message.objects.filter(UNSETTLED, viewer.access.condition("session__")).order_by()
-    mine = mine.exclude(_PLAYED).values_list("state")
+    reached = viewer.access.condition("session__")
+    mine = Message.objects.filter(UNSETTLED, reached).exclude(_PLAYED).order_by()
     under_way = states.MessageState.WAITING, states.MessageState.RUNNING
-    found = Counter(select_all(mine.filter(state=one)[: WAITING_LIMIT + 1] for one in under_way))
+    found = Counter(
+        select_all(
+            mine.filter(state=one).values_list("state")[: WAITING_LIMIT + 1] for one in under_way
+        )
+    )
     most = f"{WAITING_LIMIT:,}+"
     counts = {str(one): min(found[one,], WAITING_LIMIT + 1) for one in under_way}
     shown = {one: most if count > WAITING_LIMIT else str(count) for one, count in counts.items()}

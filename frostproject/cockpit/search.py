@@ -233,8 +233,7 @@ def _find_chats(wanted: Wanted, _kinds: set[str]) -> Iterator[Hit]:
     order: list[Any] = ["-last_message_at", "-pk"]
     if wanted.words:
         whole = " ".join(wanted.words)
-        is_so = Q(title__iexact=whole) | Q(peer_id=whole)
-        order.insert(0, Case(When(is_so, then=0), default=1))
+        order.insert(0, Case(When(Q(title__iexact=whole) | Q(peer_id=whole), then=0), default=1))
     columns = ("pk", "platform", "account", "kind", "peer_id", "title")
     for row in rows.order_by(*order).only(*columns)[:MOST]:
         place = f"{row.platform}:{row.account}:{row.key}"
@@ -259,12 +258,10 @@ def _find_people(wanted: Wanted, _kinds: set[str]) -> Iterator[Hit]:
     those whose name fits best, then who spoke last. Two queries at most."""
     if not wanted.request.user.has_perm("agent.view_message"):
         return
-    access = find_access(wanted.request.user)
     said = Message.objects.filter(
-        access.condition("session__"), direction=Message.Direction.IN
+        find_access(wanted.request.user).condition("session__"), direction=Message.Direction.IN
     ).exclude(sender_id="")
-    newest = Message.objects.order_by("-pk").values("pk")[:1]
-    recent = said.filter(pk__gt=Subquery(newest) - WINDOW)
+    recent = said.filter(pk__gt=Subquery(Message.objects.order_by("-pk").values("pk")[:1]) - WINDOW)
     if wanted.known:
         recent = recent.filter(sender_id__in=wanted.ends("person", "/"))
     else:

@@ -366,9 +366,8 @@ class CockpitSite(FrostAdminSite):
         """As everywhere; who can set up an installation that cannot answer yet is led to where that
         is done."""
         answer: HttpResponseBase = super().login(request, extra_context)
-        is_in = request.method == "POST" and answer.status_code == 302
         if (
-            is_in
+            (request.method == "POST" and answer.status_code == 302)
             and answer.headers["Location"] == reverse("admin:index")
             and not factors.has_second_factor(request.user)
             and import_string(LEADS_TO_START)(request.user)

@@ -110,18 +110,9 @@ class Held:
         return f"{self.row.limit.normalize():f}"
 
 
-@dataclass(slots=True)
-class Bar:
-    """One of those that something was spent on; ``share`` is in percent of who spent most,
-    ``part`` of all."""
-
-    spent: Spent
-    name: str
-    url: str
-    words: str
-    share: int
-    part: int
-    budgets: list[Held] = field(default_factory=list)
+Bar = dict[str, Any]
+"""One of those that something was ``spent`` on, its ``name``, ``url``, ``words`` and ``budgets``;
+``share`` is in percent of who spent most, ``part`` of all."""
 
 
 @dataclass(slots=True)
@@ -262,8 +253,9 @@ class SpendingPage:
             url = reverse(PAGES[kind], args=(page,)) if page is not None and PAGES[kind] else ""
             part = one.amount * 100 // whole if whole and self.is_whole else 0
             share = one.amount * 100 // most
-            name, words = named[one.subject].name, self.words(one.amount)
-            bars.append(Bar(one, name, url, words, share, part))
+            shown: Bar = {"spent": one, "name": named[one.subject].name, "url": url, "budgets": []}
+            shown |= {"words": self.words(one.amount), "share": share, "part": part}
+            bars.append(shown)
         first = (self.number - 1) * self.count + 1
         return Ranking(kind, title, bars, len(found) > self.count, first)
 
@@ -278,15 +270,15 @@ class SpendingPage:
             (row, terms, bar)
             for row, terms in rows
             for kind, bar in bars
-            if terms.kind == kind and terms.subject in ("", bar.spent.subject)
+            if terms.kind == kind and terms.subject in ("", bar["spent"].subject)
             if row.enabled or terms.subject
         ]
         shown = {row.pk for row, terms, _bar in beside if terms.subject}
         others = [(row, terms) for row, terms in rows if row.pk not in shown]
-        wanted = [(terms, bar.spent.subject) for _row, terms, bar in beside]
+        wanted = [(terms, bar["spent"].subject) for _row, terms, bar in beside]
         uses = load_uses([*wanted, *((terms, terms.subject) for _row, terms in others)])
         for (row, terms, bar), use in zip(beside, uses, strict=False):
-            bar.budgets.append(self._held(row, use, is_own=bool(terms.subject)))
+            bar["budgets"].append(self._held(row, use, is_own=bool(terms.subject)))
         rest = [
             self._held(row, use) for (row, _), use in zip(others, uses[len(beside) :], strict=True)
         ]
@@ -326,8 +318,7 @@ class SpendingPage:
 
     def _held(self, row: Budget, use: BudgetUse, *, is_own: bool = True) -> Held:
         """``is_own``: it is not one of those that each has for itself, which are changed once."""
-        may_change = is_own and self.is_whole
-        if may_change and self._budgets.has_change_permission(self._request, row):
+        if (is_own and self.is_whole) and self._budgets.has_change_permission(self._request, row):
             return Held(row, use, seen=row_version(row, is_fresh=True))
         return Held(row, use, is_shared=not is_own)
 

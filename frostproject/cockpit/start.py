@@ -352,8 +352,7 @@ def persona_step() -> dict[str, Any]:
 def owners_step(bots: list[Bot]) -> dict[str, Any]:
     """The people that each account belongs to."""
     lacking = sum(not bot.owner_ids for bot in bots)
-    state = "done" if bots and not lacking else "todo"
-    return _step("owners", state, bots=bots, lacking=lacking)
+    return _step("owners", "done" if bots and not lacking else "todo", bots=bots, lacking=lacking)
 
 
 def try_step(bots: list[Bot]) -> dict[str, Any]:
@@ -497,7 +496,6 @@ def _add_forms(request: HttpRequest, steps: list[dict[str, Any]]) -> None:
 
 def _live(request: HttpRequest) -> dict[str, Any]:
     sees_bots = request.user.has_perm("onebot.view_bot")
-    found = refused_clients.recent(REFUSED_SECONDS)[:MOST_REFUSED] if sees_bots else []
     refused = [  # clients that this process refused of late, in words
         {
             "peer": readable.escape_invisible_chars(one.peer),
@@ -505,12 +503,11 @@ def _live(request: HttpRequest) -> dict[str, Any]:
             "count": one.count,
             "at": datetime.fromtimestamp(one.last_at, UTC),
         }
-        for one in found
+        for one in (refused_clients.recent(REFUSED_SECONDS)[:MOST_REFUSED] if sees_bots else [])
     ]
     steps = find_steps(request.user, is_refused=bool(refused))
     bots = [bot.pk for one in steps if one["name"] == "owners" for bot in one["facts"]["bots"]]
-    known = ",".join(map(str, sorted(bots)))
-    return {"steps": steps, "refused": refused, "known_bots": known}
+    return {"steps": steps, "refused": refused, "known_bots": ",".join(map(str, sorted(bots)))}
 
 
 def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
@@ -523,8 +520,7 @@ def _setup(request: HttpRequest, chosen: Any) -> dict[str, Any]:
         start_clients.SITES[0],
     )
     guide = start_clients.find_guide(chosen.get("client", ""))
-    is_secure = request.is_secure() or plain_http.is_for_https_only()
-    scheme = "wss" if is_secure else "ws"
+    scheme = "wss" if (request.is_secure() or plain_http.is_for_https_only()) else "ws"
     url = start_clients.client_address(scheme, request.get_host(), str(site["name"]), own_hosts())
     return {
         "guide": guide,

@@ -222,8 +222,7 @@ class InstallationAdmin(SettingsAdmin):
         form = super().get_form(request, obj, change=change, **options)
         page = urlencode({"next": f"{request.path}#id_{PROGRAMS[0]}"})
         again = f"{reverse('admin:sign_in_again')}?{page}"
-        own = {"is_fresh": record.is_fresh(request), "again": again}
-        return type(form.__name__, (form,), own)
+        return type(form.__name__, (form,), {"is_fresh": record.is_fresh(request), "again": again})
 
     def page_context(self, request: HttpRequest, obj: object) -> dict[str, Any]:
         files = list_backups() if getattr(request.user, "is_superuser", False) else []

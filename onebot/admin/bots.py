@@ -360,9 +360,7 @@ def _personas(bot: Bot) -> str:
     """The persona of the whole account, and how many of its chats and people have others."""
     found = load_persona_table()
     keys = ((account, "", "", "") for account in (bot.self_id, ""))
-    rows = (found.by_pk.get(found.chosen.get(key, 0)) for key in keys)
-    row = next(filter(None, rows), None)
-    others = sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen)
+    row = next(filter(None, (found.by_pk.get(found.chosen.get(key, 0)) for key in keys)), None)
     return format_html(
         '{} · <a href="{}">{}</a> · <a href="{}?{}">{} ({})</a>',
         row.name if row else _("Default persona"),
@@ -371,7 +369,7 @@ def _personas(bot: Bot) -> str:
         reverse("admin:agent_personachoice_changelist"),
         urlencode({"q": bot.self_id}),
         _("elsewhere"),
-        others,
+        sum(key[0] == bot.self_id and any(key[1:]) for key in found.chosen),
     )
 
 
@@ -395,10 +393,9 @@ def _manners(bot: Bot) -> str:
 
 def _answers(bot: Bot) -> str:
     """What manners of this account alone say of it, also for those who may not open them."""
-    rows = sorted(Manners.objects.filter(enabled=True, account=bot.self_id), key=rank_row)
     lines = [
         (scope_words(row), said.label, said.words)
-        for row in rows
+        for row in sorted(Manners.objects.filter(enabled=True, account=bot.self_id), key=rank_row)
         for said in list_said(row)
         if said.field in (*("answered", *LISTS), *LIMITS)
     ]

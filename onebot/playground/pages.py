@@ -312,10 +312,9 @@ def _shown_run(run: Run, user: object) -> ShownRun:
 
 def _shown_step(step: Step, rows: run_facts.RunRows) -> dict[str, Any]:
     answer = step.response.get("content") if isinstance(step.response, dict) else ""
-    text = drop_surrogates(answer) if isinstance(answer, str) else ""
     return {
         "step": step,
-        "text": text,
+        "text": (drop_surrogates(answer) if isinstance(answer, str) else ""),
         "calls": run_facts.describe_calls(step, rows),
         **run_facts.describe_step(step),
     }

@@ -221,8 +221,7 @@ class ToolConfigAdmin(SettingsAdmin):
 
     def left_out(self, request: HttpRequest, obj: Any) -> Collection[str]:
         """Other chats are there for the tool that names one alone."""
-        is_named = obj is None or "session" in (obj.parameter_names or ())
-        return () if is_named else ("other_chats",)
+        return () if (obj is None or "session" in (obj.parameter_names or ())) else ("other_chats",)
 
     columns: ClassVar = {
         "provider": Column(_("provider"), lambda row: provider_words(row.provider_name) or "-"),

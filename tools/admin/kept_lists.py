@@ -45,10 +45,8 @@ class KeptListAdmin(RecordAdmin):
         return self.choosable
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        usual = ",".join(map(str, self.list_display))
-        chosen = self.load_kept(request).get("", usual).split(",")
-        columns = (name for name in self.offered_columns(request) if name in chosen)
-        return (*self.always, *columns)
+        chosen = self.load_kept(request).get("", ",".join(map(str, self.list_display))).split(",")
+        return (*self.always, *(name for name in self.offered_columns(request) if name in chosen))
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         shown = self.get_list_display(request)
@@ -111,5 +109,4 @@ class KeptListAdmin(RecordAdmin):
 
 def _name_of(request: HttpRequest, field: str = "name") -> str:
     """The name that was given, with nothing unseen in it."""
-    words = request.POST.get(field, "").replace("\0", "").split()
-    return escape_direction_chars(" ".join(words))
+    return escape_direction_chars(" ".join(request.POST.get(field, "").replace("\0", "").split()))

@@ -312,8 +312,7 @@ def _row_link(change: ToolConfigChange) -> str:
 def _difference(change: ToolConfigChange) -> str:
     model, _pk = _row_of(change)
     found = list_differences(change, model) if model else []
-    is_plain = change.kind == ChangeKind.CHANGED and not change.words
-    words = "" if is_plain else change_words(change)
+    words = "" if (change.kind == ChangeKind.CHANGED and not change.words) else change_words(change)
     return render_to_string("admin/difference.html", {"differences": found, "words": words})
 
 

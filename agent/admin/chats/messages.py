@@ -116,13 +116,12 @@ def render_thumbnail(kept: KeptFile | None, words: str = "", name: str = "") -> 
             '<a href="{}">{}</a>', page, name or kept.mime or gettext("unknown type")
         )
     source = reverse("admin:agent_keptfile_thumbnail", args=(kept.pk,))
-    alt = words[:200] or gettext("picture")
     return format_html(
         '<a class="thumbnail" href="{}"><img src="{}" alt="{}" loading="lazy" '
         'decoding="async"></a>',
         page,
         source,
-        alt,
+        words[:200] or gettext("picture"),
     )
 
 

@@ -191,8 +191,7 @@ def plain_words(segments: object, names: Mapping[str, str], depth: int = DEPTH) 
         return _line(segments)
     if depth <= 0:
         return "…"
-    pieces = render_segments(segments, names)
-    return _line("".join(map(_plain, pieces)))
+    return _line("".join(map(_plain, render_segments(segments, names))))
 
 
 def _plain(piece: Piece) -> str:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from django.db.models import Exists, OuterRef, Q, TextField
@@ -54,14 +54,9 @@ CHAT_PAGE_SIZE = 50
 BUBBLE_CHARACTERS, SEGMENT_CHARACTERS = 4_000, 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPage:
-    """Messages from old to new; ``older`` and ``newer`` are the ids to continue from, None at the
-    ends."""
-
-    messages: list[Message]
-    older: int | None
-    newer: int | None
+ChatPage = tuple[list[Message], int | None, int | None]
+"""Messages from old to new, and the ids to continue from, to older and to newer ones; None at the
+ends."""
 
 
 def load_chat_page(
@@ -83,9 +78,7 @@ def load_chat_page(
     if after is not None:
         found = list(bubble_rows(session).filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
         if len(found) > CHAT_PAGE_SIZE:
-            return ChatPage(
-                found[:CHAT_PAGE_SIZE], older=found[0].pk, newer=found[CHAT_PAGE_SIZE - 1].pk
-            )
+            return found[:-1], found[0].pk, found[-2].pk
     elif before is not None:
         return _back(session, before)
     return _back(session, None)
@@ -103,11 +96,8 @@ def _back(session: ChatSession, before: int | None) -> ChatPage:
     rows = bubble_rows(session) if before is None else bubble_rows(session).filter(pk__lt=before)
     found = list(rows.order_by("-pk")[: CHAT_PAGE_SIZE + 1])
     page = found[:CHAT_PAGE_SIZE][::-1]
-    return ChatPage(
-        page,
-        older=page[0].pk if len(found) > CHAT_PAGE_SIZE else None,
-        newer=page[-1].pk if before is not None and page else None,
-    )
+    older = page[0].pk if len(found) > CHAT_PAGE_SIZE else None
+    return page, older, page[-1].pk if before is not None and page else None
 
 
 def bubble_rows(session: ChatSession) -> Rows:
@@ -210,31 +200,24 @@ UNKNOWN_QUOTE = {"pk": 0, "name": "", "words": ""}
 Shown = tuple[str, MessageMedia]
 
 
-class Reader(NamedTuple):
-    """What is the same of all bubbles of a page: what its reader may do, addresses, words."""
-
-    may_speak: bool
-    may_ask: bool
-    may_see_runs: bool
-    acts: str
-    people: str
-    runs: str
-    bot: str
-    quote: str
-    again: str
+Reader = dict[str, str]
+"""What is the same of all bubbles of a page: words, and addresses; "" for what its reader may not
+do."""
 
 
 def page_reader(session: ChatSession, request: HttpRequest) -> Reader:
-    page = reverse("admin:agent_chatsession_change", args=(session.pk,))
-    return Reader(
-        session.platform == ONEBOT and request.user.has_perm("agent.speak_in_chat"),
-        request.user.has_perm("agent.change_chatsession"),
-        request.user.has_perm("agent.view_run"),
-        f"{page.removesuffix('change/')}act/",
-        reverse("admin:people"),
-        reverse("admin:agent_run_changelist"),
-        *(gettext("bot"), gettext("Quote"), gettext("Ask again without sending")),
-    )
+    page, may = reverse("admin:agent_chatsession_change", args=(session.pk,)), request.user.has_perm
+    may_speak = session.platform == ONEBOT and may("agent.speak_in_chat")
+    runs = reverse("admin:agent_run_changelist")
+    return {
+        "acts": f"{page.removesuffix('change/')}act/" if may_speak else "",
+        "again": runs if may("agent.change_chatsession") else "",
+        "runs": runs if may("agent.view_run") else "",
+        "people": reverse("admin:people"),
+        "bot": gettext("bot"),
+        "quote_words": gettext("Quote"),
+        "again_words": gettext("Ask again without sending"),
+    }
 
 
 @dataclass
@@ -363,42 +346,46 @@ class Bubble:
             words = gettext("%(author)s, as the bot") % {"author": message.author}
         elif self.side == "bot":
             by_hand = message.direction == "in"
-            words = gettext("the bot’s account, by hand") if by_hand else reader.bot
+            words = gettext("the bot’s account, by hand") if by_hand else reader["bot"]
         if words:
             return fill("<strong>{}</strong>", words)
         person, role = message.sender_id, _ROLES.get(message.sender_role, "")
-        link = fill(' href="{}{}/" data-panel', reader.people, quote(person, "/:@"))
+        link = fill(' href="{}{}/" data-panel', reader["people"], quote(person, "/:@"))
         role = fill(' <span class="role">{}</span>', role) if role else ""
         return fill(_PERSON, before, link if person else "", person, self.name, role)
 
     def draw_end(self, reader: Reader, moment: str) -> SafeString:
         """What can be done with it, when it was said, what became of it and why."""
-        acts, part, by_hand = SafeString("".join(self._draw_acts(reader))), "", ""
+        acts = part = by_hand = ""
+        if reader["acts"]:
+            drawn = SafeString("".join(self._draw_acts(reader)))
+            acts = fill('<span class="bubble-acts">\n{}</span>', drawn)
         if self.message.is_resent:
             by_hand = fill('<span class="by-hand">{}</span>', gettext("sent again"))
         if (number := self.message.part) is not None:
             words = gettext("part %(number)s") % {"number": number}
             part = fill("<span>{}</span>", words if number else gettext("as one merged forward"))
-        acts = fill('<span class="bubble-acts">\n{}</span>', acts) if reader.may_speak else ""
         why = self._draw_why(moment)
         return fill("<footer>{}\n{}{}\n{}</footer>\n</li>\n", by_hand, acts, part, why)
 
     def _draw_acts(self, reader: Reader) -> Iterator[str]:
         message, state, pk = self.message, self.message.state, SafeString(self.message.pk)
         if state not in (State.FAILED, State.PENDING) and self.side != "nobody":
-            yield fill('<a href="?quote={0}#compose" data-quote="{0}">{1}</a>\n', pk, reader.quote)
+            yield fill(
+                '<a href="?quote={0}#compose" data-quote="{0}">{1}</a>\n', pk, reader["quote_words"]
+            )
         if message.direction == "out" and state == State.FAILED and not message.is_resent:
-            yield fill(_BUTTON, reader.acts, "resend", pk, gettext("Send again"))
+            yield fill(_BUTTON, reader["acts"], "resend", pk, gettext("Send again"))
         elif message.direction == "out" and state == State.UNKNOWN and not message.is_resent:
             warning = gettext("Nobody knows whether it arrived. If it did, it arrives twice.")
             words = gettext("Send again…"), warning, gettext("Send again all the same")
-            yield fill(_TWICE, reader.acts, pk, *words)
+            yield fill(_TWICE, reader["acts"], pk, *words)
         elif message.direction == "in" and message.reason != Reason.COMMAND:
             if state in (State.WAITING, State.RUNNING):
-                yield fill(_BUTTON, reader.acts, "cancel", pk, gettext("Cancel the answer"))
-            if message.run_id and reader.may_ask:
+                yield fill(_BUTTON, reader["acts"], "cancel", pk, gettext("Cancel the answer"))
+            if message.run_id and reader["again"]:
                 link = '<a href="{}{}/again/">{}</a>\n'
-                yield fill(link, reader.runs, SafeString(message.run_id), reader.again)
+                yield fill(link, reader["again"], SafeString(message.run_id), reader["again_words"])
 
     def _draw_why(self, moment: str) -> SafeString:
         tone, words, why, detail = self.tone, self.state_words, striptags(self.why), self.detail
@@ -489,10 +476,9 @@ def _load_quotes(
     ).values_list(*columns)
     quotes = {}
     for pk, message_id, direction, sender_id, sender_name, words, recorded in found:
-        name = "" if direction == "out" else sender_name or sender_id
         quotes[message_id] = {
             "pk": pk,
-            "name": escape_direction_chars(name),
+            "name": escape_direction_chars("" if direction == "out" else sender_name or sender_id),
             "words": (segments.plain_words(read_segments(recorded), names) or words)[
                 :QUOTE_CHARACTERS
             ],
@@ -554,15 +540,16 @@ def _with_acts(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
     """The page with the acts from its first message on, or from the beginning of the chat, up to
     the first message of the next page."""
     acts: Any = OperatorAct.objects.filter(session=session)
-    if page.older is not None:
-        acts = acts.filter(at__gte=page.messages[0].created_at)
-    if page.newer is not None:
-        following = Message.objects.filter(session=session, pk__gt=page.newer).order_by("pk")
+    messages, older, newer = page
+    if older is not None:
+        acts = acts.filter(at__gte=messages[0].created_at)
+    if newer is not None:
+        following = Message.objects.filter(session=session, pk__gt=newer).order_by("pk")
         end = following.values_list("created_at", flat=True).first()
         acts = acts.filter(at__lt=end) if end else acts
     newest = list(acts.order_by("-pk")[:MOST_ACTS])
-    bubbles = load_bubbles(session, page.messages)
-    return Stream([*_merged(bubbles, newest[::-1], reader)], page.older, page.newer)
+    bubbles = load_bubbles(session, messages)
+    return Stream([*_merged(bubbles, newest[::-1], reader)], older, newer)
 
 
 def _merged(
@@ -601,9 +588,9 @@ def _draw_act(act: OperatorAct, at: datetime, reader: Reader) -> SafeString:
     detail = link = ""
     if act.detail:
         detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
-    if act.run_id and reader.may_see_runs:
+    if act.run_id and reader["runs"]:
         form = ' <a href="{0}{1}/change/">{2} #{1}</a>'
-        link = fill(form, reader.runs, act.run_id, gettext("run"))
+        link = fill(form, reader["runs"], act.run_id, gettext("run"))
     return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
 
 

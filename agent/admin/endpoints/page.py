@@ -105,10 +105,9 @@ class EndpointAdmin(SettingsAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """What the environment names would be there again at once."""
-        is_named = (
+        return super().has_delete_permission(request, obj) and not (
             isinstance(obj, ModelEndpoint) and bool(obj.environment) and not is_left_over(obj)
         )
-        return super().has_delete_permission(request, obj) and not is_named
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """No deletion of many at once: it would not ask each row."""

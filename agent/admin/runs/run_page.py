@@ -79,10 +79,9 @@ def _personas() -> list[Persona]:
 def _endpoints(request: HttpRequest, asked: Message) -> list[ModelEndpoint]:
     """Those that answer chats; for users who may not see endpoints those that have answered this
     one."""
-    may_see = request.user.has_perm(VIEW_ENDPOINT)
     rows = (
         ModelEndpoint.objects.all()
-        if may_see
+        if request.user.has_perm(VIEW_ENDPOINT)
         else run_facts.find_answering_endpoints(asked.session_id)
     )
     return list(rows.filter(enabled=True, can_chat=True).order_by("position", "pk")[:ROW_LIMIT])
@@ -500,12 +499,11 @@ def _fold(step: Step, rows: run_facts.RunRows) -> SafeString:
     }
     tools = ", ".join(dict.fromkeys(call.tool_name for call in calls))
     ended = gettext("failed") if step.error else step.finish_reason
-    measures = filter(None, (tools, tokens, f"{step.latency_ms} ms", ended))
     return fill(
         _FOLDED,
         step.number,
         gettext("Step %(number)s") % {"number": step.number},
-        " · ".join(measures),
+        " · ".join(filter(None, (tools, tokens, f"{step.latency_ms} ms", ended))),
         gettext("Show the whole step"),
         SafeString("".join(fill('<span id="{}"></span>', place) for place in places)),
     )
