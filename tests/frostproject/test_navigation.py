@@ -1,10 +1,12 @@
 """The navigation: who finds which place in it, and where one is."""
 
 import re
+from contextlib import suppress
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -88,3 +90,39 @@ def test_the_language_switch_leads_to_no_other_site(further: str):
 
 def test_messages_name_the_page_of_a_run_without_loading_the_pages():
     assert run_page(7) == reverse("admin:agent_run_change", args=[7])
+
+
+SERVERS = "/admin/tools/mcpserver/"
+
+
+def rights_to_see_servers() -> list[Permission]:
+    names = ("view_mcpserver", "view_every_chat")
+    return list(Permission.objects.filter(codename__in=names))
+
+
+@pytest.mark.django_db
+def test_the_navigation_is_that_of_the_rights_of_the_moment_and_of_the_language():
+    somebody = User.objects.create_user("somebody", is_staff=True)
+    browser = Client(headers=ENGLISH)
+    browser.force_login(somebody)
+    assert SERVERS not in page(browser, "/admin/")
+    somebody.user_permissions.set(rights_to_see_servers())
+    assert "<span>MCP servers</span>" in page(browser, "/admin/")
+    assert (
+        "<span>MCP 服务器</span>"
+        in browser.get("/admin/", headers={"accept-language": "zh-hans"}).content.decode()
+    )
+    somebody.user_permissions.clear()
+    assert SERVERS not in page(browser, "/admin/")
+
+
+@pytest.mark.django_db
+def test_rights_that_were_taken_back_with_their_transaction_leave_nothing_in_the_navigation():
+    somebody = User.objects.create_user("somebody", is_staff=True)
+    browser = Client(headers=ENGLISH)
+    browser.force_login(somebody)
+    with suppress(ZeroDivisionError), transaction.atomic():
+        somebody.user_permissions.set(rights_to_see_servers())
+        assert SERVERS in page(browser, "/admin/")
+        raise ZeroDivisionError
+    assert SERVERS not in page(browser, "/admin/")
