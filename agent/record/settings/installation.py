@@ -5,27 +5,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
+from django.db.models import BooleanField
 from django.utils.translation import trans_real
 
 from agent.models import Installation
 from agent.models.installation import NONE, VARIABLES
+from agent.record.ground.statements import Statement
 from tools.local_time import Clock
 
 GIB = 2**30
 #: Variables in GiB, whose settings are in bytes.
 IN_BYTES = {f"{name}_GIB": f"{name}_BYTES" for name in ("MEDIA_KEEP", "MEDIA_FREE", "BACKUP_KEEP")}
 _CLOCK = ("time_zone", "changed_on", "begun_on")
+_SAID = {variable.lower(): variable for variable in VARIABLES}
+#: SQLite has no type for them.
+_YES_OR_NO = frozenset(
+    field.name for field in Installation._meta.fields if isinstance(field, BooleanField)
+)
+#: Every page begins with it.
+_find_row = Statement(
+    f"SELECT {', '.join((*_CLOCK, *_SAID))} FROM agent_installation WHERE id = %(only)s"  # noqa: S608 - names of columns
+)
 
 
 def load_installation() -> tuple[Clock, dict[str, Any]]:
     """The clock as the row has it, the machine's without one; and what the row says in place of the
     environment, by the name of Django's setting. One query."""
-    columns = {variable.lower(): variable for variable in VARIABLES}
-    row = Installation.objects.filter(pk=Installation.ONLY).values(*_CLOCK, *columns).first()
-    if row is None:
+    rows = _find_row.rows(only=Installation.ONLY)
+    if not rows:
         return Clock(), {}
-    clock = Clock(*(row[name] for name in _CLOCK))
-    said = {columns[name]: row[name] for name in columns if row[name] not in (None, "")}
+    clock, values = Clock(*rows[0][: len(_CLOCK)]), zip(_SAID, rows[0][len(_CLOCK) :], strict=True)
+    said: dict[str, Any] = {
+        _SAID[name]: bool(value) if name in _YES_OR_NO else value
+        for name, value in values
+        if value not in (None, "")
+    }
     if "MCP_ALLOWED_COMMANDS" in said:
         lines = said["MCP_ALLOWED_COMMANDS"].split()
         said["MCP_ALLOWED_COMMANDS"] = [line for line in lines if line != NONE]

@@ -68,7 +68,7 @@ def sum_hours(
         by_day.setdefault(tuple(hour for _, hour in some), []).append(day)
     wanted = (Q(day__in=days, hour__in=some) for some, days in by_day.items())
     sums: Any = rows.filter(reduce(or_, wanted, Q(pk__in=()))).values("day", "hour")
-    sums = sums.annotate(**{name: Sum(name, default=0) for name in names})
+    sums = sums.annotate(**{name: Sum(name) for name in names})
     found = {(row["day"], row["hour"]): row for row in sums}
     for day, hour in missing:
         if day < open_since[0] or (hour != WHOLE_DAY and (day, hour) < open_since):
