@@ -304,8 +304,7 @@ def _gather(wanted: Wanted, rows: "QuerySet[Message]", most: int) -> list[tuple[
 
 
 def _accounts(wanted: Wanted) -> "QuerySet[Any]":
-    access = find_access(wanted.request.user)
-    rows = Bot.objects.filter(access.account_condition("self_id"))
+    rows = Bot.objects.filter(find_access(wanted.request.user).account_condition("self_id"))
     return rows.annotate(called=F("self_id"), beside=F("nickname"))
 
 

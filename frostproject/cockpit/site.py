@@ -24,14 +24,12 @@ from frostproject.signin.admin_site import FrostAdminSite
 
 View = Callable[..., HttpResponseBase]
 
-START = "frostproject.cockpit.start"
-OVERVIEW = "frostproject.cockpit.dashboard"
+START, OVERVIEW, PEOPLE, SEARCH, SPENDING = (
+    f"frostproject.cockpit.{name}"
+    for name in ("start", "dashboard", "people", "search", "spending")
+)
 PLAYGROUND = "onebot.playground.pages"
-PEOPLE = "frostproject.cockpit.people"
-SEARCH = "frostproject.cockpit.search"
-SPENDING = "frostproject.cockpit.spending"
-SEE_CHATS = ("agent.view_chatsession",)
-SEE_PEOPLE = ("agent.view_message",)
+SEE_CHATS, SEE_PEOPLE = ("agent.view_chatsession",), ("agent.view_message",)
 ERASE_PEOPLE = ("agent.erase_person", "agent.view_every_chat")
 PLAY = ("agent.use_playground",)
 READ, POST = ("GET", "HEAD"), ("POST",)

@@ -24,21 +24,15 @@ from tools.local_time import counted_since, current_day, today
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-#: Own chats, those with the newest messages, whose sums are looked at.
-MOST_OWN = 300
-
-
+#: Own chats, those with the newest messages, whose sums are looked at; accounts, of which each is
+#: told of by itself; and rows of manners that silence.
+MOST_OWN, MOST_BOTS, MOST_SILENCING = 300, 200, 1_000
 #: Days that are shown, today among them, and what of them.
 DAYS = 30
 COUNTS = (
     *("received", "addressed", "answered", "failed", "sent", "unsent", "unknown"),
     *("runs", "failed_runs", "tool_calls", "failed_calls", *TIME_COLUMNS),
 )
-#: Rows of manners that silence, at most.
-MOST_SILENCING = 1_000
-
-#: Accounts that are looked at, and of which each is told of by itself.
-MOST_BOTS = 200
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,6 @@ _ROW = (
 )
 _ACCOUNT = ' <span class="row-account">{}</span>'
 _MARK, _BUSY = '<span class="mark{}"{}>{}</span>', '<span class="mark mark-busy">{}</span>'
-_TITLE, _SAID = ' title="{}"', "<bdi>{}</bdi>: <bdi>{}</bdi>"
-Last = tuple[int, SafeString]
 
 
 def list_beside(
@@ -218,25 +216,25 @@ def _draw_mark(row: Any, manners: ChatManners, now: datetime) -> SafeString:
         words = gettext("silenced")
     elif title := manners.find_only(now):
         words = gettext("only one person")
-    mark = fill(_MARK, look, fill(_TITLE, title) if title else "", words) if words else ""
+    mark = fill(_MARK, look, fill(' title="{}"', title) if title else "", words) if words else ""
     place = fill(_MARK, "", "", gettext("playground")) if is_playground(row.account) else ""
     return SafeString(mark + place)
 
 
-def _find_last_words(pks: list[int]) -> dict[int, Last]:
+def _find_last_words(pks: list[int]) -> dict[int, tuple[int, SafeString]]:
     """The key of the newest message of each chat, and who said what in it."""
     newest = Message.objects.filter(session=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     sessions = ChatSession.objects.filter(pk__in=pks).annotate(newest=Subquery(newest)).order_by()
     rows: Any = Message.objects.filter(pk__in=list(sessions.values_list("newest", flat=True)))
     columns = ("session_id", "pk", "words", "direction", "sender_name", "sender_id")
     found = rows.order_by().annotate(words=Left("text", EXCERPT)).values_list(*columns)
-    last, bot = dict[int, Last](), gettext("bot")
+    last, bot = dict[int, tuple[int, SafeString]](), gettext("bot")
     for pk, message, words, direction, name, sender in found:
         is_from_bot = direction == Message.Direction.OUT
         name = "" if is_from_bot else escape_direction_chars(name or names_in(pk, sender))
         name = cut_text(name, SPEAKER_CHARACTERS) or bot
         words = cut_text(escape_direction_chars(words), WORDS_CHARACTERS)
-        last[pk] = message, fill(_SAID, name, words)
+        last[pk] = message, fill("<bdi>{}</bdi>: <bdi>{}</bdi>", name, words)
     return last
 
 

@@ -548,8 +548,7 @@ def _with_acts(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
         end = following.values_list("created_at", flat=True).first()
         acts = acts.filter(at__lt=end) if end else acts
     newest = list(acts.order_by("-pk")[:MOST_ACTS])
-    bubbles = load_bubbles(session, messages)
-    return Stream([*_merged(bubbles, newest[::-1], reader)], older, newer)
+    return Stream([*_merged(load_bubbles(session, messages), newest[::-1], reader)], older, newer)
 
 
 def _merged(
