@@ -197,11 +197,8 @@ class HistoryAdmin(PageAdmin):
                 ]
             )
             context["revert_url"] = f"admin:{self.opts.app_label}_{self.opts.model_name}_revert"
-            which = (
-                f"config__id__exact={row.pk}"
-                if isinstance(row, ToolConfig)
-                else f"subject__exact={row_subject(row)}"
-            )
+            is_tool, subject = isinstance(row, ToolConfig), row_subject(row)
+            which = f"config__id__exact={row.pk}" if is_tool else f"subject__exact={subject}"
             context["all_changes_url"] = (
                 f"{reverse('admin:tools_toolconfigchange_changelist')}?{which}"
             )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext_lazy as _
+
 from tools.text.readable import drop_surrogates, escape_direction_chars
 
 # The names of QQ's own faces by the numbers of ``face`` segments; they are QQ's, as listed in
@@ -264,3 +266,42 @@ def _text(value: object) -> str:
 def _line(value: object) -> str:
     text = " ".join(_text(value)[: 2 * LONGEST_LINE].split())
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
+
+
+#: Characters of the segments of one message that are read.
+SEGMENT_CHARACTERS = 20_000
+_SEGMENT_WORDS = {
+    "dice": _("dice"),
+    "rps": _("rock, paper, scissors"),
+    "location": _("place"),
+    "contact": _("contact"),
+    "music": _("music"),
+    "redbag": _("red packet"),
+    "gift": _("gift"),
+    "tts": _("read aloud"),
+    "poke": _("poke"),
+    "shake": _("shake"),
+    "anonymous": _("anonymous"),
+    "keyboard": _("buttons"),
+    "longmsg": _("long message"),
+    "json": _("card"),
+    "xml": _("card"),
+    "rich": _("card"),
+    "miniapp": _("card"),
+    "share": _("link"),
+}
+
+
+def segment_words(label: str) -> str:
+    """What a type of segments is called; the type itself, where it has no name."""
+    return str(_SEGMENT_WORDS.get(label, label))
+
+
+def read_segments(recorded: str | None) -> object:
+    """Segments from the beginning of their JSON; None where that is not all of it."""
+    if not recorded or len(recorded) > SEGMENT_CHARACTERS:
+        return None
+    try:
+        return json.loads(recorded)
+    except ValueError:
+        return None

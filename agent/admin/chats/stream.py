@@ -1,7 +1,6 @@
 """What a chat's page shows from top to bottom, and the parts of it that the page fetches while it
 is read: older ones, newer ones, and what has changed. They are found by id, never by counting."""
 
-import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,13 +49,12 @@ from tools.text.readable import escape_direction_chars, fill
 
 #: Messages on one page.
 CHAT_PAGE_SIZE = 50
-#: Characters of a message that a bubble shows, and of its recorded segments that are read for it.
-BUBBLE_CHARACTERS, SEGMENT_CHARACTERS = 4_000, 20_000
+#: Characters of a message that a bubble shows.
+BUBBLE_CHARACTERS = 4_000
 
 
 ChatPage = tuple[list[Message], int | None, int | None]
-"""Messages from old to new, and the ids to continue from, to older and to newer ones; None at the
-ends."""
+"""Messages from old to new, and the ids to continue from, older and newer; None at the ends."""
 
 
 def load_chat_page(
@@ -69,8 +67,7 @@ def load_chat_page(
     """The page that ends before id ``before``, or begins after id ``after``, or has id ``around``
     in its middle, or the newest one.
 
-    A page at the new end is always the newest page, so that it is full. At most three queries.
-    """
+    A page at the new end is always the newest, so that it is full. At most three queries."""
     if around is not None:
         rows = Message.objects.filter(session=session, pk__lt=around).order_by("-pk")
         ids = list(rows.values_list("pk", flat=True)[: CHAT_PAGE_SIZE // 2])
@@ -106,7 +103,7 @@ def bubble_rows(session: ChatSession) -> Rows:
     rows: Rows = shown.annotate(
         bubble=Left("text", BUBBLE_CHARACTERS),
         length=Length("text"),
-        recorded=Left(Cast("segments", TextField()), SEGMENT_CHARACTERS + 1),
+        recorded=Left(Cast("segments", TextField()), segments.SEGMENT_CHARACTERS + 1),
         is_resent=Exists(Message.objects.filter(resent_from=OuterRef("pk"))),
         heard=Left("context_text", BUBBLE_CHARACTERS),
     ).only(
@@ -132,33 +129,6 @@ def load_message_runs(messages: list[Message]) -> dict[int, list[Run]]:
 
 
 # Messages as bubbles: their words and media, what they quote, and why they were answered or not.
-
-_SEGMENT_WORDS = {
-    "dice": _("dice"),
-    "rps": _("rock, paper, scissors"),
-    "location": _("place"),
-    "contact": _("contact"),
-    "music": _("music"),
-    "redbag": _("red packet"),
-    "gift": _("gift"),
-    "tts": _("read aloud"),
-    "poke": _("poke"),
-    "shake": _("shake"),
-    "anonymous": _("anonymous"),
-    "keyboard": _("buttons"),
-    "longmsg": _("long message"),
-    "json": _("card"),
-    "xml": _("card"),
-    "rich": _("card"),
-    "miniapp": _("card"),
-    "share": _("link"),
-}
-
-
-def segment_words(label: str) -> str:
-    """What a type of segments is called; the type itself, where it has no name."""
-    return str(_SEGMENT_WORDS.get(label, label))
-
 
 Reason, State = Message.Reason, Message.State
 #: Characters of the words of a quoted message, and of a name.
@@ -190,6 +160,7 @@ _WHY = (
 _PERSON = '{}<strong><a{} title="{}"><bdi>{}</bdi></a></strong>{}'
 _ROLES = {"owner": _("group owner"), "admin": _("group admin")}
 #: What can be done with a message: the address of acts, its key, and words.
+_QUOTE = '<a href="?quote={0}#compose" data-quote="{0}">{1}</a>\n'
 _BUTTON = '<button class="link" form="act-form" formaction="{}{}/{}/">{}</button>\n'
 _TWICE = (
     '<details class="twice"><summary>{2}</summary><p>{3}</p><button class="button" '
@@ -201,8 +172,7 @@ Shown = tuple[str, MessageMedia]
 
 
 Reader = dict[str, str]
-"""What is the same of all bubbles of a page: words, and addresses; "" for what its reader may not
-do."""
+"""What is the same of all bubbles of a page: words, and addresses; "" for what one may not do."""
 
 
 def page_reader(session: ChatSession, request: HttpRequest) -> Reader:
@@ -215,7 +185,7 @@ def page_reader(session: ChatSession, request: HttpRequest) -> Reader:
         "runs": runs if may("agent.view_run") else "",
         "people": reverse("admin:people"),
         "bot": gettext("bot"),
-        "quote_words": gettext("Quote"),
+        "quote": gettext("Quote"),
         "again_words": gettext("Ask again without sending"),
     }
 
@@ -303,7 +273,7 @@ class Bubble:
     def _part(self, piece: segments.Piece, own: list[Shown]) -> dict[str, Any]:
         if piece.kind != "media":
             text = piece.text[:BUBBLE_CHARACTERS]
-            return {"piece": piece, "text": text, "kind": segment_words(piece.label)}
+            return {"piece": piece, "text": text, "kind": segments.segment_words(piece.label)}
         kind = str(dict(MessageMedia.MediaKind.choices).get(piece.label, piece.label))
         found = next((shown for shown in own if shown[1].kind == piece.label), None)
         if found is not None:
@@ -371,9 +341,7 @@ class Bubble:
     def _draw_acts(self, reader: Reader) -> Iterator[str]:
         message, state, pk = self.message, self.message.state, SafeString(self.message.pk)
         if state not in (State.FAILED, State.PENDING) and self.side != "nobody":
-            yield fill(
-                '<a href="?quote={0}#compose" data-quote="{0}">{1}</a>\n', pk, reader["quote_words"]
-            )
+            yield fill(_QUOTE, pk, reader["quote"])
         if message.direction == "out" and state == State.FAILED and not message.is_resent:
             yield fill(_BUTTON, reader["acts"], "resend", pk, gettext("Send again"))
         elif message.direction == "out" and state == State.UNKNOWN and not message.is_resent:
@@ -424,7 +392,7 @@ def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
         Bubble(
             message,
             # from the segments, or where those say nothing, or are too long, from the text
-            segments.render_segments(read_segments(message.recorded), names)
+            segments.render_segments(segments.read_segments(message.recorded), names)
             or [segments.Piece("text", escape_direction_chars(message.bubble or ""))],
             runs.get(message.pk, []),
             previews.get(message.pk),
@@ -451,16 +419,6 @@ def _names(session: ChatSession, messages: Sequence[Message]) -> dict[str, str]:
     return find_names(nameless, Q(session=session)) | names
 
 
-def read_segments(recorded: str | None) -> object:
-    """Segments from the beginning of their JSON; None where that is not all of it."""
-    if not recorded or len(recorded) > SEGMENT_CHARACTERS:
-        return None
-    try:
-        return json.loads(recorded)
-    except ValueError:
-        return None
-
-
 def _load_quotes(
     session: ChatSession, messages: Iterable[Message], names: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
@@ -472,14 +430,14 @@ def _load_quotes(
     columns = ("pk", "message_id", "direction", "sender_id", "sender_name", "words", "recorded")
     found = rows.annotate(
         words=Left("text", QUOTE_CHARACTERS),
-        recorded=Left(Cast("segments", TextField()), SEGMENT_CHARACTERS + 1),
+        recorded=Left(Cast("segments", TextField()), segments.SEGMENT_CHARACTERS + 1),
     ).values_list(*columns)
     quotes = {}
     for pk, message_id, direction, sender_id, sender_name, words, recorded in found:
         quotes[message_id] = {
             "pk": pk,
             "name": escape_direction_chars("" if direction == "out" else sender_name or sender_id),
-            "words": (segments.plain_words(read_segments(recorded), names) or words)[
+            "words": (segments.plain_words(segments.read_segments(recorded), names) or words)[
                 :QUOTE_CHARACTERS
             ],
         }
@@ -504,7 +462,6 @@ class Stream:
     """One part of a chat from old to new; ``older`` and ``newer`` are the ids to continue from,
     None at the ends."""
 
-    #: See :func:`_merged`.
     parts: list[tuple[SafeString, Bubble | None]]
     older: int | None = None
     newer: int | None = None
