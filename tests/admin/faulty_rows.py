@@ -65,7 +65,7 @@ TOOL_ERRORS = (
 
 def fill_with_faults() -> int:
     """How many rows a table has at most."""
-    owned = fill("1000111222", "7001234567", "甲", "20007777")
+    owned = fill("1000111222", "7001234567", "甲\u202e\u2066\u200f\u061c", "20007777")
     session = owned.session
     _runs(session)
     _sends(session)
