@@ -13,7 +13,7 @@ from agent.admin.runs import run_page
 from agent.models import ChatSession, ModelEndpoint, Persona, PersonaChoice, Run, Step
 from agent.record.waiting.trials import TrialWish
 from tests.admin.record import answered, call_of, chat, said, step_of
-from tests.security.two_chats import every_address, owner_of
+from tests.security.two_chats import every_address, owner_of, refusals_drawn_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SECRET = "PROMPTSECRET: the manager is called OTHERBOSS"
@@ -46,24 +46,14 @@ def steps() -> list[Step]:
 def pages_of(browser: Client, steps: list[Step]) -> str:
     """All that somebody can read in the admin about these steps."""
     whole = [f"/admin/agent/run/{steps[0].run_id}/change/?whole={n}" for n in (1, 2, 3)]
-    answers: list[Any] = [browser.get(one) for one in [*every_address(), *whole]]
+    with refusals_drawn_once():
+        answers: list[Any] = [browser.get(one) for one in [*every_address(), *whole]]
     return "\n".join(
         b"".join(one.streaming_content).decode(errors="replace")
         if one.streaming
         else one.content.decode(errors="replace")
         for one in answers
     )
-
-
-@pytest.mark.parametrize("is_tempted", [False, True])
-def test_no_page_shows_a_prompt_or_another_endpoint_to_a_chat_owner(steps, is_tempted):
-    persona = Persona.objects.create(name="ForOtherChat", prompt=SECRET, enabled=True)
-    PersonaChoice.objects.create(persona=persona, chat_kind="group", peer_id="30002")
-    shown = pages_of(owner_of(PLACE, is_tempted=is_tempted), steps)
-    assert "SAID-HERE" in shown
-    assert "answering" in shown
-    for kept in ("PROMPTSECRET", "OTHERBOSS", "OTHERNAME"):
-        assert kept not in shown, shown[shown.index(kept) - 300 : shown.index(kept) + 100]
 
 
 #: As they are on record of a run that failed; what is behind each is for who may see endpoints.
@@ -89,20 +79,24 @@ def failed(fault: str, asked_in: ChatSession, other: ModelEndpoint) -> Step:
     return step
 
 
-def test_an_error_names_no_endpoint_to_a_chat_owner(admin_client):
-    """One of a tool that names none is shown as it is."""
-    other = endpoint("OTHERNAME")
-    ModelEndpoint.objects.filter(pk=other.pk).update(base_url="https://othername.lan/v1")
-    own = chat("30001")
-    steps = [failed(fault, own, other) for fault in FAULTS]
-    call_of(steps[0], position=1, state="failed", error="the city Ruritania is not known")
-    browser = owner_of(PLACE)
+@pytest.mark.parametrize("is_tempted", [False, True])
+def test_no_page_shows_a_prompt_or_another_endpoint_to_a_chat_owner(
+    steps, admin_client, is_tempted
+):
+    """Not in an error either, but one of a tool that names none is shown as it is."""
+    persona = Persona.objects.create(name="ForOtherChat", prompt=SECRET, enabled=True)
+    PersonaChoice.objects.create(persona=persona, chat_kind="group", peer_id="30002")
+    ModelEndpoint.objects.filter(name="OTHERNAME").update(base_url="https://othername.lan/v1")
+    other, own = ModelEndpoint.objects.get(name="OTHERNAME"), ChatSession.objects.get()
+    faulty = [failed(fault, own, other) for fault in FAULTS]
+    call_of(faulty[0], position=1, state="failed", error="the city Ruritania is not known")
+    browser = owner_of(PLACE, is_tempted=is_tempted)
     shown = pages_of(browser, steps)
-    assert "SAID-HERE" in shown
-    assert "OTHERNAME" not in shown.upper()
-    assert "As recorded" not in shown
-    assert "the city Ruritania is not known" in shown
-    for step in steps:
+    for told in ("SAID-HERE", "answering", "the city Ruritania is not known"):
+        assert told in shown
+    for kept in ("PROMPTSECRET", "OTHERBOSS", "OTHERNAME", "OTHERNAME".lower(), "As recorded"):
+        assert kept not in shown, shown[shown.index(kept) - 300 : shown.index(kept) + 100]
+    for step in faulty:
         address = f"/admin/agent/run/{step.run_id}/change/"
         assert 'class="failure words"' in browser.get(address).content.decode()
         assert "OTHERNAME" in admin_client.get(address).content.decode()

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
 from typing import Any
+from unittest import mock
 
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.core import serializers
 from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 from django.urls.converters import SlugConverter
@@ -42,6 +45,7 @@ from agent.models import (
     Sticker,
     ToolCall,
 )
+from frostproject.cockpit import error_pages
 from onebot.models import Bot, ClientEvent
 from tests.admin.record import ENGLISH, answered, call_of, chat, make_groups, said, step_of
 from tools.models import ToolConfigChange
@@ -58,6 +62,22 @@ PEOPLE = (EVERYWHERE, "20008888")
 FURTHER = (1, 2, 5, 9)
 #: The number of no row.
 ABSENT = 4711
+
+
+@contextlib.contextmanager
+def refusals_drawn_once() -> Iterator[None]:
+    """What a refused page shows is, but for its address, the same for all that one person is
+    refused: walks draw one of each status, and are given it again."""
+    drawn: dict[int, bytes] = {}
+
+    def draw(request: HttpRequest, *given: Any, status: int) -> HttpResponse:
+        if status not in drawn:
+            page = render(request, *given, status=status).content
+            drawn[status] = page.replace(request.path.encode(), b"")
+        return HttpResponse(drawn[status], status=status)
+
+    with mock.patch.object(error_pages, "render", draw):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +200,8 @@ def owner_of(*places: tuple[str, str], is_tempted: bool = False) -> Client:
 def every_address(*, by_post: bool = False) -> Iterator[str]:
     """Every address of the admin with each row that there is, and one that is not there, of the
     table that it is about. Acts on a chat look at a row only where they are asked ``by_post``, and
-    have the first one alone otherwise."""
+    have the first one alone otherwise. What deletes a row or tells its history finds it as its page
+    does: the first and the last will do."""
     tables = {
         f"{one._meta.app_label}_{one._meta.model_name}_": [*_keys_of(one), ABSENT]
         for one in apps.get_models()
@@ -194,8 +215,11 @@ def every_address(*, by_post: bool = False) -> Iterator[str]:
             about = next((keys for start, keys in tables.items() if name.startswith(start)), None)
             acts = [key for key, kind in converters.items() if isinstance(kind, SlugConverter)]
             firsts = about or [*PEOPLE, *FURTHER, ABSENT]
+            if about and name.endswith(("_delete", "_history")):
+                firsts = [about[0], *about[-2:]]
+            words = [*ACTS, *(form for form, _name in EXPORT_FORMS)]
             values = [
-                [*ACTS, *(form for form, _name in EXPORT_FORMS)] if key in acts
+                (words if by_post else words[:1]) if key in acts
                 else (firsts[:1] if acts and not by_post else firsts) if place == 0
                 else FURTHER if by_post else FURTHER[:2]
                 for place, key in enumerate(converters)
@@ -206,7 +230,8 @@ def every_address(*, by_post: bool = False) -> Iterator[str]:
 
 
 def _keys_of(model: type[Model]) -> list[Any]:
-    return list(model._base_manager.order_by("pk").values_list("pk", flat=True)[:12])
+    found = list(model._base_manager.order_by("pk").values_list("pk", flat=True))
+    return [*found[:6], *found[6:][-1:]]
 
 
 def every_row() -> dict[str, str]:
