@@ -2,6 +2,7 @@
 every page there is."""
 
 import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,11 +44,12 @@ def steps() -> list[Step]:
     ]
 
 
-def pages_of(browser: Client, steps: list[Step]) -> str:
-    """All that somebody can read in the admin about these steps."""
+def pages_of(browser: Client, steps: list[Step], begin: str = "/") -> str:
+    """All that somebody can read in the admin about these steps, under addresses that begin so."""
     whole = [f"/admin/agent/run/{steps[0].run_id}/change/?whole={n}" for n in (1, 2, 3)]
+    asked = [one for one in every_address() if re.match(begin, one)]
     with refusals_drawn_once():
-        answers: list[Any] = [browser.get(one) for one in [*every_address(), *whole]]
+        answers: list[Any] = [browser.get(one) for one in [*asked, *whole]]
     return "\n".join(
         b"".join(one.streaming_content).decode(errors="replace")
         if one.streaming
@@ -79,26 +81,26 @@ def failed(fault: str, asked_in: ChatSession, other: ModelEndpoint) -> Step:
     return step
 
 
-@pytest.mark.parametrize("is_tempted", [False, True])
-def test_no_page_shows_a_prompt_or_another_endpoint_to_a_chat_owner(
-    steps, admin_client, is_tempted
-):
-    """Not in an error either, but one of a tool that names none is shown as it is."""
+def test_no_page_shows_a_prompt_or_another_endpoint_to_a_chat_owner(steps, admin_client):
+    """Not even to one who was given every other permission, and not in an error either, but one
+    of a tool that names none is shown as it is."""
     persona = Persona.objects.create(name="ForOtherChat", prompt=SECRET, enabled=True)
     PersonaChoice.objects.create(persona=persona, chat_kind="group", peer_id="30002")
     ModelEndpoint.objects.filter(name="OTHERNAME").update(base_url="https://othername.lan/v1")
     other, own = ModelEndpoint.objects.get(name="OTHERNAME"), ChatSession.objects.get()
     faulty = [failed(fault, own, other) for fault in FAULTS]
     call_of(faulty[0], position=1, state="failed", error="the city Ruritania is not known")
-    browser = owner_of(PLACE, is_tempted=is_tempted)
-    shown = pages_of(browser, steps)
+    shown = pages_of(owner_of(PLACE, is_tempted=True), steps)
     for told in ("SAID-HERE", "answering", "the city Ruritania is not known"):
         assert told in shown
     for kept in ("PROMPTSECRET", "OTHERBOSS", "OTHERNAME", "OTHERNAME".lower(), "As recorded"):
         assert kept not in shown, shown[shown.index(kept) - 300 : shown.index(kept) + 100]
+    plain = owner_of(PLACE)
     for step in faulty:
         address = f"/admin/agent/run/{step.run_id}/change/"
-        assert 'class="failure words"' in browser.get(address).content.decode()
+        page = plain.get(address).content.decode()
+        assert 'class="failure words"' in page
+        assert "OTHERNAME" not in page.upper()
         assert "OTHERNAME" in admin_client.get(address).content.decode()
 
 
@@ -116,7 +118,9 @@ def test_a_colleague_who_sees_every_chat_but_no_persona_sees_no_prompt(steps, dj
     user.user_permissions.set(Permission.objects.filter(codename__in=wanted))
     browser = Client()
     browser.force_login(user)
-    shown = pages_of(browser, steps)
+    shown = pages_of(
+        browser, steps, "/admin/(agent/(run|step|message|toolcall|chatsession)/|[^/]*/$)"
+    )
     assert "SAID-HERE" in shown
     assert "PROMPTSECRET" not in shown
 
