@@ -33,7 +33,7 @@ def open_window(chromium: Browser, live: LiveServer) -> Iterator[OpenWindow]:
         window = Window(chromium, server, **options)
         windows.append(window)
         if signed_in:
-            window.sign_in()
+            window.enter()
         return window
 
     yield open_one

@@ -96,7 +96,7 @@ def story() -> Iterator[Story]:
 @pytest.fixture(scope="module")
 def window(chromium: Browser, story: Story) -> Iterator[Window]:
     made = Window(chromium, story.server, language="en")
-    made.sign_in()
+    made.enter()
     yield made
     made.close()
 
@@ -154,9 +154,11 @@ def add_mcp_server(desk: Desk) -> None:
     desk.is_told("Maps")
 
 
-def figures_of_today(desk: Desk) -> None:
+def figures_cost_and_clients(desk: Desk) -> None:
     desk.sees("Received today", ".tiles")
     expect(desk.page.locator(".tiles strong").first).to_be_in_viewport()
+    desk.sees("Spent today", ".tiles")
+    desk.sees("not connected", ".accounts")
 
 
 def messages_of_a_person(desk: Desk) -> None:
@@ -180,10 +182,6 @@ def model_of_an_endpoint(desk: Desk) -> None:
     desk.is_told("deepseek-flash")
 
 
-def cost(desk: Desk) -> None:
-    desk.sees("Spent today", ".tiles")
-
-
 def export(desk: Desk) -> None:
     desk.find(RIDE, "chat")
     desk.link("This chat")
@@ -204,10 +202,6 @@ def resend(desk: Desk) -> None:
     desk.find(RIDE, "chat")
     desk.button("Send again")
     wait(desk.story, "SELECT id FROM agent_message WHERE resent_from_id IS NOT NULL")
-
-
-def client_offline(desk: Desk) -> None:
-    desk.sees("not connected", ".accounts")
 
 
 def who_spends_most(desk: Desk) -> None:
@@ -339,8 +333,8 @@ def give_a_group_to_a_co_admin(desk: Desk) -> None:
 Task = Callable[[Desk], None]
 TASKS: tuple[Task, ...] = (
     *(why_silent, what_the_model_saw, tool_off, mock_value, approve, add_mcp_server),
-    *(figures_of_today, messages_of_a_person, persona_of_a_chat, model_of_an_endpoint, cost),
-    *(export, mute_a_group, resend, client_offline, who_spends_most, why_so_slow),
+    *(figures_cost_and_clients, messages_of_a_person, persona_of_a_chat, model_of_an_endpoint),
+    *(export, mute_a_group, resend, who_spends_most, why_so_slow),
     *(answer_only_me, answer_only_who_wrote, model_of_a_group, undo_a_change),
     *(what_it_knows_of_a_person, stop_one_answer, stop_one_call, person_never_answered),
     *(answer_by_hand, let_all_use_a_server, plugin_on, ask_again_with_another_model),

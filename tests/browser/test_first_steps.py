@@ -48,6 +48,7 @@ def test_a_click_counts_though_the_one_before_is_not_answered_yet(
     start_server, open_window: OpenWindow
 ):
     page = open_window(start_server(**NOTHING_SET)).page
+    page.goto("/admin/start/")
     slow: list[Route] = []
     page.route("**/admin/start/client/", lambda route: slow.append(route), times=1)
     page.click("#client-llbot")
@@ -63,6 +64,7 @@ def test_start_page_leads_from_nothing_to_the_first_answer(
     model.answer_with(lambda request: "pong")
     server = start_server(**NOTHING_SET)
     page = open_window(server).page
+    page.goto("/admin/")
     expect(page).to_have_url(f"{server.url}/admin/start/")
     set_up_model(page, model.url)
     done(page, "model")

@@ -1,11 +1,15 @@
 """Fields that are filled in by name while tens of thousands of people are on record."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenWindow
+from tests.browser.dialled import dial
+from tests.cast import fresh_id
 from tests.live_server import LiveServer
-from tests.security.people import run
 
 pytestmark = pytest.mark.slow
 
@@ -13,34 +17,41 @@ PEOPLE = 50_000
 #: What an answer may take on a busy machine; it reads few rows of the many.
 SOON_MS = 3_000
 CROWD = """
-import json, sys, django
-django.setup()
-from django.utils import timezone
-from agent.models import ChatSession, Message
-now, people = timezone.now(), json.load(sys.stdin)
-chats = ChatSession.objects.bulk_create(
-    ChatSession(kind="group", peer_id=f"7{n}", account="10001", title=f"Garden {n}",
-                last_message_at=now)
-    for n in range(3_000)
-)
-Message.objects.bulk_create(
-    (
-        Message(session=chats[n % 3_000], sender_id=f"2{n:05}", sender_name=f"Person {n:05}",
-                direction="in", state="recorded", created_at=now)
-        for n in range(people)
-    ),
-    batch_size=5_000,
-)
+WITH RECURSIVE counted(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM counted WHERE n < {most})
+INSERT INTO {table} ({names}, {changed}) SELECT {names}, {values} FROM {table}, counted
+WHERE {table}.id = (SELECT max(id) FROM {table})
 """
 SLOWEST = """() => Math.max(...performance.getEntriesByType("resource")
     .filter((one) => one.name.includes("/search/")).map((one) => one.duration))"""
 
 
+def crowd(database: sqlite3.Connection, table: str, most: int, **changed: str) -> None:
+    """Repeat the newest row of ``table`` that often, with what an expression says of each ``n``."""
+    found = database.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+    names = ", ".join({name for (name,) in found} - {"id", "event_key", *changed})
+    values = ", ".join(changed.values())
+    database.execute(
+        CROWD.format(
+            table=table, most=most - 1, names=names, changed=", ".join(changed), values=values
+        )
+    )
+
+
 @pytest.fixture
-def crowded(start_server) -> LiveServer:
+def crowded(start_server, model) -> LiveServer:
     """A server with 50,000 people in 3,000 groups."""
     server: LiveServer = start_server()
-    run(server, CROWD, PEOPLE)
+    with dial(server) as bot:
+        bot.say_group(fresh_id(), fresh_id(), "hello", mention=False)
+        bot.wait(server.row("SELECT id FROM agent_message"))
+    with closing(sqlite3.connect(server.data_dir / "frostagent.sqlite3", timeout=10)) as database:
+        first = "(SELECT min(id) FROM agent_chatsession)"
+        crowd(database, "agent_chatsession", 3_000, peer_id="'7' || n", title="'Garden ' || n")
+        crowd(
+            database, "agent_message", PEOPLE, session_id=f"{first} + 1 + n % 3000",
+            sender_id="printf('2%05d', n)", sender_name="printf('Person %05d', n)",
+        )  # fmt: skip
+        database.commit()
     return server
 
 

@@ -11,16 +11,16 @@ from tests.fake_onebot import failed
 
 pytestmark = pytest.mark.slow
 
-#: The acts in a chat, in an order that each allows, and what is said of them.
+SHORT, WIDE = 360, 1280
+#: The acts in a chat, in an order that each allows, and what is said of them; in which window.
 ACTS = {
-    "take-over": "taken over",
-    "hand-back": "answers here again",
-    "silence": "Silenced",
-    "speak": "Let this chat speak",
-    "reset": "context is fresh",
-    "persona": "From the next message on",
+    "take-over": ("taken over", WIDE),
+    "hand-back": ("answers here again", SHORT),
+    "silence": ("Silenced", SHORT),
+    "speak": ("Let this chat speak", WIDE),
+    "reset": ("context is fresh", WIDE),
+    "persona": ("From the next message on", SHORT),
 }
-SHORT = 360
 
 
 def told(page: Page, words: str) -> None:
@@ -46,14 +46,15 @@ def bot(live):
         yield bot
 
 
-@pytest.mark.parametrize("width", [1280, SHORT])
 def test_outcome_of_each_act_in_a_chat_is_in_view(
-    live, bot: Dialled, model, open_window: OpenWindow, width: int
+    live, bot: Dialled, model, open_window: OpenWindow
 ):
     model.script(["pong"])
-    page = open_window(language="en", width=width).page
+    window = open_window(language="en")
+    page = window.page
     open_chat(page, live, start_chat(bot))
-    for act, words in ACTS.items():
+    for act, (words, width) in ACTS.items():
+        window.look("light", width)
         press(page, act)
         told(page, words)
     page.fill("#compose-text", "by hand")
@@ -82,29 +83,21 @@ PAUSED = "FROM agent_chatsession WHERE peer_id = ? AND pause_reason <> ''"
 MUTED = {"notice_type": "group_ban", "sub_type": "ban", "operator_id": 20001, "duration": 600}
 
 
-@pytest.mark.parametrize("width", [1280, SHORT])
-def test_outcome_of_saving_and_of_a_list_action_is_in_view(
-    live, open_window: OpenWindow, width: int
-):
-    page = open_window(language="en", width=width).page
+def test_outcome_of_saving_and_of_a_list_action_is_in_view(live, open_window: OpenWindow):
+    window = open_window(language="en", width=SHORT)
+    page = window.page
     page.goto("/admin/agent/budget/add/")
-    page.fill("#id_name", name := f"budget {width}")
+    page.fill("#id_name", name := "budget of a page")
     page.fill("#id_limit", "1000000")
     page.click("input[name=_continue]")
     told(page, name)
+    window.look("light", WIDE)
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     page.click("input[name=_save]")
     told(page, name)
     page.locator("#result_list tr", has_text=name).locator("input.action-select").check()
+    window.look("light", SHORT)
     page.select_option("select[name=action]", "delete_selected")
     page.click("button[name=index]")
     page.click("#content input[type=submit]")
     told(page, "deleted")
-
-
-def test_short_page_does_not_scroll(start_server, open_window: OpenWindow):
-    page = open_window(start_server()).page  # where nothing happened that would make them long
-    for place in ("log", "agent/budget", "people"):
-        page.goto(f"/admin/{place}/")
-        heights = page.evaluate("[document.documentElement.scrollHeight, window.innerHeight]")
-        assert heights[0] == heights[1], place

@@ -1,9 +1,15 @@
 """The overview on one screen, and budgets that are changed where they are seen."""
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenWindow
+from tests.browser.window import Window
+from tests.conftest import scripted_env
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel
 from tests.security.people import run
 
 pytestmark = pytest.mark.slow
@@ -21,9 +27,16 @@ ActivitySum.objects.create(day=current_day(), session=chat, received=5, failed=3
 MODEL = ".alerts > ul [data-kind=no-model]"
 
 
+@pytest.fixture(scope="module")
+def server(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    """One without a model."""
+    with LiveServer(scripted_env(model_server) | {"UPSTREAM_ENDPOINT": ""}) as server:
+        yield server
+
+
 @pytest.fixture
-def window(start_server, open_window: OpenWindow):
-    return open_window(start_server(UPSTREAM_ENDPOINT=""), language="en")
+def window(server: LiveServer, open_window: OpenWindow) -> Window:
+    return open_window(server, language="en")
 
 
 def test_an_alert_is_put_away_in_place_and_shown_again(window):
@@ -57,6 +70,9 @@ def test_tables_are_opened_in_place_and_reached_without_scripts(window, open_win
     expect(plain.locator("#more-title")).to_be_visible()
     plain.click(f"{MODEL} button.seen")
     expect(plain.locator(MODEL)).to_have_count(0)
+    plain.click(".put-away summary")
+    plain.click(".put-away button.seen")
+    expect(plain.locator(MODEL)).to_be_visible()
 
 
 def test_one_chart_is_drawn_at_a_time_and_chosen_by_the_keyboard(window):
@@ -87,3 +103,12 @@ def test_a_limit_is_changed_beside_its_bar_and_the_outcome_is_in_view(window):
     held.locator("summary").click()
     held.get_by_role("button", name="Switch off").click()
     expect(held).to_contain_text("off")
+
+
+def test_short_page_does_not_scroll(window):
+    """Where nothing happened that would make it long."""
+    page = window.page
+    for place in ("log", "agent/budget", "people"):
+        page.goto(f"/admin/{place}/")
+        heights = page.evaluate("[document.documentElement.scrollHeight, window.innerHeight]")
+        assert heights[0] == heights[1], place

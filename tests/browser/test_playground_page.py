@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenWindow
 from tests.pictures import BLUE, RED, plain, saved
-from tests.scripted_model import call, says
+from tests.scripted_model import ScriptedModel, call, says
 
 pytestmark = pytest.mark.slow
 
@@ -69,14 +69,15 @@ def mentioned(page: Page) -> None:
     expect(page.locator(".play-by-bot")).to_contain_text("我在")
 
 
-@pytest.mark.parametrize("words", ["@{} 北京天气", "在吗 @{}", "@{}"])
-def test_typed_name_of_the_bot_is_a_mention(page, model, words):
-    model.script(["我在"])
+def test_typed_name_of_the_bot_is_a_mention(page, model):
+    model.script(["我在", "我还在", "我一直在"])
     page.click("[data-chat='group:2001']")
     bot = page.locator("#playground").get_attribute("data-bot-name")
-    page.fill("#play-text", words.format(bot))
-    page.click("#play-send")
-    mentioned(page)
+    for number, words in enumerate(("@{} 北京天气", "在吗 @{}", "@{}"), start=1):
+        page.fill("#play-text", words.format(bot))
+        page.click("#play-send")
+        expect(page.locator(".play-by-bot")).to_have_count(number)
+    expect(page.locator(".play-by-bot").last).to_contain_text("我一直在")
 
 
 def test_typed_sign_opens_the_people_for_the_keyboard(page, model):
@@ -109,22 +110,25 @@ def test_sign_in_an_address_opens_nothing_and_mentions_nobody(page):
     expect(page.locator("#play-run [data-play-reason=not_addressed]")).to_be_visible()
 
 
-# Each way has its own: what the model said of a picture is not asked again.
-@pytest.mark.parametrize(("way", "colour"), [("picker", RED), ("paste", BLUE)])
-def test_picture_reaches_the_model(page, model, way, colour):
-    picture = saved(plain(colour))
-    model.answer_with(lambda request: says("一张红色的图"))
+def test_picture_reaches_the_model_however_it_is_chosen(page, model):
+    """Two of them: what the model said of a picture is not asked again."""
+    model.answer_with(lambda request: says("一张图"))
     page.click("[data-chat='private:1001']")
-    if way == "picker":
-        file = {"name": "red.png", "mimeType": "image/png", "buffer": picture}
-        page.set_input_files("#play-picture", [file])
-    else:
-        page.locator("#play-text").evaluate(PASTE, base64.b64encode(picture).decode())
+    file = {"name": "red.png", "mimeType": "image/png", "buffer": saved(plain(RED))}
+    page.set_input_files("#play-picture", [file])
+    asked_of_picture(page, model, 1)
+    pasted = base64.b64encode(saved(plain(BLUE))).decode()
+    page.locator("#play-text").evaluate(PASTE, pasted)
+    asked_of_picture(page, model, 2)
+
+
+def asked_of_picture(page: Page, model: ScriptedModel, number: int) -> None:
     expect(page.locator("#play-attached li")).to_have_count(1)
     say(page, "这是什么")
-    expect(page.locator(".play-by-person img")).to_be_visible()
-    expect(page.locator(".play-by-bot")).to_contain_text("一张红色的图")
-    assert "data:image/" in str([request.body for request in model.requests])
+    expect(page.locator(".play-by-person img")).to_have_count(number)
+    expect(page.locator(".play-by-bot")).to_have_count(number)
+    shown = [one for one in model.requests if "data:image/" in str(one.body)]
+    assert len(shown) == number
 
 
 def test_chosen_failure_is_what_the_bot_meets(page, model):

@@ -4,17 +4,18 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenWindow
+from tests.cast import fresh_id
 from tests.security.people import run
 
 pytestmark = pytest.mark.slow
 STEPS = """
-import django
+import json, sys, django
 django.setup()
 from django.utils import timezone
 from agent.models import ChatSession, Run, Step
 now = timezone.now()
 chat = ChatSession.objects.create(
-    account="10001", kind="group", peer_id="700", last_message_at=now
+    account="10001", kind="group", peer_id=json.load(sys.stdin), last_message_at=now
 )
 one = Run.objects.create(session=chat, state="finished", started_at=now, finished_at=now)
 for number in range(1, 14):
@@ -25,11 +26,12 @@ for number in range(1, 14):
 """
 
 
-def test_a_folded_step_is_fetched_when_it_is_opened(start_server, open_window: OpenWindow):
-    server = start_server()
-    run(server, STEPS, None)
-    page = open_window(server, language="en").page
-    page.goto("/admin/agent/run/1/change/")
+def test_a_folded_step_is_fetched_when_it_is_opened(live, open_window: OpenWindow):
+    run(live, STEPS, str(group := fresh_id()))
+    found = "SELECT r.id FROM agent_run r JOIN agent_chatsession s ON s.id = r.session_id"
+    (row,) = live.rows(f"{found} WHERE s.peer_id = ?", str(group))
+    page = open_window(language="en").page
+    page.goto(f"/admin/agent/run/{row['id']}/change/")
     expect(page.get_by_text("words of step 10")).to_be_visible()
     expect(page.get_by_text("words of step 12")).to_have_count(0)
     page.click("#step-12 summary")

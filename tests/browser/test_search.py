@@ -26,13 +26,8 @@ def options(page: Page, scope: str = "#search-palette"):
     return page.locator(f"{scope} [role=option]")
 
 
-@pytest.mark.parametrize(
-    ("language", "scheme", "width"), [("zh-CN", "light", 1280), ("en", "dark", 390)]
-)
-def test_everything_is_reached_by_keyboard(
-    open_window: OpenWindow, group: int, language: str, scheme: str, width: int
-):
-    window = open_window(language=language, scheme=scheme, width=width)
+def test_everything_is_reached_by_keyboard(open_window: OpenWindow, group: int):
+    window = open_window(language="en", scheme="dark", width=390)
     page = window.page
     page.goto("/admin/agent/run/")
     page.keyboard.press("Control+k")
@@ -42,7 +37,7 @@ def test_everything_is_reached_by_keyboard(
     assert window.basics() == []
     assert window.too_wide() == []
     page.keyboard.type("静音")
-    field = options(page).filter(has_text="Silenced" if language == "en" else "静音").first
+    field = options(page).filter(has_text="Silenced").first
     expect(field).to_be_visible()
     page.keyboard.press("ArrowDown")
     marked = box.get_attribute("aria-activedescendant")
@@ -104,6 +99,7 @@ def test_fields_are_filled_in_by_name(open_window: OpenWindow, group: int):
 
 def test_the_search_is_there_without_scripts(open_window: OpenWindow, group: int):
     page = open_window(language="en", java_script_enabled=False).page
+    page.goto("/admin/")
     page.click("#search-opener")
     page.fill("#search-q", f"garden{group}")
     page.press("#search-q", "Enter")

@@ -265,27 +265,32 @@ def test_page_whose_socket_was_away_shows_all_that_was_said_meanwhile(
 
 
 FITS = "document.documentElement.scrollWidth <= window.innerWidth"
-STRANGE = {
-    "long": "名" * 250 + "x" * 250,
-    "right to left": "\u202egnihtemos\u202c שלום עולם",
-    "markup": "<img src=x onerror=window.isHurt=1>{{ 1 }}</li></main>",
-}
+#: Long, from right to left, and markup.
+STRANGE = (
+    "名" * 250 + "x" * 250,
+    "\u202egnihtemos\u202c שלום עולם",
+    "<img src=x onerror=window.isHurt=1>{{ 1 }}</li></main>",
+)
 
 
-@pytest.mark.parametrize("name", STRANGE.values(), ids=STRANGE)
-def test_strange_names_keep_to_their_place(live, bot, model, open_window: OpenWindow, name: str):
-    model.script(["pong"])
+def strange_chat(live: LiveServer, bot: Dialled, name: str) -> list[str]:
+    """The pages of a group in which somebody of this name said it."""
     group = fresh_id()
     bot.say_group(group, ANN, name, sender={"user_id": ANN, "card": name, "nickname": name})
     bot.heard()
-    page = open_window(language="en").page
     (row,) = live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
     chat = f"/admin/agent/chatsession/{row['id']}/change/"
     (message,) = live.rows(
         "SELECT max(id) AS id FROM agent_message WHERE session_id = ? AND direction = 'in'",
         row["id"],
     )
-    places = [chat, f"{chat}?panel=m{message['id']}", f"{chat}?panel=chat"]
+    return [f"{chat}?panel=m{message['id']}", f"{chat}?panel=chat"]
+
+
+def test_strange_names_keep_to_their_place(live, bot, model, open_window: OpenWindow):
+    model.script(["pong"] * len(STRANGE))
+    places = [place for name in STRANGE for place in strange_chat(live, bot, name)]
+    page = open_window(language="en").page
     for place in [*places, "/admin/", "/admin/spending/", "/admin/agent/run/"]:
         page.goto(place)
         expect(page.locator("main")).to_be_attached()

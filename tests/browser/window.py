@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from playwright.sync_api import (
     Browser,
@@ -16,6 +17,7 @@ from playwright.sync_api import (
 )
 
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
+from tests.security.people import Person
 
 #: How the system's browser is called, by distribution. The first has no windows at all, and takes
 #: half the CPU.
@@ -28,6 +30,8 @@ NAMES = (
 )
 #: What a page may take to show something, in milliseconds.
 PATIENCE_MS = 15_000
+#: The cookies of the administrator.
+_SIGNED_IN: WeakKeyDictionary[LiveServer, dict[str, str]] = WeakKeyDictionary()
 #: "required": a machine without a browser fails, as in continuous integration.
 REQUIRED = os.environ.get("FROST_TEST_BROWSER") == "required"
 
@@ -122,7 +126,19 @@ class Window:
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
 
+    def enter(self) -> None:
+        """Be signed in as the administrator, as all windows on the server are: once for all."""
+        if self.server not in _SIGNED_IN:
+            person = Person(self.server, ADMIN, ADMIN_PASSWORD)
+            _SIGNED_IN[self.server] = person.cookies()
+            person.close()
+        cookies = _SIGNED_IN[self.server].items()
+        self._context.add_cookies(
+            [{"name": name, "value": value, "url": self.server.url} for name, value in cookies]
+        )
+
     def sign_in(self, user: str = ADMIN, password: str = ADMIN_PASSWORD) -> None:
+        """By the page for it."""
         self.page.goto("/admin/login/")
         self.page.fill("#id_username", user)
         self.page.fill("#id_password", password)

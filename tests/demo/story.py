@@ -12,6 +12,7 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageOps
 
+from tests import prepared
 from tests.browser.dialled import Dialled, dial
 from tests.demo.rows import MONTH, SETTINGS
 from tests.demo.words import Words
@@ -60,11 +61,11 @@ def told(words: Words) -> Iterator[Story]:
         "ONEBOT_ACCESS_TOKEN": TOKEN,
         "TIME_ZONE": "Asia/Shanghai",
     }
-    with ScriptedModel() as model, LiveServer(env) as server:
-        server.terminate()
+    server = LiveServer(env)
+    prepared.fill(server.data_dir, server._environment())
+    with ScriptedModel() as model:
         run(server, SETTINGS, {**asdict(words), "model": model.url})
-        server.start()
-        with dial(server, ACCOUNT, TOKEN, words.persona) as bot:
+        with server, dial(server, ACCOUNT, TOKEN, words.persona) as bot:
             story = Story(server, model, words, bot)
             model.answer_with(story.think)
             set_up(story, bot)

@@ -83,5 +83,9 @@ class Person:
             unescape(answer.text) if answer.status_code == 200 else f"status {answer.status_code}"
         )
 
+    def cookies(self) -> dict[str, str]:
+        """Those that say who it is, and that forms are their own."""
+        return {name: self._browser.cookies[name] for name in ("sessionid", "csrftoken")}
+
     def close(self) -> None:
         self._browser.close()
