@@ -64,11 +64,20 @@ class Terminal:
             self._ends.callback(pipe.close)
         return process
 
+    def start_unseen(self, *arguments: str) -> zygote.Process:
+        """Without anything to read or to write, and cheaper."""
+        null = subprocess.DEVNULL
+        command = [sys.executable, "manage.py", "chat", *arguments]
+        process = zygote.start(command, self.env, null, null, null)
+        self._ends.callback(process.wait)
+        self._ends.callback(process.send_signal, signal.SIGKILL)
+        return process
+
     def end(self) -> None:
         """End what was started and still runs."""
         self._ends.close()
 
-    def run(self, *arguments: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, typed: str | bytes = "") -> "subprocess.CompletedProcess[str]":
         return zygote.run(
             [sys.executable, "manage.py", "chat", *arguments], self.env, typed, timeout=SECONDS
         )
@@ -113,10 +122,10 @@ def scripted(prepared: Path, tmp_path: Path, model: ScriptedModel) -> Iterator[T
 
 
 @pytest.fixture
-def hanging(scripted: Terminal, model: ScriptedModel) -> "subprocess.Popen[str]":
+def hanging(scripted: Terminal, model: ScriptedModel) -> zygote.Process:
     """A chat that waits for the model's answer after a tool call."""
     model.script([call("get_weather", city="北京"), hangs()])
-    process = scripted.start("--once", "北京天气")
+    process = scripted.start_unseen("--once", "北京天气")
     model.received(2, SECONDS)
     return process
 
@@ -181,9 +190,7 @@ def test_a_failed_answer_says_sorry_and_ends_with_status_1(scripted, model):
 
 
 def test_text_that_no_database_can_hold_is_mended(demo):
-    process = demo.start(encoding=None)
-    process.communicate(b"a\0b \xff c", timeout=SECONDS)
-    assert process.returncode == 0
+    assert demo.run(typed=b"a\0b \xff c").returncode == 0
     assert demo.rows("SELECT state, text FROM agent_message WHERE direction = 'in'") == [
         ("answered", "a\ufffdb \ufffd c")
     ]
@@ -214,7 +221,7 @@ def test_a_chat_in_the_background_of_a_script_hears_sigterm_and_no_ctrl_c(script
 
 
 def test_a_killed_chat_is_settled_at_the_next_start_and_not_answered(scripted, hanging, model):
-    hanging.kill()
+    hanging.send_signal(signal.SIGKILL)
     hanging.wait()
     assert scripted.rows("SELECT state FROM agent_run") == [("running",)]
     scripted.change(
@@ -240,10 +247,10 @@ def test_tool_calls_that_never_began_do_not_stay_waiting(scripted, model):
         ToolCall("get_weather", {"city": "a"}),
     )
     model.script([calls(weather, coder), hangs()])
-    process = scripted.start("--once", "hi")
+    process = scripted.start_unseen("--once", "hi")
     model.received(2, SECONDS)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=SECONDS)
+    process.wait(SECONDS)
     assert scripted.rows("SELECT state FROM agent_toolcall ORDER BY position") == [
         ("unknown",),
         ("failed",),

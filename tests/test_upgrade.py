@@ -43,14 +43,18 @@ class Clone:
         self.database = folder / "data" / "frostagent.sqlite3"
         kept = ("manage.py", "deploy", "agent", "onebot", "tools", "frostproject", "templates")
         for name in (*kept, "locale", "plugins", "constraints.txt"):
-            copy = shutil.copytree if (PROJECT / name).is_dir() else shutil.copy
+            copy = shutil.copytree if (PROJECT / name).is_dir() else shutil.copy2
             self.origin.mkdir(exist_ok=True)
             copy(PROJECT / name, self.origin / name)
         (self.origin / "Makefile").write_text(MAKEFILE)
         (self.origin / ".gitignore").write_text("__pycache__/\n.venv\ndata/\n")
         sh(self.origin, "git", "init", "--quiet", "-b", "main")
         self.first = commit(self.origin, "first")
-        sh(folder, "git", "clone", "--quiet", str(self.origin), "here")
+        # A clone that has what Python compiled, of files as old as it.
+        shutil.copytree(self.origin, self.here)
+        sh(self.here, "git", "remote", "add", "origin", str(self.origin))
+        sh(self.here, "git", "fetch", "--quiet", "origin")
+        sh(self.here, "git", "branch", "--quiet", "--set-upstream-to", "origin/main")
         (self.here / ".venv").symlink_to(Path(sys.prefix))
         sh(self.here, sys.executable, "manage.py", "migrate", "--noinput", url=url)
         self.ask("Group.objects.create(name='kept')")

@@ -77,14 +77,12 @@ print(timezone.get_current_timezone_name(), settings.SECRET_KEY, settings.MAX_IT
 """
 
 
-@pytest.mark.parametrize("language", ["en", "zh-hans"])
-@pytest.mark.parametrize("database", ["", "postgresql://u:p@127.0.0.1/none"])
-def test_it_has_the_pages_loaded_and_obeys_its_own_settings(tmp_path, language, database):
+def test_it_has_the_pages_loaded_and_obeys_its_own_settings(tmp_path):
     env = {
         "FROST_DATA_DIR": str(tmp_path / "data"),
         "DJANGO_SETTINGS_MODULE": "frostproject.settings",
-        "LANGUAGE_CODE": language,
-        "DATABASE_URL": database,
+        "LANGUAGE_CODE": "zh-hans",
+        "DATABASE_URL": "postgresql://u:p@127.0.0.1/none",
         "BOT_NAME": "雪",
         "TZ": "Asia/Tokyo",
         "MAX_ITERATIONS": "7",

@@ -148,7 +148,7 @@ def popen(
 def run(
     command: Sequence[str],
     env: Mapping[str, str],
-    given: str = "",
+    given: str | bytes = "",
     *,
     check: bool = False,
     timeout: float = 60,
@@ -159,7 +159,7 @@ def run(
     """
     with contextlib.ExitStack() as files:
         stdin, stdout, stderr = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-        stdin.write(given.encode())
+        stdin.write(given.encode() if isinstance(given, str) else given)
         stdin.seek(0)
         process = start(command, env, stdin, stdout, stderr)
         try:

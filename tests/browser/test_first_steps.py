@@ -63,8 +63,9 @@ def test_start_page_leads_from_nothing_to_the_first_answer(
 ):
     model.answer_with(lambda request: "pong")
     server = start_server(**NOTHING_SET)
-    page = open_window(server).page
-    page.goto("/admin/")
+    window = open_window(server, signed_in=False)
+    window.sign_in()
+    page = window.page
     expect(page).to_have_url(f"{server.url}/admin/start/")
     set_up_model(page, model.url)
     done(page, "model")

@@ -1,6 +1,7 @@
 """Databases of before, one of each release: brought to the newest tables, nothing is missing and
 work goes on."""
 
+import asyncio
 import contextlib
 import sqlite3
 import subprocess
@@ -23,7 +24,6 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from agent.memory import note_visibility
 from frostproject.configuration.env import parse_database_url, sqlite_settings
-from tests import zygote
 from tests.agent.databases import in_place
 from tests.cast import fresh_id
 from tests.conftest import TOKEN, scripted_env
@@ -35,6 +35,8 @@ from tests.live_server import LiveServer
 from tests.scripted_model import Request, ScriptedModel, says, text_of
 from tools.text.search_terms import index_terms
 
+#: Of the release in which operators had set up much.
+SET_UP_IN = FOLDER / f"2026-11-23{SUFFIX}"
 EACH = pytest.mark.parametrize("release", kept(), ids=lambda path: path.name.partition(".")[0])
 #: Columns whose values the newest tables have in another form: keys of sessions are digests now.
 REWRITTEN = {"django_session": {"session_key"}}
@@ -204,8 +206,8 @@ def test_every_row_of_before_is_in_the_newest_tables_of_sqlite(
 
 @pytest.mark.slow
 @EACH
-def test_every_row_of_before_is_in_the_newest_tables_of_postgresql(
-    release, tmp_path, postgres_url, django_db_setup, django_db_blocker
+def test_every_row_of_before_is_in_the_newest_tables_of_postgresql_and_work_goes_on(
+    release, tmp_path, postgres_url, model_server, model, django_db_setup, django_db_blocker
 ):
     with django_db_blocker.unblock():
         load(release, tmp_path, postgres_url)
@@ -220,6 +222,8 @@ def test_every_row_of_before_is_in_the_newest_tables_of_postgresql(
     with dialled(postgres_url) as query:
         assert lost(before, query) == {}
         assert query(HISTORY) == logged
+    with LiveServer(scripted_env(model_server) | {"DATABASE_URL": postgres_url}) as server:
+        asyncio.run(goes_on(server, model))
 
 
 # --- Work goes on ---------------------------------------------------------------------
@@ -247,48 +251,20 @@ async def goes_on(server: LiveServer, model: ScriptedModel) -> None:
         assert spoken(await bot.next_action()) == "re hello"
 
 
-@pytest.fixture
-def on_sqlite(release: Path, model_server: ScriptedModel) -> Iterator[LiveServer]:
-    """A server on a data folder of before. It brings the tables up to date by itself."""
+def server_on(release: Path, model_server: ScriptedModel) -> LiveServer:
+    """One that is not started, on a data folder of before: it brings the tables up to date by
+    itself."""
     server = LiveServer(scripted_env(model_server))
     restore(release, server.data_dir / "frostagent.sqlite3")
-    with server:
-        yield server
+    return server
 
 
-@pytest.fixture
-def on_postgresql(
-    release: Path,
-    model_server: ScriptedModel,
-    postgres_url: str,
-    tmp_path: Path,
-    django_db_setup: None,
-    django_db_blocker: Any,
-) -> Iterator[LiveServer]:
-    """A server on a database of before, after ``manage.py migrate``."""
-    with django_db_blocker.unblock():
-        load(release, tmp_path, postgres_url)
-    server = LiveServer(scripted_env(model_server) | {"DATABASE_URL": postgres_url})
-    zygote.run(
-        [sys.executable, "manage.py", "migrate", "--verbosity", "0"],
-        server._environment(),
-        check=True,
-    )
-    with server:
-        yield server
-
-
-@EACH
-async def test_a_server_goes_on_with_a_database_of_before_on_sqlite(release, on_sqlite, model):
-    await goes_on(on_sqlite, model)
-
-
-@pytest.mark.slow
-@EACH
-async def test_a_server_goes_on_with_a_database_of_before_on_postgresql(
-    release, on_postgresql, model
-):
-    await goes_on(on_postgresql, model)
+@pytest.mark.parametrize(
+    "release", [one for one in kept() if one != SET_UP_IN], ids=lambda path: path.name[:10]
+)
+async def test_a_server_goes_on_with_a_database_of_before_on_sqlite(release, model_server, model):
+    with server_on(release, model_server) as server:
+        await goes_on(server, model)
 
 
 # --- What operators had set up ----------------------------------------------------------
@@ -314,13 +290,11 @@ SET_UP = [
 ]
 
 
-async def test_what_operators_had_set_up_still_counts(model_server, model):
+async def test_work_goes_on_and_what_operators_had_set_up_still_counts(model_server, model):
     """Of the release c3308c6: who is answered, limits of an account and a chat, silences, a
     persona, a take-over."""
-    server = LiveServer(scripted_env(model_server))
-    restore(FOLDER / f"2026-11-23{SUFFIX}", server.data_dir / "frostagent.sqlite3")
-    model.answer_with(answer)
-    with server:
+    with server_on(SET_UP_IN, model_server) as server:
+        await goes_on(server, model)
         async with FakeOneBot(server.ws_url, 10002, token=TOKEN) as bot:
             for group, person, words, is_answered in SET_UP:
                 told = (
