@@ -5,6 +5,7 @@ from typing import Any
 from django.test import Client
 
 from agent.models import ModelEndpoint
+from tests.admin.record import faults
 
 KEY = "sk-a-key-that-nobody-may-see"
 ADD = "/admin/agent/modelendpoint/add/"
@@ -46,8 +47,4 @@ def page_of(row: ModelEndpoint, name: str = "change") -> str:
 
 def errors(client: Client, address: str = ADD, **changes: Any) -> dict[str, list[str]]:
     """The sentences at the fields; none where it was saved."""
-    response = client.post(address, form(**changes))
-    if response.status_code in (302, 307):
-        return {}
-    assert response.status_code == 200, response
-    return {name: list(lines) for name, lines in response.context["adminform"].form.errors.items()}
+    return faults(client, address, form(**changes))

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from tests.admin.record import ENGLISH
+from tests.admin.record import ENGLISH, refused
 from tools.models import McpServer, McpServerStatus
 
 SERVERS = "/admin/tools/mcpserver/"
@@ -95,6 +95,5 @@ def viewer() -> Client:
 
 
 def saved(client: Client, where: McpServer | None, fields: dict[str, Any]) -> str:
-    """What the page says to a form that is sent; "" once it was saved."""
-    response = client.post(f"{SERVERS}{where.pk}/change/" if where else f"{SERVERS}add/", fields)
-    return "" if response.status_code == 302 else response.content.decode()
+    """What the form says against what is sent; "" once it was saved."""
+    return refused(client, f"{SERVERS}{where.pk}/change/" if where else f"{SERVERS}add/", fields)

@@ -1,13 +1,17 @@
 """A record to look at: the rows that a server would have written."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db import connection
+from django.template.response import SimpleTemplateResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -125,6 +129,35 @@ def logged_in(group: str = "", **user: Any) -> Client:
     client = Client(headers=ENGLISH)
     client.force_login(account)
     return client
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Pages are made ready and not drawn, which is most of what they cost: for what their context
+    says. How a form shows its faults is tested where one is drawn."""
+    with mock.patch.object(SimpleTemplateResponse, "rendered_content", ""):
+        yield
+
+
+def faults(client: Client, address: str, fields: Any) -> dict[str, list[str]]:
+    """What a form says against ``fields``, where; nothing once it was saved."""
+    with undrawn():
+        answer: Any = client.post(address, fields)
+    if answer.status_code in (302, 307):
+        return {}
+    assert answer.status_code == 200, answer
+    found = answer.context_data["adminform"].form.errors
+    return {name: list(lines) for name, lines in found.items()}
+
+
+def refused(client: Client, address: str, fields: Any) -> str:
+    """All of it, and what is said against further rows of the form."""
+    with undrawn():
+        answer: Any = client.post(address, fields)
+    if answer.status_code == 302:
+        return ""
+    assert answer.status_code == 200, answer
+    return " ".join(map(str, answer.context_data["errors"]))
 
 
 def page(client: Client, address: str) -> str:

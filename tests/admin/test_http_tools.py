@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tests.admin.http_forms import TOOLS, arguments, entries, save, secret, table
-from tests.admin.record import logged_in, page
+from tests.admin.http_forms import TOOLS, arguments, entries, save, secret, table, tool_form
+from tests.admin.record import faults, logged_in, page
 from tools.http_tools.admin.table_field import rows_to_schema, schema_to_rows
 from tools.models import HttpTool, ToolConfig, ToolConfigChange
 
@@ -164,74 +164,70 @@ def test_saving_what_is_shown_changes_nothing(browser: Client):
 # --- Faults ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "problem"),
-    [
-        ({"name": "天气"}, "name", "Letters, digits"),
-        ({"url": "ftp://x"}, "url", "http://"),
-        ({"url": "https://{city}.example.com/"}, "url", "before the path"),
-        ({"url": "http://192.168.0.1/"}, "url", "not public"),
-        (entries("query", q="{town}"), "query", "names no argument"),
-        (table("query", {"name": "", "template": "x"}), "query", "Row 1: the name is missing."),
-        (entries("headers", A="{secret:nope}"), "headers", "names no secret"),
-        (entries("headers", Host="x"), "headers", "not a header that can be sent"),
-        ({"method": "POST", "body_kind": "json", "body": "{"}, "body", "no JSON"),
-        (
-            {"method": "POST", "body_kind": "form"} | entries("form_fields", **{"a{b}": "1"}),
-            "form_fields",
-            "braces can stand in values",
-        ),
-        ({"body_kind": "json", "body": "{}"}, "body_kind", "GET request has no body"),
-        ({"answer_kind": "jsonpath", "answer_path": "$["}, "answer_path", "JSONPath"),
-        ({"timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
-        (arguments(CITY, CITY), "parameters_schema", "“city” stands twice"),
-        (
-            arguments({"name": "", "description": "x"}),
-            "parameters_schema",
-            "Row 1: the name is missing.",
-        ),
-        (arguments({"name": "城市"}), "parameters_schema", "cannot name an argument"),
-        (arguments({"name": "a", "kind": "choice"}), "parameters_schema", "write the values"),
-        (
-            arguments({"name": "a", "kind": "integer", "default": "x"}),
-            "parameters_schema",
-            "does not fit the type",
-        ),
-        (arguments({"name": "a", "kind": "moon"}), "parameters_schema", "no such type"),
-        (arguments({"name": "a", "more": "[1]"}), "parameters_schema", "no JSON object"),
-        (arguments({"name": "a", "more": "[" * 5000}), "parameters_schema", "no JSON object"),
-        (
-            {"parameters_schema-as": "json", "parameters_schema-json": "{"},
-            "parameters_schema",
-            "cannot be read as JSON",
-        ),
-        (
-            {"parameters_schema-as": "json", "parameters_schema-json": "[" * 90_000},
-            "parameters_schema",
-            "nested too deep",
-        ),
-        (
-            {"parameters_schema-as": "json", "parameters_schema-json": '{"type": "array"}'},
-            "parameters_schema",
-            "must be “object”",
-        ),
-    ],
-)
-def test_a_problem_is_told_at_its_field(
-    browser: Client, change: dict[str, Any], field: str, problem: str
-):
-    text = save(browser, **change)
-    assert not HttpTool.objects.exists()
-    assert (
-        problem
-        in text.partition(f'class="form-row errors field-{field}"')[2].partition('class="form-row')[
-            0
-        ]
-    )
+PROBLEMS: list[tuple[dict[str, Any], str, str]] = [
+    ({"name": "天气"}, "name", "Letters, digits"),
+    ({"url": "ftp://x"}, "url", "http://"),
+    ({"url": "https://{city}.example.com/"}, "url", "before the path"),
+    ({"url": "http://192.168.0.1/"}, "url", "not public"),
+    (entries("query", q="{town}"), "query", "names no argument"),
+    (table("query", {"name": "", "template": "x"}), "query", "Row 1: the name is missing."),
+    (entries("headers", A="{secret:nope}"), "headers", "names no secret"),
+    (entries("headers", Host="x"), "headers", "not a header that can be sent"),
+    ({"method": "POST", "body_kind": "json", "body": "{"}, "body", "no JSON"),
+    (
+        {"method": "POST", "body_kind": "form"} | entries("form_fields", **{"a{b}": "1"}),
+        "form_fields",
+        "braces can stand in values",
+    ),
+    ({"body_kind": "json", "body": "{}"}, "body_kind", "GET request has no body"),
+    ({"answer_kind": "jsonpath", "answer_path": "$["}, "answer_path", "JSONPath"),
+    ({"timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
+    (arguments(CITY, CITY), "parameters_schema", "“city” stands twice"),
+    (
+        arguments({"name": "", "description": "x"}),
+        "parameters_schema",
+        "Row 1: the name is missing.",
+    ),
+    (arguments({"name": "城市"}), "parameters_schema", "cannot name an argument"),
+    (arguments({"name": "a", "kind": "choice"}), "parameters_schema", "write the values"),
+    (
+        arguments({"name": "a", "kind": "integer", "default": "x"}),
+        "parameters_schema",
+        "does not fit the type",
+    ),
+    (arguments({"name": "a", "kind": "moon"}), "parameters_schema", "no such type"),
+    (arguments({"name": "a", "more": "[1]"}), "parameters_schema", "no JSON object"),
+    (arguments({"name": "a", "more": "[" * 5000}), "parameters_schema", "no JSON object"),
+    (
+        {"parameters_schema-as": "json", "parameters_schema-json": "{"},
+        "parameters_schema",
+        "cannot be read as JSON",
+    ),
+    (
+        {"parameters_schema-as": "json", "parameters_schema-json": "[" * 90_000},
+        "parameters_schema",
+        "nested too deep",
+    ),
+    (
+        {"parameters_schema-as": "json", "parameters_schema-json": '{"type": "array"}'},
+        "parameters_schema",
+        "must be “object”",
+    ),
+]
+
+
+def test_a_problem_is_told_at_its_field(browser: Client):
+    for change, field, problem in PROBLEMS:
+        found = faults(browser, f"{TOOLS}add/", tool_form(**change))
+        assert list(found) == [field], change
+        assert problem in " ".join(found[field])
+        assert not HttpTool.objects.exists()
 
 
 def test_what_was_typed_is_shown_again_after_a_problem(browser: Client):
     text = save(browser, url="x", **arguments(CITY, DAYS), **entries("query", q="{town}<b>"))
+    row = text.partition('class="form-row errors field-query"')[2].partition('class="form-row')[0]
+    assert "names no argument" in row
     assert 'name="parameters_schema-row-1-name" value="days"' in text
     assert "城市</textarea>" in text
     assert 'value="{town}&lt;b&gt;"' in text
@@ -304,18 +300,27 @@ def test_a_stored_tool_cannot_break_the_page(browser: Client):
         assert "<script>alert" not in page(browser, address)
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [None, 1, "x", [], [1], {"a": None}, {"a": {"b": 1}}, {"type": "object", "properties": 3}],
-)
-def test_a_row_that_holds_junk_can_be_looked_at(browser: Client, junk: Any):
+JUNK: list[Any] = [
+    None,
+    1,
+    "x",
+    [],
+    [1],
+    {"a": None},
+    {"a": {"b": 1}},
+    {"type": "object", "properties": 3},
+]
+
+
+def test_a_row_that_holds_junk_can_be_looked_at(browser: Client):
     row = made()
-    for field in ("query", "headers", "parameters_schema"):
-        if junk is not None:
-            HttpTool.objects.update(**{field: junk})
-    HttpTool.objects.update(body_kind="form", body=json.dumps(junk))
-    for address in (TOOLS, f"{TOOLS}{row.pk}/change/", f"{TOOLS}{row.pk}/trial/"):
-        assert browser.get(address).status_code == 200
+    for junk in JUNK:
+        for field in ("query", "headers", "parameters_schema"):
+            if junk is not None:
+                HttpTool.objects.update(**{field: junk})
+        HttpTool.objects.update(body_kind="form", body=json.dumps(junk))
+        for address in (TOOLS, f"{TOOLS}{row.pk}/change/", f"{TOOLS}{row.pk}/trial/"):
+            assert browser.get(address).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -233,13 +233,16 @@ def test_a_problem_in_a_secret_repeats_no_secret(browser: Client):
     assert not HttpTool.objects.exists()
 
 
-@pytest.mark.parametrize("text", ["", "%%%", "eJwDAAAAAAE=", "a bomb"])
-def test_a_page_that_sends_nonsense_is_told_to_begin_again(browser: Client, text: str):
-    if text == "a bomb":
-        text = base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()
-    with pytest.raises(DocumentError):
-        unpack_document(text)
-    assert 'name="text"' in sent(browser, step="make", document=text)
+NO_DOCUMENTS: list[str] = ["", "%%%", "eJwDAAAAAAE=", "a bomb"]
+
+
+def test_a_page_that_sends_nonsense_is_told_to_begin_again(browser: Client):
+    for text in NO_DOCUMENTS:
+        if text == "a bomb":
+            text = base64.b64encode(zlib.compress(b" " * 2**28, 9)).decode()
+        with pytest.raises(DocumentError):
+            unpack_document(text)
+        assert 'name="text"' in sent(browser, step="make", document=text)
 
 
 def test_a_document_goes_from_page_to_page_unchanged():

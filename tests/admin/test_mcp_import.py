@@ -83,58 +83,57 @@ def test_a_file_is_read_as_well(chief: Client):
     assert McpServer.objects.count() == 2
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"text": ""}, "Enter a text or choose a file"),
-        ({"text": "{"}, "This is not JSON: line 1"),
-        ({"text": "天" * 400_000}, "too large"),
-        ({"file": b"\xff\xfe{}"}, "not UTF-8"),
-        ({"file": b"[]"}, "no server in it"),
-        ({"file": b"{}", "text": "{}"}, "one of the two"),
-        ({"sealed": "forged"}, "Enter the text once more"),
-        ({"text": "{}", "taken": "maybe"}, "not one of the available choices"),
-    ],
-)
-def test_what_cannot_be_read_is_refused_with_the_reason(
-    chief: Client, fields: dict[str, Any], words: str
-):
-    if isinstance(fields.get("file"), bytes):
-        fields = fields | {"file": SimpleUploadedFile("x", fields["file"])}
-    text = chief.post(
-        f"{SERVERS}import/", {"taken": "skip", "confirmed": "Save"} | fields
-    ).content.decode()
-    assert words in text
-    assert not McpServer.objects.exists()
+UNREADABLE: list[tuple[dict[str, Any], str]] = [
+    ({"text": ""}, "Enter a text or choose a file"),
+    ({"text": "{"}, "This is not JSON: line 1"),
+    ({"text": "天" * 400_000}, "too large"),
+    ({"file": b"\xff\xfe{}"}, "not UTF-8"),
+    ({"file": b"[]"}, "no server in it"),
+    ({"file": b"{}", "text": "{}"}, "one of the two"),
+    ({"sealed": "forged"}, "Enter the text once more"),
+    ({"text": "{}", "taken": "maybe"}, "not one of the available choices"),
+]
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ({"command": "rm"}, "Command: “rm” is not among the programs"),
-        ({"command": "npx", "args": 7}, "“args” must be a list"),
-        ({"command": "npx", "env": {"PATH": "/tmp"}}, "“PATH” may not be set"),
-        ({"url": "http://127.0.0.1/"}, "URL: The URL&#x27;s address is not public"),
-        ({"url": "https://a.test/", "headers": {"Host": "b"}}, "“Host” is not a header"),
-        ({"url": "https://a.test/", "connectTimeout": 601}, "less than or equal to 600"),
-        ({"url": "https://a.test/", "toolPrefix": "a b"}, "Letters, digits"),
-        ({"url": "https://a.test/" + "x" * 2000}, "at most 2000 characters"),
-        ({}, "neither a command nor a URL"),
-    ],
-)
-def test_one_bad_server_keeps_all_out_and_is_named(
-    chief: Client, entry: dict[str, Any], words: str
-):
-    text = shown(chief, BOTH | {"bad": entry})
-    assert words in text
-    assert "<strong>bad</strong>" in text
-    assert 'name="confirmed"' not in text
-    assert not McpServer.objects.exists()
+def test_what_cannot_be_read_is_refused_with_the_reason(chief: Client):
+    for fields, words in UNREADABLE:
+        if isinstance(fields.get("file"), bytes):
+            fields = fields | {"file": SimpleUploadedFile("x", fields["file"])}
+        text = chief.post(
+            f"{SERVERS}import/", {"taken": "skip", "confirmed": "Save"} | fields
+        ).content.decode()
+        assert words in text
+        assert not McpServer.objects.exists()
 
 
-@pytest.mark.parametrize("name", ["", "x" * 65, "a\x1bb", "a\nb"])
-def test_a_name_that_no_row_can_have_is_refused(chief: Client, name: str):
-    assert ">refused</span>" in shown(chief, {name: {"url": "https://a.test/"}})
+BAD_SERVERS: list[tuple[dict[str, Any], str]] = [
+    ({"command": "rm"}, "Command: “rm” is not among the programs"),
+    ({"command": "npx", "args": 7}, "“args” must be a list"),
+    ({"command": "npx", "env": {"PATH": "/tmp"}}, "“PATH” may not be set"),
+    ({"url": "http://127.0.0.1/"}, "URL: The URL&#x27;s address is not public"),
+    ({"url": "https://a.test/", "headers": {"Host": "b"}}, "“Host” is not a header"),
+    ({"url": "https://a.test/", "connectTimeout": 601}, "less than or equal to 600"),
+    ({"url": "https://a.test/", "toolPrefix": "a b"}, "Letters, digits"),
+    ({"url": "https://a.test/" + "x" * 2000}, "at most 2000 characters"),
+    ({}, "neither a command nor a URL"),
+]
+
+
+def test_one_bad_server_keeps_all_out_and_is_named(chief: Client):
+    for entry, words in BAD_SERVERS:
+        text = shown(chief, BOTH | {"bad": entry})
+        assert words in text
+        assert "<strong>bad</strong>" in text
+        assert 'name="confirmed"' not in text
+        assert not McpServer.objects.exists()
+
+
+NO_NAMES: list[str] = ["", "x" * 65, "a\x1bb", "a\nb"]
+
+
+def test_a_name_that_no_row_can_have_is_refused(chief: Client):
+    for name in NO_NAMES:
+        assert ">refused</span>" in shown(chief, {name: {"url": "https://a.test/"}})
 
 
 def test_an_import_that_breaks_off_leaves_nothing_behind(

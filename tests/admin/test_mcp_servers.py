@@ -146,34 +146,36 @@ def test_a_field_that_a_request_leaves_out_stays_as_it_is(chief: Client, keyed: 
     )
 
 
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ("Authorization", "Each line must be NAME: value"),
-        (": x", "Each line must be NAME: value"),
-        (f"X-New: {MASK}", "no stored value of “X-New”"),
-        (f"Authorization: Bearer {MASK}", "stand for the whole stored value"),
-        ("A: 1\na: 2", "“a” stands here twice"),
-        ("Host: other.test", "“Host” is not a header that can be sent"),
-        ("X Y: 1", "“X Y” is not a header"),
-        ("X: a\x07b", "“X” is not a header"),
-    ],
-)
-def test_headers_that_cannot_be_meant_are_refused(
-    chief: Client, keyed: McpServer, lines: str, problem: str
-):
-    assert problem in saved(chief, keyed, form(headers=lines))
-    keyed.refresh_from_db()
-    assert keyed.headers["X-Other"] == "other-secret"
+BAD_HEADERS: list[tuple[str, str]] = [
+    ("Authorization", "Each line must be NAME: value"),
+    (": x", "Each line must be NAME: value"),
+    (f"X-New: {MASK}", "no stored value of “X-New”"),
+    (f"Authorization: Bearer {MASK}", "stand for the whole stored value"),
+    ("A: 1\na: 2", "“a” stands here twice"),
+    ("Host: other.test", "“Host” is not a header that can be sent"),
+    ("X Y: 1", "“X Y” is not a header"),
+    ("X: a\x07b", "“X” is not a header"),
+]
 
 
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [("PATH=/tmp", "“PATH” may not be set"), ("A B=1", "not a variable"), ("KEY", "NAME=value")],
-)
-def test_variables_that_cannot_be_set_are_refused(chief: Client, lines: str, problem: str):
-    assert problem in saved(chief, None, program_form(environment=lines))
-    assert not McpServer.objects.exists()
+def test_headers_that_cannot_be_meant_are_refused(chief: Client, keyed: McpServer):
+    for lines, problem in BAD_HEADERS:
+        assert problem in saved(chief, keyed, form(headers=lines))
+        keyed.refresh_from_db()
+        assert keyed.headers["X-Other"] == "other-secret"
+
+
+BAD_VARIABLES: list[tuple[str, str]] = [
+    ("PATH=/tmp", "“PATH” may not be set"),
+    ("A B=1", "not a variable"),
+    ("KEY", "NAME=value"),
+]
+
+
+def test_variables_that_cannot_be_set_are_refused(chief: Client):
+    for lines, problem in BAD_VARIABLES:
+        assert problem in saved(chief, None, program_form(environment=lines))
+        assert not McpServer.objects.exists()
 
 
 def test_values_that_a_lost_secret_key_sealed_are_asked_for_anew(
@@ -196,44 +198,42 @@ def test_values_that_a_lost_secret_key_sealed_are_asked_for_anew(
 # --- What is refused ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"command": "uvx"}, "put this into .env and restart: MCP_ALLOWED_COMMANDS=npx,uvx"),
-        ({"command": "uvx", "enabled": None}, "is not among the programs"),
-        ({"command": "./npx"}, "absolute path"),
-        ({"command": ""}, "Name the program"),
-        ({"arguments": "a\x1bb"}, "control characters"),
-        ({"name": "a\x00b"}, "Null characters are not allowed"),
-        ({"name": "a\x1bb"}, "No control characters"),
-        ({"name": ""}, "required"),
-        ({"call_seconds": "0"}, "greater than or equal to 1"),
-        ({"name_prefix": "a b"}, "Letters, digits"),
-        ({"transport": "pigeon"}, "not one of the available choices"),
-    ],
-)
-def test_a_program_that_cannot_be_run_is_refused(
-    chief: Client, fields: dict[str, Any], problem: str
-):
-    assert problem in saved(chief, None, program_form(**fields))
-    assert not McpServer.objects.exists()
+BAD_PROGRAMS: list[tuple[dict[str, Any], str]] = [
+    ({"command": "uvx"}, "put this into .env and restart: MCP_ALLOWED_COMMANDS=npx,uvx"),
+    ({"command": "uvx", "enabled": None}, "is not among the programs"),
+    ({"command": "./npx"}, "absolute path"),
+    ({"command": ""}, "Name the program"),
+    ({"arguments": "a\x1bb"}, "control characters"),
+    ({"name": "a\x00b"}, "Null characters are not allowed"),
+    ({"name": "a\x1bb"}, "No control characters"),
+    ({"name": ""}, "required"),
+    ({"call_seconds": "0"}, "greater than or equal to 1"),
+    ({"name_prefix": "a b"}, "Letters, digits"),
+    ({"transport": "pigeon"}, "not one of the available choices"),
+]
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("", "Enter the URL"),
-        ("ftp://a.test/", "must begin with http"),
-        ("https://user:pw@a.test/", "user name or password"),
-        ("http://127.0.0.1:9/mcp", "FETCH_ALLOW does not list it"),
-        ("http://[::1]/mcp", "FETCH_ALLOW does not list it"),
-        ("http://169.254.169.254/", "FETCH_ALLOW does not list it"),
-        ("nonsense", "must begin with http"),
-    ],
-)
-def test_a_url_that_may_not_be_fetched_is_refused(chief: Client, url: str, problem: str):
-    assert problem in saved(chief, None, form(url=url))
-    assert not McpServer.objects.exists()
+def test_a_program_that_cannot_be_run_is_refused(chief: Client):
+    for fields, problem in BAD_PROGRAMS:
+        assert problem in saved(chief, None, program_form(**fields))
+        assert not McpServer.objects.exists()
+
+
+BAD_URLS: list[tuple[str, str]] = [
+    ("", "Enter the URL"),
+    ("ftp://a.test/", "must begin with http"),
+    ("https://user:pw@a.test/", "user name or password"),
+    ("http://127.0.0.1:9/mcp", "FETCH_ALLOW does not list it"),
+    ("http://[::1]/mcp", "FETCH_ALLOW does not list it"),
+    ("http://169.254.169.254/", "FETCH_ALLOW does not list it"),
+    ("nonsense", "must begin with http"),
+]
+
+
+def test_a_url_that_may_not_be_fetched_is_refused(chief: Client):
+    for url, problem in BAD_URLS:
+        assert problem in saved(chief, None, form(url=url))
+        assert not McpServer.objects.exists()
 
 
 def test_a_private_address_is_taken_where_the_environment_lists_it(

@@ -9,7 +9,7 @@ from django.test import Client
 from agent.models import EndpointChoice, ModelEndpoint, Persona, PersonaChoice
 from agent.record.settings.personas import load_persona_table
 from onebot.models import Bot
-from tests.admin.record import chat, logged_in, page
+from tests.admin.record import chat, logged_in, page, refused
 from tests.agent.talk import GROUP
 from tools.models import ToolConfig, ToolConfigChange
 
@@ -42,10 +42,7 @@ def form(*places: Any, choices: tuple[dict[str, Any], ...] = (), **fields: Any) 
 def save(browser: Client, row: Any = None, *places: Any, **fields: Any) -> str:
     """What the page says against it; "" when it was saved."""
     address = f"{PERSONAS}{row.pk}/change/" if row else f"{PERSONAS}add/"
-    answer = browser.post(address, form(*places, **fields))
-    if answer.status_code == 302:
-        return ""
-    return " ".join(re.findall(r"errorlist[^>]*>(.*?)</ul>", answer.content.decode(), re.DOTALL))
+    return refused(browser, address, form(*places, **fields))
 
 
 def revert(browser: Client, row: Persona) -> str:

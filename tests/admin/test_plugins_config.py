@@ -86,40 +86,38 @@ def test_what_was_saved_is_shown_again(browser: Client):
     assert "&quot;depth&quot;: 1" in text
 
 
-@pytest.mark.parametrize(
-    ("config", "problem"),
-    [
-        ({"city": ""}, "The plugin needs this."),
-        ({"city": "P"}, "At least 2 characters."),
-        ({"city": "paris"}, "This has to match the pattern ^[A-Z]."),
-        ({"days": "8"}, "Not more than 7."),
-        ({"days": "0"}, "Not less than 1."),
-        ({"days": "many"}, "Enter a whole number."),
-        ({"ratio": "1"}, "Less than 1."),
-        ({"ratio": "nan"}, "Enter a number."),
-        ({"unit": '"K"'}, "Select a valid choice."),
-        ({"tags": "a\na"}, "Nothing may be listed twice."),
-        ({"tags": "toolong"}, "0: At most 5 characters."),
-        ({"more": "{"}, "Enter a valid JSON."),
-        ({"more": "[]"}, "This has to be: an object."),
-        ({"more": "{}"}, "Needed in it: depth."),
-        ({"more": '{"depth": "x"}'}, "depth: This has to be: a whole number."),
-        ({"more": '{"$sealed": "x"}'}, "“$sealed” has a meaning of its own here."),
-        ({"key": "abc"}, "At least 4 characters."),
-        ({"key": ""}, "The plugin needs this."),
-    ],
-)
-def test_a_problem_is_told_at_its_field_and_nothing_is_saved(
-    browser: Client, config: dict[str, str], problem: str
-):
+PROBLEMS: list[tuple[dict[str, str], str]] = [
+    ({"city": ""}, "The plugin needs this."),
+    ({"city": "P"}, "At least 2 characters."),
+    ({"city": "paris"}, "This has to match the pattern ^[A-Z]."),
+    ({"days": "8"}, "Not more than 7."),
+    ({"days": "0"}, "Not less than 1."),
+    ({"days": "many"}, "Enter a whole number."),
+    ({"ratio": "1"}, "Less than 1."),
+    ({"ratio": "nan"}, "Enter a number."),
+    ({"unit": '"K"'}, "Select a valid choice."),
+    ({"tags": "a\na"}, "Nothing may be listed twice."),
+    ({"tags": "toolong"}, "0: At most 5 characters."),
+    ({"more": "{"}, "Enter a valid JSON."),
+    ({"more": "[]"}, "This has to be: an object."),
+    ({"more": "{}"}, "Needed in it: depth."),
+    ({"more": '{"depth": "x"}'}, "depth: This has to be: a whole number."),
+    ({"more": '{"$sealed": "x"}'}, "“$sealed” has a meaning of its own here."),
+    ({"key": "abc"}, "At least 4 characters."),
+    ({"key": ""}, "The plugin needs this."),
+]
+
+
+def test_a_problem_is_told_at_its_field_and_nothing_is_saved(browser: Client):
     row = configured()
-    text = save(browser, row, **WHOLE | config)
-    place = text.index(f'name="config-{next(iter(config))}"')
-    assert problem in text[text.rindex('class="form-row errors"', 0, place) : place].replace(
-        "&quot;", '"'
-    )
-    assert "errornote" in text
-    assert (row.enabled, row.config) == (False, {})
+    for config, problem in PROBLEMS:
+        text = save(browser, row, **WHOLE | config)
+        place = text.index(f'name="config-{next(iter(config))}"')
+        assert problem in text[text.rindex('class="form-row errors"', 0, place) : place].replace(
+            "&quot;", '"'
+        )
+        assert "errornote" in text
+        assert (row.enabled, row.config) == (False, {})
 
 
 def test_a_disabled_plugin_may_lack_what_it_needs_but_not_be_wrong(browser: Client):

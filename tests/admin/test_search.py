@@ -175,17 +175,30 @@ def test_only_reading_is_answered(browser: Client):
     assert "no-store" in browser.get(ADDRESS)["Cache-Control"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["", " ", "x" * 10_000, "y " * 5_000, "%", "\\", "'\"", "\0", "\ud800", "１２", ":", "group:"],
-)
-def test_strange_words_are_no_fault(browser: Client, query: str):
+STRANGE = [
+    "",
+    " ",
+    "x" * 10_000,
+    "y " * 5_000,
+    "%",
+    "\\",
+    "'\"",
+    "\0",
+    "\ud800",
+    "１２",
+    ":",
+    "group:",
+]
+
+
+def test_strange_words_are_no_fault(browser: Client):
     said(chat("700", title="z"))
-    query = query.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    hits(browser, query)
-    for kind in ("chat", "person", "setting", "tool", "nonsense"):
-        hits(browser, query, kind=kind, known=["chat:" + query, "person", "tool:\0"])
-    page(browser, "/admin/search/?" + urlencode({"q": query}))
+    for given in STRANGE:
+        query = given.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        hits(browser, query)
+        for kind in ("chat", "person", "setting", "tool", "nonsense"):
+            hits(browser, query, kind=kind, known=["chat:" + query, "person", "tool:\0"])
+        page(browser, "/admin/search/?" + urlencode({"q": query}))
 
 
 def test_names_are_harmless_and_short(browser: Client):
