@@ -22,7 +22,9 @@ import hypothesis
 import pytest
 from django.core.management.color import no_style
 from django.db import connections
+from django.template import Template
 from django.test import TransactionTestCase
+from django.test.utils import _TestState
 from django.utils import translation
 
 from agent.markdown import drawing_packages
@@ -154,6 +156,13 @@ def _remember_no_sums_of_another_test() -> Iterator[None]:
     yield
     past.of_activity.forget()
     past.of_spending.forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tell_of_no_template(django_test_environment: None) -> None:
+    """Django's runner has each template of a page copy its context and tell of it, which no test
+    asks."""
+    Template._render = _TestState.saved_data.template_render  # type: ignore[attr-defined]
 
 
 # --- Database -------------------------------------------------------------------

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from tests.admin.record import ENGLISH, refused
+from tests.admin.record import refused, signed_in
 from tools.models import McpServer, McpServerStatus
 
 SERVERS = "/admin/tools/mcpserver/"
@@ -72,9 +72,7 @@ def person(*codenames: str, is_superuser: bool = False) -> Client:
         Permission.objects.filter(codename__in=codenames, content_type__app_label="tools")
     )
     account.user_permissions.add(Permission.objects.get(codename="view_every_chat"))
-    client = Client(headers=ENGLISH)
-    client.force_login(account)
-    return client
+    return signed_in(account)
 
 
 def warden() -> Client:

@@ -75,15 +75,15 @@ async def test_a_flood_of_files_takes_no_more_than_the_limit(
     server = start_server(MEDIA_KEEP_GIB="0.004")
     limit = int(0.004 * 2**30)
     async with client(server) as bot:
-        for number in range(12):
+        for number in range(6):
             url = file_server.serve(f"/{number}", sends(noise(MIB, number)))
             await sent(bot, model, fresh_id(), url)
         await within(server, limit)
         assert server.rows(
-            "SELECT max(kept_id) IS NOT NULL AS kept FROM agent_messagemedia WHERE id = 12"
+            "SELECT max(kept_id) IS NOT NULL AS kept FROM agent_messagemedia WHERE id = 6"
         )[0]["kept"]
         assert server.rows("SELECT count(*) AS n FROM agent_keptfile")[0]["n"] <= 4
-        for number in range(6):  # nobody is answered, so that no row names them
+        for number in range(3):  # nobody is answered, so that no row names them
             content = base64.b64encode(noise(MIB, 100 + number)).decode()
             parts = [{"type": "image", "data": {"file": f"base64://{content}"}}]
             await bot.say_group(fresh_id(), fresh_id(), parts, mention=False)
@@ -175,16 +175,15 @@ async def test_with_little_room_nothing_is_fetched_and_all_goes_on(
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "value"),
     [
-        "MEDIA_KEEP_GIB",
-        "MEDIA_FREE_GIB",
-        "MEDIA_PERSON_MIB_PER_DAY",
-        "RECORD_KEEP_DAYS",
-        "EVENT_KEEP_DAYS",
+        ("MEDIA_KEEP_GIB", "-1"),
+        ("MEDIA_FREE_GIB", "much"),
+        ("MEDIA_PERSON_MIB_PER_DAY", "1e99"),
+        ("RECORD_KEEP_DAYS", "nan"),
+        ("EVENT_KEEP_DAYS", "-1"),
     ],
 )
-@pytest.mark.parametrize("value", ["-1", "much", "1e99", "nan"])
 def test_a_limit_that_cannot_be_meant_is_named(tmp_path, name, value):
     said = doctor(tmp_path / "data", **{name: value})
     assert said.returncode != 0

@@ -47,7 +47,7 @@ from agent.models import (
 )
 from frostproject.cockpit import error_pages
 from onebot.models import Bot, ClientEvent
-from tests.admin.record import ENGLISH, answered, call_of, chat, make_groups, said, step_of
+from tests.admin.record import answered, call_of, chat, make_groups, said, signed_in, step_of
 from tools.models import ToolConfigChange
 
 #: Rows that are made up on demand or belong to the program; and what a page does on its own.
@@ -192,9 +192,7 @@ def owner_of(*places: tuple[str, str], is_tempted: bool = False) -> Client:
         user.user_permissions.set(every.exclude(codename="view_every_chat"))
     for account, key in places:
         ChatGrant.objects.create(user=user, account=account, chat=key)
-    client = Client(headers=ENGLISH, raise_request_exception=False)
-    client.force_login(user)
-    return client
+    return signed_in(user, raise_request_exception=False)
 
 
 def every_address(*, by_post: bool = False) -> Iterator[str]:
