@@ -22,10 +22,11 @@ import hypothesis
 import pytest
 from django.core.management.color import no_style
 from django.db import connections
-from django.template import Template
+from django.template import Context, Template
 from django.test import TransactionTestCase
-from django.test.utils import _TestState
+from django.test.signals import template_rendered
 from django.utils import translation
+from django.utils.safestring import SafeString
 
 from agent.markdown import drawing_packages
 from tests import left_overs, peers
@@ -159,10 +160,17 @@ def _remember_no_sums_of_another_test() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _tell_of_no_template(django_test_environment: None) -> None:
-    """Django's runner has each template of a page copy its context and tell of it, which no test
-    asks."""
-    Template._render = _TestState.saved_data.template_render  # type: ignore[attr-defined]
+def _tell_of_whole_pages(django_test_environment: None) -> None:
+    """Tests ask what a page is drawn with. Django's runner has each of its hundred parts copy that
+    as well."""
+
+    def render(template: Template, context: Context) -> SafeString:
+        is_whole = context.template is template
+        if is_whole and not str(template.name).startswith("django/forms/"):
+            template_rendered.send(template, template=template, context=context)
+        return template.nodelist.render(context)
+
+    Template._render = render  # type: ignore[attr-defined]
 
 
 # --- Database -------------------------------------------------------------------

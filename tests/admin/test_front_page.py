@@ -127,8 +127,8 @@ def test_the_admin_follows_the_browser(browser: Client, headers: dict[str, str],
 )
 def test_a_chinese_list_shows_no_english_heading(browser: Client, name: str):
     response = browser.get(f"/admin/{name}/", headers=CHINESE)
-    titles = [str(header) for header in response.context_data["cl"].model_admin.list_display]
-    assert response.context_data["title"].startswith("选择")
+    titles = [str(header) for header in response.context["cl"].model_admin.list_display]
+    assert response.context["title"].startswith("选择")
     assert not [
         title
         for title in titles

@@ -36,31 +36,31 @@ def pk_of(browser: Client, record: str) -> int:
     return int(browser.get(address(record, "changelist")).context["cl"].result_list[0].pk)
 
 
-@pytest.mark.parametrize("record", RECORDS)
-def test_a_record_has_a_list_and_a_page(browser: Client, record: str):
-    assert "1 " in page(browser, address(record, "changelist"))
-    text = page(browser, address(record, "change", pk_of(browser, record)))
-    assert 'name="_save"' not in text
+def test_a_record_has_a_list_and_a_page(browser: Client):
+    for record in RECORDS:
+        assert "1 " in page(browser, address(record, "changelist"))
+        text = page(browser, address(record, "change", pk_of(browser, record)))
+        assert 'name="_save"' not in text
 
 
-@pytest.mark.parametrize("record", RECORDS)
-def test_a_superuser_cannot_add_change_or_delete_a_record(browser: Client, record: str):
-    pk = pk_of(browser, record)
-    assert browser.get(address(record, "add")).status_code == 403
-    answer = browser.post(address(record, "change", pk), {"text": "forged", "title": "forged"})
-    assert answer.status_code == (302 if record == "agent_chatsession" else 403)
-    assert "forged" not in page(browser, address(record, "changelist"))
-    assert browser.post(address(record, "delete", pk), {"post": "yes"}).status_code == 403
+def test_a_superuser_cannot_add_change_or_delete_a_record(browser: Client):
+    for record in RECORDS:
+        pk = pk_of(browser, record)
+        assert browser.get(address(record, "add")).status_code == 403
+        answer = browser.post(address(record, "change", pk), {"text": "forged", "title": "forged"})
+        assert answer.status_code == (302 if record == "agent_chatsession" else 403)
+        assert "forged" not in page(browser, address(record, "changelist"))
+        assert browser.post(address(record, "delete", pk), {"post": "yes"}).status_code == 403
 
 
-@pytest.mark.parametrize("record", RECORDS)
-def test_a_list_offers_no_action(browser: Client, record: str):
-    posted = browser.post(
-        address(record, "changelist"),
-        {"action": "delete_selected", "_selected_action": [1], "index": 0},
-    )
-    assert posted.status_code == 200
-    assert 'name="action"' not in posted.content.decode()
+def test_a_list_offers_no_action(browser: Client):
+    for record in RECORDS:
+        posted = browser.post(
+            address(record, "changelist"),
+            {"action": "delete_selected", "_selected_action": [1], "index": 0},
+        )
+        assert posted.status_code == 200
+        assert 'name="action"' not in posted.content.decode()
 
 
 def test_of_a_bot_only_what_is_the_operators_can_be_changed(browser: Client):

@@ -142,12 +142,12 @@ ODD_VALUES: tuple[object, ...] = (
 )
 
 
-@pytest.mark.parametrize("value", ODD_VALUES, ids=str)
-def test_no_recorded_value_breaks_the_page(browser: Client, value: object):
-    run = run_for(notes=["\ud800", value], error="bad")
-    step = step_of(run, request=value, response=value, tools=[value])
-    call_of(step, arguments=value, result="r", error="e")
-    assert "Step 1" in page(browser, address(run))
+def test_no_recorded_value_breaks_the_page(browser: Client):
+    for value in ODD_VALUES:
+        run = run_for(notes=["\ud800", value], error="bad")
+        step = step_of(run, request=value, response=value, tools=[value])
+        call_of(step, arguments=value, result="r", error="e")
+        assert "Step 1" in page(browser, address(run))
 
 
 @pytest.mark.parametrize("count", [1, 8])
