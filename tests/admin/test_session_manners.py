@@ -113,30 +113,30 @@ LINK = '<a href="/admin/agent/manners/?q=night+row">night row</a>'
 NEVER = "this person or group is never answered"
 
 
-@pytest.mark.parametrize(
-    ("reason", "detail", "words"),
-    [
-        ("silenced", "night row", f"this chat is silenced (manners: {LINK})"),
-        ("quiet_hours", "night row", f"said in quiet hours (manners: {LINK})"),
-        ("private_off", "night row", f"private messages are not answered (manners: {LINK})"),
-        ("not_friend", "night row", f"of friends are answered (manners: {LINK})"),
-        ("blocked", "night row", f"{NEVER} (manners: {LINK})"),
-        ("blocked", "", f"{NEVER} (by the lists on the bot’s page)"),
-        ("not_listed", "night row", f"not among those who are answered (manners: {LINK})"),
-        ("paused", "all_muted", "the bot may not speak in this chat (everybody in the group"),
-        ("groups_off", "", "answers in groups are switched off (GROUP_REPLY_ON_MENTION)"),
-    ],
-)
-def test_why_the_bot_keeps_silent_is_said_in_words_on_every_page(
-    browser: Client, reason: str, detail: str, words: str
-):
-    message = said(chat(), state="silent", reason=reason, detail=detail)
-    for where in (
-        "/admin/agent/message/",
-        f"/admin/agent/message/{message.pk}/change/",
-        address(message.session) + f"?panel=m{message.pk}",
-    ):
-        assert words in page(browser, where)
+SILENCES = [
+    ("silenced", "night row", f"this chat is silenced (manners: {LINK})"),
+    ("quiet_hours", "night row", f"said in quiet hours (manners: {LINK})"),
+    ("private_off", "night row", f"private messages are not answered (manners: {LINK})"),
+    ("not_friend", "night row", f"of friends are answered (manners: {LINK})"),
+    ("blocked", "night row", f"{NEVER} (manners: {LINK})"),
+    ("blocked", "", f"{NEVER} (by the lists on the bot’s page)"),
+    ("not_listed", "night row", f"not among those who are answered (manners: {LINK})"),
+    ("paused", "all_muted", "the bot may not speak in this chat (everybody in the group"),
+    ("groups_off", "", "answers in groups are switched off (GROUP_REPLY_ON_MENTION)"),
+]
+
+
+def test_why_the_bot_keeps_silent_is_said_in_words_on_every_page(browser: Client):
+    session = chat()
+    told = [
+        (said(session, state="silent", reason=reason, detail=detail), words)
+        for reason, detail, words in SILENCES
+    ]
+    listed = page(browser, "/admin/agent/message/")
+    for message, words in told:
+        assert words in listed
+        assert words in page(browser, f"/admin/agent/message/{message.pk}/change/")
+        assert words in page(browser, address(session) + f"?panel=m{message.pk}")
 
 
 def test_the_name_of_a_row_is_no_markup(browser: Client):

@@ -69,12 +69,14 @@ def test_acts_of_operators_stand_where_they_were_done_and_come_live(browser: Cli
     assert f'id="a{act.pk}"' not in page(browser, address(session, "news", f"?act={act.pk}"))
 
 
-@pytest.mark.parametrize(
-    "query", ["?before=x", "?after=-1", "?marks=1.zz,a.b,,", "?act=" + "9" * 40, "?date=2026-99-99"]
-)
-@pytest.mark.parametrize("part", ["stream", "news", "change"])
-def test_nonsense_in_the_address_breaks_nothing(browser: Client, part: str, query: str):
-    page(browser, address(said(chat()).session, part, query))
+NONSENSE = ("before=x", "after=-1", "marks=1.zz,a.b,,", "act=" + "9" * 40, "date=2026-99-99")
+
+
+def test_nonsense_in_the_address_breaks_nothing(browser: Client):
+    session = said(chat()).session
+    for part in ("stream", "news", "change"):
+        for query in NONSENSE:
+            page(browser, address(session, part, f"?{query}"))
 
 
 def test_a_day_is_jumped_to(browser: Client):
