@@ -37,6 +37,7 @@ for chat in given["chats"]:
     ChatGrant.objects.create(user=user, account=given["account"], chat=f"group:{chat}")
 """
 SECRET = "the surprise party"
+LIVE = ("/admin/", "/admin/agent/chatsession/", "/admin/agent/run/", "/admin/agent/message/")
 
 
 def listen(page: Page) -> list[str]:
@@ -85,11 +86,12 @@ def test_owner_of_a_chat_sees_nothing_of_others(live, owned, open_window: OpenWi
 
 
 def assert_unaware(window: Window, other: int, frames: list[str]) -> None:
-    """No page that is reached from here, and no frame, has words or ids of the other chat."""
+    """No page that follows chats, and no frame, has words or ids of the other chat. All pages are
+    looked at in tests/security/test_own_chats.py."""
     (row,) = window.server.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(other))
     assert frames
     assert not any(f"session:{row['id']}" in frame for frame in frames)
-    for link in ["", *window.places()]:
+    for link in ("", *LIVE):
         window.page.goto(link or window.page.url)
         shown = window.page.content() + json.dumps(frames)
         assert SECRET not in shown, link
