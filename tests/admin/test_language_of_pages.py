@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import translation
 
@@ -93,7 +93,7 @@ def sentences_in(text: str) -> list[str]:
     return [one for one in found if not set(re.findall(r"[a-z’']+", one.lower())) <= NAMES]
 
 
-def pages_of(client: Client) -> Iterator[tuple[str, HttpResponse]]:
+def pages_of(client: Client) -> Iterator[tuple[str, Any]]:
     """What a link leads to, without what an address asks besides: of rows of one table some."""
     waiting, known, opened = ["/admin/"], {"/admin/"}, Counter[str]()
     while waiting:

@@ -70,9 +70,9 @@ def refusals_drawn_once() -> Iterator[None]:
     refused: walks draw one of each status, and are given it again."""
     drawn: dict[int, bytes] = {}
 
-    def draw(request: HttpRequest, *given: Any, status: int) -> HttpResponse:
+    def draw(request: HttpRequest, name: str, context: Any, *, status: int) -> HttpResponse:
         if status not in drawn:
-            page = render(request, *given, status=status).content
+            page = render(request, name, context, status=status).content
             drawn[status] = page.replace(request.path.encode(), b"")
         return HttpResponse(drawn[status], status=status)
 
