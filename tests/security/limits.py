@@ -4,6 +4,7 @@ that is changed."""
 import asyncio
 from collections import Counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, spoken
@@ -76,23 +77,19 @@ async def override(server: LiveServer, bot: FakeOneBot, owners: str = "", **chan
 
 async def fill(server: LiveServer, path: str, **changes: Any) -> None:
     """Save the page at ``path`` with ``changes``."""
-
-    def filled() -> None:
-        cockpit = Cockpit(server)
-        cockpit.fill(path, **changes)
-        cockpit.close()
-
-    await asyncio.to_thread(filled)
+    await asyncio.to_thread(lambda: _administrator(server).fill(path, **changes))
 
 
 async def page(server: LiveServer, path: str) -> str:
     """The page at ``path``, as the administrator sees it."""
+    return await asyncio.to_thread(lambda: _administrator(server).page(path))
 
-    def read() -> str:
-        cockpit = Cockpit(server)
-        try:
-            return cockpit.page(path)
-        finally:
-            cockpit.close()
 
-    return await asyncio.to_thread(read)
+#: Signed in once to each server.
+_administrators: WeakKeyDictionary[LiveServer, Cockpit] = WeakKeyDictionary()
+
+
+def _administrator(server: LiveServer) -> Cockpit:
+    if server not in _administrators:
+        _administrators[server] = Cockpit(server)
+    return _administrators[server]
