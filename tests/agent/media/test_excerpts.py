@@ -1,6 +1,7 @@
-"""What is read out of documents, by the process that reads them."""
+"""What is read out of documents, and that the process that reads them bears the harm alone."""
 
 import asyncio
+import functools
 import io
 import os
 import random
@@ -15,21 +16,31 @@ import pytest
 
 from agent.domain.types import MediaUnavailable
 from agent.media import document_reader
+from agent.media.document_extractor import (
+    DocumentExcerpt,
+    UnreadableDocumentError,
+    extract_excerpt,
+)
 from agent.media.document_reader import BROKEN, REASONS, DocumentBeginning, DocumentExtractor
 
 POEM = "春眠不觉晓，处处闻啼鸟。\n夜来风雨声，花落知多少。\n"
 
 
-@pytest.fixture
-def read(tmp_path):
-    """``await read(content, characters=…)``: the beginning of a document with that content."""
+def read(content: bytes, characters: int = 1000) -> DocumentExcerpt:
+    """The beginning of a document with that content, read here."""
+    return extract_excerpt(content, characters)
 
-    async def read(content: bytes, characters: int = 1000) -> DocumentBeginning:
+
+@pytest.fixture
+def read_apart(tmp_path):
+    """``await read_apart(content)``: the same by the process that reads documents."""
+
+    async def read_apart(content: bytes) -> DocumentBeginning:
         document = tmp_path / "document"
         document.write_bytes(content)
-        return await DocumentExtractor().beginning(document, characters)
+        return await DocumentExtractor().beginning(document, 1000)
 
-    return read
+    return read_apart
 
 
 def pdf(*pages: str, stream_filter: bytes = b"", encode=lambda content: content) -> bytes:
@@ -95,71 +106,65 @@ def letter() -> bytes:
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030", "utf-16-le", "big5"]
 )
-async def test_text_is_read_in_the_encoding_it_is_in(read, encoding):
+def test_text_is_read_in_the_encoding_it_is_in(encoding):
     words = "繁體中文測試，今天天氣很好\n" if encoding == "big5" else POEM
-    assert await read(words.encode(encoding)) == DocumentBeginning(words.strip(), is_whole=True)
+    assert read(words.encode(encoding)) == DocumentExcerpt(words.strip(), is_whole=True)
 
 
 @pytest.mark.parametrize(
     "words", ['{"a": [1, null]}', "name,age\r\nAnn,7", "# Title\n\n* item", "def f():\n\treturn 1"]
 )
-async def test_data_and_code_are_read_as_they_are(read, words):
-    assert (await read(words.encode())).text == words.replace("\r\n", "\n")
+def test_data_and_code_are_read_as_they_are(words):
+    assert read(words.encode()).text == words.replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("words", ["你好，世界", "订单号,金额\n1001,25.5\n"])
-async def test_short_chinese_in_the_old_encoding_is_chinese(read, words):
-    assert (await read(words.encode("gb18030"))).text == words.strip()
+def test_short_chinese_in_the_old_encoding_is_chinese(words):
+    assert read(words.encode("gb18030")).text == words.strip()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16"])
-async def test_a_long_text_is_cut_between_characters(read, encoding):
-    assert await read((POEM * 5000).encode(encoding), characters=30) == DocumentBeginning(
+def test_a_long_text_is_cut_between_characters(encoding):
+    assert read((POEM * 5000).encode(encoding), characters=30) == DocumentExcerpt(
         (POEM * 2)[:30].strip(), is_whole=False
     )
 
 
-async def test_text_that_fills_the_room_exactly_is_whole(read):
-    assert await read("é".encode() * 50, characters=50) == DocumentBeginning(
-        "é" * 50, is_whole=True
-    )
-    assert await read("é".encode() * 51, characters=50) == DocumentBeginning(
-        "é" * 50, is_whole=False
-    )
+def test_text_that_fills_the_room_exactly_is_whole():
+    assert read("é".encode() * 50, characters=50) == DocumentExcerpt("é" * 50, is_whole=True)
+    assert read("é".encode() * 51, characters=50) == DocumentExcerpt("é" * 50, is_whole=False)
 
 
 # --- PDF and DOCX -----------------------------------------------------------------
 
 
-async def test_the_pages_of_a_pdf_are_read_in_order(read):
-    assert await read(pdf("first page", "second page")) == DocumentBeginning(
+def test_the_pages_of_a_pdf_are_read_in_order():
+    assert read(pdf("first page", "second page")) == DocumentExcerpt(
         "first page\nsecond page", is_whole=True
     )
 
 
-async def test_reading_a_pdf_ends_where_enough_is_read(read):
-    assert await read(pdf(*["0123456789"] * 30), characters=25) == DocumentBeginning(
+def test_reading_a_pdf_ends_where_enough_is_read():
+    assert read(pdf(*["0123456789"] * 30), characters=25) == DocumentExcerpt(
         "0123456789\n0123456789\n012", is_whole=False
     )
 
 
-async def test_a_pdf_that_only_limits_printing_is_read_and_one_with_a_password_is_not(read):
+def test_a_pdf_that_only_limits_printing_is_read_and_one_with_a_password_is_not():
     for password, owner in (("", "x"), ("secret", "x")):
         writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("hidden words")))
         writer.encrypt(password, owner, algorithm="AES-256")
         file = io.BytesIO()
         writer.write(file)
         if password:
-            with pytest.raises(MediaUnavailable, match=REASONS["password"]):
-                await read(file.getvalue())
+            with pytest.raises(UnreadableDocumentError, match="password"):
+                read(file.getvalue())
         else:
-            assert (await read(file.getvalue())).text == "hidden words"
+            assert read(file.getvalue()).text == "hidden words"
 
 
-async def test_paragraphs_and_tables_of_a_docx_are_read_in_order(read):
-    assert await read(letter()) == DocumentBeginning(
-        "通知\n各位同学:\n时间\t周五\n教务处", is_whole=True
-    )
+def test_paragraphs_and_tables_of_a_docx_are_read_in_order():
+    assert read(letter()) == DocumentExcerpt("通知\n各位同学:\n时间\t周五\n教务处", is_whole=True)
 
 
 # --- What is not read -------------------------------------------------------------
@@ -186,18 +191,19 @@ UNREAD = {
 
 
 @pytest.mark.parametrize("case", UNREAD)
-async def test_what_holds_no_words_is_refused_with_the_reason(read, case):
+def test_what_holds_no_words_is_refused_with_the_reason(case):
     content, reason = UNREAD[case]
-    with pytest.raises(MediaUnavailable, match=REASONS[reason]):
-        await read(content)
+    with pytest.raises(UnreadableDocumentError, match=reason):
+        read(content)
 
 
+@functools.cache
 def zip_bomb() -> bytes:
     """A DOCX whose text is a quarter of a gigabyte of blanks."""
     file = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(letter())) as good,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bad,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as bad,
     ):
         for entry in good.infolist():
             if entry.filename != "word/document.xml":
@@ -208,36 +214,27 @@ def zip_bomb() -> bytes:
     return file.getvalue()
 
 
-async def test_a_zip_bomb_is_not_unpacked(read):
-    with pytest.raises(MediaUnavailable, match=REASONS["bomb"]):
-        await read(zip_bomb())
+def test_a_zip_bomb_is_not_unpacked():
+    with pytest.raises(UnreadableDocumentError, match="bomb"):
+        read(zip_bomb())
 
 
-async def test_a_zip_bomb_that_lies_about_its_size_does_no_harm(read):
+def test_a_zip_bomb_that_lies_about_its_size_does_no_harm():
     bomb = bytearray(zip_bomb())
     at = bomb.rindex(b"PK\x01\x02")
     bomb[at + 24 : at + 28] = (1000).to_bytes(4, "little")
-    with pytest.raises(MediaUnavailable, match=BROKEN):
-        await read(bytes(bomb))
+    with pytest.raises(Exception, match=r"zip|CRC|size") as damaged:
+        read(bytes(bomb))
+    assert not isinstance(damaged.value, MemoryError)
 
 
-def nested(content: bytes, times: int) -> bytes:
-    for _ in range(times):
-        content = zlib.compress(content)
-    return content
-
-
-HOSTILE = {
-    "a stream that unpacks to a gigabyte": lambda: pdf(
-        "x" * 2**24, stream_filter=b"/Filter/FlateDecode", encode=lambda c: nested(c * 64, 1)
-    ),
+DAMAGED = {
     "pages that are their own parent": lambda: numbered(
         [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9>>"]
     ),
     "a count of pages that is not so": lambda: numbered(
         [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 99999999>>"]
     ),
-    "brackets without end": lambda: b"%PDF-1.4\n1 0 obj" + b"[" * 500_000,
     "half a file": lambda: pdf("hello")[:150],
     "a docx with broken xml": lambda: archive(
         **{"word/document.xml": b"<w:document", "[Content_Types].xml": b"<a/>"}
@@ -245,13 +242,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
-async def test_a_hostile_document_costs_itself_alone(read, case):
-    with pytest.raises(MediaUnavailable):
-        await read(HOSTILE[case]())
+@pytest.mark.parametrize("case", DAMAGED)
+def test_of_a_damaged_document_nothing_is_read(case):
+    with pytest.raises(Exception):  # noqa: B017 - its reader's own, whatever that is
+        read(DAMAGED[case]())
 
 
-async def test_entities_of_a_docx_reach_no_file(read, tmp_path: Path):
+def test_entities_of_a_docx_reach_no_file(tmp_path: Path):
     secret = tmp_path / "secret"
     secret.write_text("the secret")
     file = io.BytesIO()
@@ -266,13 +263,44 @@ async def test_entities_of_a_docx_reach_no_file(read, tmp_path: Path):
                     "教务处".encode(), b"&s;"
                 )
             bad.writestr(entry, content)
-    assert "secret" not in (await read(file.getvalue())).text
+    assert "secret" not in read(file.getvalue()).text
 
 
 # --- The process ------------------------------------------------------------------
 
 
-async def test_reading_is_stopped_with_the_one_who_asked(read, tmp_path, monkeypatch):
+async def test_what_the_process_says_is_told(read_apart):
+    assert await read_apart(letter()) == DocumentBeginning(
+        "通知\n各位同学:\n时间\t周五\n教务处", is_whole=True
+    )
+    with pytest.raises(MediaUnavailable, match=REASONS["kind"]):
+        await read_apart(b"\x89PNG\r\n\x1a\n" + bytes(100))
+
+
+def repeated(content: bytes, times: int) -> bytes:
+    """``content`` that many times, compressed once."""
+    packer, sum_of_all = zlib.compressobj(1, wbits=-zlib.MAX_WBITS), 1
+    block = packer.compress(content) + packer.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(times):
+        sum_of_all = zlib.adler32(content, sum_of_all)
+    return b"\x78\x01" + block * times + b"\x03\x00" + sum_of_all.to_bytes(4, "big")
+
+
+HOSTILE = {
+    "a stream that unpacks to a gigabyte": lambda: pdf(
+        "x" * 2**24, stream_filter=b"/Filter/FlateDecode", encode=lambda c: repeated(c, 64)
+    ),
+    "brackets without end": lambda: b"%PDF-1.4\n1 0 obj" + b"[" * 500_000,
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_a_hostile_document_costs_its_process_alone(read_apart, case):
+    with pytest.raises(MediaUnavailable, match=BROKEN):
+        await read_apart(HOSTILE[case]())
+
+
+async def test_reading_is_stopped_with_the_one_who_asked(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "endless")
     started: asyncio.Queue[asyncio.subprocess.Process] = asyncio.Queue()
     start = document_reader._start
@@ -293,11 +321,11 @@ async def test_reading_is_stopped_with_the_one_who_asked(read, tmp_path, monkeyp
     writer.close()
 
 
-async def test_the_keys_of_the_server_are_not_in_the_process(read, monkeypatch):
+async def test_the_keys_of_the_server_are_not_in_the_process(read_apart, monkeypatch):
     monkeypatch.setenv("UPSTREAM_API_KEY", "sk-secret")
     monkeypatch.setattr(
         document_reader,
         "PROGRAM",
         ("-c", 'import os; print(\'{"text": "%s", "is_whole": 1}\' % list(os.environ))'),
     )
-    assert "UPSTREAM_API_KEY" not in (await read(b"x")).text
+    assert "UPSTREAM_API_KEY" not in (await read_apart(b"x")).text
