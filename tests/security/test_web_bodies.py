@@ -8,7 +8,7 @@ import pytest
 
 from frostproject.server.http_channel import HELD_OF_ADDRESS, KEPT_FOR_SMALL, HttpConnections
 from tests.conftest import TOKEN
-from tests.security.wire import answer, ask, connected, head, status
+from tests.security.wire import answer, ask, connected, head, status, status_of
 
 MIB = 2**20
 COOKIE = "Cookie: sessionid=made-up"
@@ -42,7 +42,7 @@ CHUNKED = "Transfer-Encoding: chunked"
 )
 def test_a_body_that_is_too_large_is_refused_by_its_head(live, method, path, size, headers):
     """Not one byte of it is sent, and the server does not wait for any."""
-    assert status(ask(live, head(method, path, *headers, f"Content-Length: {size}"))) == 413
+    assert status_of(live, head(method, path, *headers, f"Content-Length: {size}")) == 413
 
 
 @pytest.mark.parametrize(("path", "kept"), [("/agent/query", 4), ("/ready", 4)])
@@ -52,11 +52,11 @@ def test_a_body_in_chunks_is_counted_as_it_comes(live, path, kept):
         for _ in range(kept):
             connection.sendall(b"100000\r\n" + b"x" * MIB + b"\r\n")
         connection.sendall(b"1\r\nx\r\n")  # one too many, and no end
-        assert status(answer(connection)) == 413
+        assert status(connection.recv(65536)) == 413
 
 
 def test_a_chunk_for_a_request_without_a_body_is_refused(live):
-    assert status(ask(live, head("GET", "/health", CHUNKED) + b"1\r\nx\r\n0\r\n\r\n")) == 413
+    assert status_of(live, head("GET", "/health", CHUNKED) + b"1\r\nx\r\n0\r\n\r\n") == 413
 
 
 def test_an_empty_body_in_chunks_is_no_body(live):
@@ -66,7 +66,7 @@ def test_an_empty_body_in_chunks_is_no_body(live):
 def test_who_is_outside_admin_networks_brings_nothing_large(start_server):
     server = start_server(ADMIN_NETWORKS="10.0.0.0/8")
     for path in ("/admin/agent/mediafile/", "/agent/query", "/health"):
-        assert status(ask(server, head("POST", path, COOKIE, f"Content-Length: {MIB}"))) == 413
+        assert status_of(server, head("POST", path, COOKIE, f"Content-Length: {MIB}")) == 413
     asked = head("POST", "/admin/login/", CLOSE, "Content-Length: 1") + b"x"
     assert b"ADMIN_NETWORKS=private,127.0.0.1" in ask(
         server, asked
@@ -97,24 +97,20 @@ def test_what_follows_a_refused_body_is_no_request(live):
     "framing", [("Content-Length: 5", "Content-Length: 6"), ("Content-Length: 5", CHUNKED)]
 )
 def test_a_body_of_two_lengths_reaches_nobody(live, framing):
-    assert (
-        status(ask(live, head("POST", "/health", *framing) + b"0\r\n\r\n" + head("GET", "/health")))
-        == 400
-    )
+    sent = head("POST", "/health", *framing) + b"0\r\n\r\n" + head("GET", "/health")
+    assert status_of(live, sent) == 400
 
 
-@pytest.mark.parametrize("path", ["/admin/agent/mediafile/", "/%61dmin/agent/mediafile/"])
-def test_an_upload_of_a_hundred_mebibytes_gets_in_and_stays_out_of_memory(start_server, path):
+def test_an_upload_of_a_hundred_mebibytes_gets_in_and_stays_out_of_memory(start_server):
     server = start_server()
     before = peak_memory(server.pid)
-    with connected(server) as connection:
-        connection.sendall(head("POST", path, COOKIE, CLOSE, f"Content-Length: {100 * MIB}"))
-        for _ in range(100):
-            connection.sendall(b"x" * MIB)
-        assert status(answer(connection)) in (
-            302,
-            403,
-        )  # the application looked at it: nobody is signed in
+    for path in ("/admin/agent/mediafile/", "/%61dmin/agent/mediafile/"):
+        with connected(server) as connection:
+            connection.sendall(head("POST", path, COOKIE, CLOSE, f"Content-Length: {100 * MIB}"))
+            for _ in range(100):
+                connection.sendall(b"x" * MIB)
+            reply = answer(connection)
+            assert status(reply) in (302, 403)  # the application looked at it: nobody is signed in
     assert peak_memory(server.pid) - before < 40 * MIB
 
 

@@ -39,3 +39,14 @@ def ask(server: LiveServer, request: bytes, source: str = "127.0.0.1") -> bytes:
     with connected(server, source) as connection:
         connection.sendall(request)
         return answer(connection)
+
+
+def status_of(server: LiveServer, request: bytes) -> int:
+    """The status of the response to ``request``. A refused client could go on to send for a while,
+    and its connection stays open that long: the end is not waited for."""
+    reply = b""
+    with connected(server) as connection:
+        connection.sendall(request)
+        while b"\r\n" not in reply and (part := connection.recv(65536)):
+            reply += part
+    return status(reply)
