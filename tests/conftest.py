@@ -305,15 +305,16 @@ def start_server(model_server: ScriptedModel) -> Iterator[Callable[..., LiveServ
     """Start servers of this test's own: ``start_server(MAX_ITERATIONS="2")``; an empty value unsets
     a default.
 
-    ``program="daphne"`` starts daphne's own command instead of ``runserver``; ``fresh`` is as for
-    :class:`LiveServer`.
+    ``program="daphne"`` starts daphne's own command instead of ``runserver``; ``fresh``
+    and ``empty`` are as for :class:`LiveServer`.
     """
     with contextlib.ExitStack() as servers:
 
-        def start(program: Program = "runserver", *, fresh: bool = False, **env: str) -> LiveServer:
-            return servers.enter_context(
-                LiveServer(_usual_env(model_server) | env, program, fresh=fresh)
-            )
+        def start(
+            program: Program = "runserver", *, fresh: bool = False, empty: bool = False, **env: str
+        ) -> LiveServer:
+            wanted = _usual_env(model_server) | env
+            return servers.enter_context(LiveServer(wanted, program, fresh=fresh, empty=empty))
 
         yield start
 

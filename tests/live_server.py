@@ -49,8 +49,9 @@ class LiveServer:
     It is started cheaply: its process is forked from one that has imported what it needs
     (:mod:`tests.zygote`), its data folder is a copy of one after a first start
     (:mod:`tests.prepared`), and passwords are hashed at no cost (:mod:`tests.served`). With
-    ``fresh`` it is as on a new machine: the command itself, and no data folder. ``limits`` are
-    time limits other than usual (:class:`tools.time_limits.TimeLimits`).
+    ``empty`` it has no data folder, and the product's own settings; with ``fresh`` it is as on a
+    new machine: that, and the command itself. ``limits`` are time limits other than usual
+    (:class:`tools.time_limits.TimeLimits`).
     """
 
     limits: Mapping[str, float] = {}
@@ -61,6 +62,7 @@ class LiveServer:
         program: Program = "runserver",
         *,
         fresh: bool = False,
+        empty: bool = False,
         limits: Mapping[str, float] | None = None,
     ) -> None:
         self.port = free_port()
@@ -71,6 +73,7 @@ class LiveServer:
         self.env = dict(env)
         self._program = program
         self._is_fresh = fresh
+        self._is_empty = fresh or empty
         if limits is not None:
             self.limits = limits
         self._log_file = self.folder / "server.log"
@@ -101,7 +104,7 @@ class LiveServer:
     def start(self, timeout: float = 60) -> Self:
         """Start the process and wait until ``/health`` answers 200."""
         env, start = self._environment(), zygote.popen if self._is_fresh else zygote.start
-        if not self._is_fresh:
+        if not self._is_empty:
             prepared.fill(self.data_dir, env)
         with self._log_file.open("ab") as log:
             self._process = start(self._command(), env, subprocess.DEVNULL, log, log)
@@ -159,7 +162,7 @@ class LiveServer:
 
     def _environment(self) -> dict[str, str]:
         admin = {"DJANGO_SUPERUSER_USERNAME": ADMIN, "DJANGO_SUPERUSER_PASSWORD": ADMIN_PASSWORD}
-        is_plain = self._is_fresh and not self.limits
+        is_plain = self._is_empty and not self.limits
         fixed = {
             "FROST_DATA_DIR": str(self.data_dir),
             "DJANGO_SETTINGS_MODULE": "frostproject.settings" if is_plain else "tests.served",

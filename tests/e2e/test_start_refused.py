@@ -80,9 +80,7 @@ def database(folder: Path) -> Path:
 
 def refusal(program: str, folder: Path, **env: str) -> str:
     """The one line that a start ends with."""
-    status, errors = start(
-        program, fresh=False, FROST_DATA_DIR=str(folder), LANGUAGE_CODE="en", **env
-    )
+    status, errors = start(program, FROST_DATA_DIR=str(folder), LANGUAGE_CODE="en", **env)
     assert status not in (0, None)
     assert "Traceback" not in errors
     (line,) = errors.strip().splitlines()

@@ -29,10 +29,10 @@ Start = Callable[..., LiveServer]
 
 
 @pytest.fixture
-def installation(request: pytest.FixtureRequest) -> Iterator[LiveServer]:
+def installation() -> Iterator[LiveServer]:
     """An installation that is not started yet, with an open data folder, as ``mkdir data`` leaves
     it."""
-    server = LiveServer({}, fresh=getattr(request, "param", False))
+    server = LiveServer({})
     server.data_dir.mkdir(mode=0o755)
     server.data_dir.chmod(0o755)
     yield server
@@ -61,7 +61,6 @@ def open_all(folder: Path) -> None:
 # --- The start --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("installation", [True], ids=["fresh"], indirect=True)
 def test_an_empty_folder_that_was_there_is_closed(installation):
     installation.start()
     assert opened(installation.data_dir) == set()
@@ -108,7 +107,7 @@ def test_the_talk_in_a_terminal_closes_it_too(installation):
 
 
 def test_the_daphne_command_closes_it_too(model_server):
-    server = LiveServer({}, "daphne", fresh=True)
+    server = LiveServer({}, "daphne")
     server.data_dir.mkdir()
     server.data_dir.chmod(0o755)
     try:
