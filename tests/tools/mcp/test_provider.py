@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from tests.tools.mcp.serving import good, hostile, in_database, office, row, until
+from tests.tools.mcp.serving import Office, good, hostile, in_database, office, row, until
 from tools.contract import ToolExecutionContext, ToolInvocation
 from tools.models import McpServer, McpServerStatus, ToolConfig
 
@@ -40,8 +40,9 @@ async def status_until(**values: Any) -> McpServerStatus:
             await asyncio.sleep(0.02)
 
 
-async def test_a_servers_tools_are_offered_and_called():
-    await save(good())
+async def test_a_servers_tools_are_offered_and_called(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DJANGO_SECRET_KEY", "ours")
+    await save(good(), environment={"MY_KEY": "theirs"})
     async with office() as desk:
         await desk.has("say")
         result = await desk.call("weather", city="北京", days="2")
@@ -50,13 +51,22 @@ async def test_a_servers_tools_are_offered_and_called():
         assert result.metadata["provider_name"] == "mcp"
         assert (await desk.call("fail", why="x")).error_message.startswith("工具执行失败: ")
         assert len((await desk.call("everything")).content_items) == 6
-
-
-async def test_a_destructive_tool_waits_for_an_owners_word():
-    await save(good())
-    async with office() as desk:
-        await desk.has("say")
+        # A destructive one waits for an owner's word.
         assert (await desk.call("wipe")).metadata["refusal"] == "needs_approval"
+        assert await progress(desk, "steps") == ["one (1/3)"]
+        names = set((await desk.call("environment")).content.split())
+    assert "MY_KEY" in names
+    assert names <= {"MY_KEY", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE"}
+
+
+async def progress(desk: Office, tool: str) -> list[str]:
+    """How far a call says that it is."""
+    heard: list[str] = []
+    context = ToolExecutionContext(
+        user_id="1", owners={"1"}, on_progress=lambda text, _tell: heard.append(text)
+    )
+    await desk.registry.invoke(ToolInvocation(tool), context)
+    return heard
 
 
 async def test_a_list_that_nothing_has_changed_is_the_same_object():
@@ -187,20 +197,6 @@ async def test_one_server_that_hangs_at_connecting_keeps_no_other_from_being_use
         assert (await desk.call("fine")).content == "fine"
 
 
-async def test_a_tool_that_says_how_far_it_is_is_heard():
-    heard: list[str] = []
-    await save(good())
-    async with office() as desk:
-        await desk.has("say")
-        context = ToolExecutionContext(
-            user_id="1",
-            owners={"1"},
-            on_progress=lambda text, _tell: heard.append(text),
-        )
-        await desk.registry.invoke(ToolInvocation("steps"), context)
-    assert heard == ["one (1/3)"]
-
-
 async def test_a_call_that_died_with_its_server_is_made_again_only_where_that_does_no_harm(
     tmp_path: Path,
 ):
@@ -213,16 +209,6 @@ async def test_a_call_that_died_with_its_server_is_made_again_only_where_that_do
         assert "ended" in died.metadata["error_detail"]
         await desk.answers("say", text="x")
         assert "status 3" in (await status_until(state="connected")).error
-
-
-async def test_a_child_gets_its_variables_and_none_of_ours(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("DJANGO_SECRET_KEY", "ours")
-    await save(good(), environment={"MY_KEY": "theirs"})
-    async with office() as desk:
-        await desk.has("say")
-        names = set((await desk.call("environment")).content.split())
-    assert "MY_KEY" in names
-    assert names <= {"MY_KEY", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE"}
 
 
 async def test_a_row_that_cannot_be_read_is_told_and_not_run():

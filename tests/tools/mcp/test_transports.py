@@ -45,13 +45,13 @@ async def link(
         yield one
 
 
-async def test_tools_are_listed_and_called(link: McpConnection):
+async def lists_and_calls(link: McpConnection) -> None:
     assert {"weather", "say", "everything"} <= {spec.name for spec in link.catalogue.specs}
     assert await said(link, "say", text="你好") == "你好"
     assert (link.about["name"], link.about["version"]) == ("good", "1.5")
 
 
-async def test_a_change_of_the_tools_is_heard(link: McpConnection):
+async def hears_of_a_change(link: McpConnection) -> None:
     await link.call("grow", {}, None, may_repeat=False)
     await until(lambda: "late" in {spec.name for spec in link.catalogue.specs})
     assert await said(link, "late") == "late"
@@ -59,7 +59,17 @@ async def test_a_change_of_the_tools_is_heard(link: McpConnection):
     await until(lambda: "late" not in {spec.name for spec in link.catalogue.specs})
 
 
-async def test_a_call_that_is_cut_off_leaves_the_session_usable(link: McpConnection):
+async def calls_side_by_side(link: McpConnection) -> None:
+    texts = [str(number) for number in range(20)]
+    assert await asyncio.gather(*(said(link, "say", text=text) for text in texts)) == texts
+
+
+async def fails_with_words_where_the_user_is_asked(link: McpConnection) -> None:
+    with pytest.raises(ServerRefusedError):
+        await link.call("ask", {}, None, may_repeat=False)
+
+
+async def is_usable_after_a_call_that_is_cut_off(link: McpConnection) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await link.call("slow", {"seconds": 30}, None, may_repeat=False)
@@ -67,26 +77,23 @@ async def test_a_call_that_is_cut_off_leaves_the_session_usable(link: McpConnect
     assert link.status("p").error == ""
 
 
-async def test_calls_run_side_by_side(link: McpConnection):
-    texts = [str(number) for number in range(20)]
-    assert await asyncio.gather(*(said(link, "say", text=text) for text in texts)) == texts
+async def test_each_transport_serves_in_both_protocols(link: McpConnection):
+    """All in one session: each stdio server is a process that imports for two seconds."""
+    await lists_and_calls(link)
+    await hears_of_a_change(link)
+    await calls_side_by_side(link)
+    await fails_with_words_where_the_user_is_asked(link)
+    await is_usable_after_a_call_that_is_cut_off(link)
 
 
-async def test_a_tool_that_asks_the_user_fails_with_words(link: McpConnection):
-    with pytest.raises(ServerRefusedError):
-        await link.call("ask", {}, None, may_repeat=False)
-
-
-async def test_a_tool_that_needs_input_of_the_newer_kind_fails_with_words():
-    async with linked(good()) as link:
+async def test_a_tool_that_needs_input_of_the_newer_kind_fails_with_words_or_is_asked_again(
+    urls: dict[str, str],
+):
+    async with linked(McpServerSettings(1, "good", transport=HTTP, url=urls[HTTP])) as link:
         with pytest.raises(ServerRefusedError) as refused:
             await link.call("needs_input", {}, None, may_repeat=False)
-    assert refused.value.text == "该工具要求补充信息，而这里无法提供，调用未完成"
-
-
-async def test_a_tool_that_is_to_be_asked_again_is_asked_again():
-    async with linked(good()) as link:
         assert await said(link, "continues") == "finished"
+    assert refused.value.text == "该工具要求补充信息，而这里无法提供，调用未完成"
 
 
 @pytest.mark.parametrize("kind", [HTTP, SSE])
