@@ -136,15 +136,11 @@ async def test_tools_are_declared_and_called(folder):
         assert tools[0]["parameters_schema"]["required"] == ["a"]
         assert await plugin.invoke("add", {"a": 1}) == 3
         assert await plugin.has_logged("loaded with {'city': '巴黎'}")
-    assert not list(folder.glob("__pycache__"))
-
-
-async def test_the_process_has_nothing_of_the_server(folder):
-    async with started(folder) as plugin:
-        await plugin.load()
+        # Nothing of the server is in the process.
         assert {"django", "agent", "onebot", "frostproject", "openai", "aiohttp"}.isdisjoint(
             await plugin.invoke("modules")
         )
+    assert not list(folder.glob("__pycache__"))
 
 
 async def test_a_tool_that_blocks_keeps_nobody_waiting(folder, tmp_path):
@@ -158,44 +154,33 @@ async def test_a_tool_that_blocks_keeps_nobody_waiting(folder, tmp_path):
         assert await blocked == "opened"
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("value", "no such thing"),
-        ("empty", "KeyError"),
-        ("told", "没有库存"),
-        ("exit", "SystemExit: 3"),
-        ("stop", "StopIteration"),
-    ],
-)
-async def test_what_a_tool_raises_is_the_failure_of_its_call(folder, kind, words):
-    async with started(folder) as plugin:
-        await plugin.load()
-        error = await fails(plugin.invoke("raises", {"kind": kind}))
-        assert (error.code, error.message) == ("E_PLUGIN_FAILED", words)
-        assert await plugin.invoke("add", {"a": 1}) == 3
+RAISED = {
+    "value": "no such thing",
+    "empty": "KeyError",
+    "told": "没有库存",
+    "exit": "SystemExit: 3",
+    "stop": "StopIteration",
+}
 
 
-async def test_the_operator_is_told_where_a_tool_failed(folder):
+async def test_what_a_tool_raises_is_the_failure_of_its_call_and_the_operator_is_told_where(folder):
     async with started(folder) as plugin:
         await plugin.load()
-        await fails(plugin.invoke("raises", {"kind": "value"}))
+        for kind, words in RAISED.items():
+            error = await fails(plugin.invoke("raises", {"kind": kind}))
+            assert (error.code, error.message) == ("E_PLUGIN_FAILED", words)
+            assert await plugin.invoke("add", {"a": 1}) == 3
         assert await plugin.has_logged("ValueError: no such thing\n")
         line = next(line for line in plugin.logged if "no such thing" in line["text"])
         assert line["level"] == "error"
         assert line["text"].startswith("plugin.py, line ")
 
 
-async def test_a_result_that_is_too_large_fails_alone(folder):
+async def test_a_result_that_is_too_large_or_of_too_many_parts_fails_alone(folder):
     async with started(folder) as plugin:
         await plugin.load()
         assert (await fails(plugin.invoke("large", {"megabytes": 100}))).code == "E_BAD_PAYLOAD"
         assert len(await plugin.invoke("large", {"megabytes": 1})) > 2**20
-
-
-async def test_a_result_of_too_many_parts_fails_alone(folder):
-    async with started(folder) as plugin:
-        await plugin.load()
         assert (await fails(plugin.invoke("many", {"lists": 300_000}))).code == "E_BAD_PAYLOAD"
         assert len(await plugin.invoke("many", {"lists": 100_000})) == 100_000
 
@@ -210,36 +195,36 @@ async def test_a_call_that_is_given_up_is_stopped(folder):
         assert (await plugin.request("health"))["calls"] == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("missing", {}), ("add", {}), ("add", {"a": "one"}), ("add", {"a": 1, "c": 2})],
-)
-async def test_a_call_that_cannot_be_made_is_a_failure(folder, name, arguments):
+CALLS = [("missing", {}), ("add", {}), ("add", {"a": "one"}), ("add", {"a": 1, "c": 2})]
+
+
+async def test_a_call_that_cannot_be_made_is_a_failure(folder):
     async with started(folder) as plugin:
         await plugin.load()
-        assert (await fails(plugin.invoke(name, arguments))).code in {
-            "E_METHOD_NOT_ALLOWED",
-            "E_PLUGIN_FAILED",
-        }
+        for name, arguments in CALLS:
+            assert (await fails(plugin.invoke(name, arguments))).code in {
+                "E_METHOD_NOT_ALLOWED",
+                "E_PLUGIN_FAILED",
+            }
 
 
-@pytest.mark.parametrize(
-    ("method", "payload"),
-    [
-        ("invoke", {"name": "add"}),
-        ("invoke", 7),
-        ("load", {}),
-        ("explode", {}),
-        ("configure", {"config": {}}),
-        ("shutdown", 1),
-    ],
-)
-async def test_a_request_that_makes_no_sense_is_refused(folder, method, payload):
+SENSELESS = [
+    ("invoke", {"name": "add"}),
+    ("invoke", 7),
+    ("load", {}),
+    ("explode", {}),
+    ("configure", {"config": {}}),
+    ("shutdown", 1),
+]
+
+
+async def test_a_request_that_makes_no_sense_is_refused(folder):
     async with started(folder) as plugin:
-        assert (await fails(plugin.request(method, payload))).code in {
-            "E_METHOD_NOT_ALLOWED",
-            "E_PLUGIN_NOT_FOUND",
-        }
+        for method, payload in SENSELESS:
+            assert (await fails(plugin.request(method, payload))).code in {
+                "E_METHOD_NOT_ALLOWED",
+                "E_PLUGIN_NOT_FOUND",
+            }
         assert await plugin.load()
 
 
@@ -247,7 +232,8 @@ async def test_a_request_that_makes_no_sense_is_refused(folder, method, payload)
 
 
 async def test_a_tool_asks_the_server_and_is_answered(folder):
-    async with started(folder, storage_set=None, storage_get={"stored": 1}) as plugin:
+    gives = {"storage_set": None, "storage_get": {"stored": 1}, "send_text": "已发送"}
+    async with started(folder, **gives) as plugin:
         await plugin.load()
         assert await plugin.invoke("remembers", {"value": {"a": 1}}) == {
             "kept": {"stored": 1},
@@ -258,11 +244,7 @@ async def test_a_tool_asks_the_server_and_is_answered(folder):
             "arguments": {"key": "k", "value": {"of": {"a": 1}, "1": [2]}},
             "call": "c1",
         }
-
-
-async def test_a_synchronous_tool_asks_in_the_same_words(folder):
-    async with started(folder, send_text="已发送") as plugin:
-        await plugin.load()
+        # And a synchronous one in the same words.
         assert await plugin.invoke("sends", {"text": "hi"}) == "已发送"
         assert plugin.progress == [{"call": "c1", "text": "half", "tell": True}]
 
