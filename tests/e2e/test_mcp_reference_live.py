@@ -236,24 +236,33 @@ async def test_a_servers_error_is_a_failure_in_its_words(live, model):
     assert (row["state"], row["provider_name"]) == ("failed", "mcp")
 
 
-@pytest.mark.parametrize("prefix", ["", "http_", "sse_"], ids=["stdio", "streamable HTTP", "SSE"])
-async def test_a_call_that_takes_its_time_is_waited_for_while_others_go_on(live, model, prefix):
-    async with talker(live) as patient, talker(live) as quick:
-        name = f"{prefix}trigger-long-running-operation"
-        model.answer_with(_by_words(name, duration=2, steps=4))
-        slow = asyncio.create_task(patient.hears("slow"))
+async def test_a_call_that_takes_its_time_is_waited_for_while_others_go_on(live, model):
+    """Over each transport, at the same time."""
+    async with (
+        talker(live) as first,
+        talker(live) as second,
+        talker(live) as third,
+        talker(live) as quick,
+    ):
+        model.answer_with(_by_words("trigger-long-running-operation", duration=2, steps=4))
+        prefixes = {"slow": first, "http_slow": second, "sse_slow": third}
+        slow = [asyncio.create_task(one.hears(words)) for words, one in prefixes.items()]
         assert await quick.hears("quick") == "no tool"
-        assert not slow.done()
-        assert "Long running operation completed" in await slow
+        assert not any(task.done() for task in slow)
+        for said in await asyncio.gather(*slow):
+            assert "Long running operation completed" in said
 
 
 def _by_words(tool: str, **arguments: Any) -> Callable[[Request], Any]:
-    """A model that calls ``tool`` for whoever says ``slow``, and then says what came of it."""
+    """A model that calls ``tool`` for whoever says ``slow`` behind its prefix, and then says what
+    came of it."""
 
     def answer(request: Request) -> Any:
         if request.messages[-1]["role"] == "tool":
             return request.last_text
-        return call(tool, **arguments) if request.last_text.endswith("slow") else "no tool"
+        *_, words = request.last_text.split()
+        prefix = words.removesuffix("slow")
+        return "no tool" if prefix == words else call(f"{prefix}{tool}", **arguments)
 
     return answer
 

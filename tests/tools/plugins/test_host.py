@@ -202,32 +202,34 @@ async def test_no_plugin_takes_the_name_of_a_tool_of_the_program(tmp_path):
         assert not await hosting.read(ToolConfig.objects.exists)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "chat", "is_seen"),
-    [
-        ("chat_scope='group'", {"is_group_chat": False}, False),
-        ("chat_scope='private'", {"is_group_chat": False}, True),
-        ("allowed_session=['qq:7']", {"group_id": "7"}, True),
-        ("allowed_session=['7']", {"group_id": "7"}, True),
-        ("allowed_session=['s1']", {"session_id": "s1"}, True),
-        ("allowed_session=['qq:8', '77']", {"session_id": "s1", "group_id": "7"}, False),
-    ],
-)
-async def test_a_tool_is_seen_only_where_its_plugin_wants_it(tmp_path, metadata, chat, is_seen):
-    plugin(
-        tmp_path, "a", f"{HEAD}\n@Tool('quiet', {metadata})\ndef quiet() -> str:\n    return ''\n"
-    )
+#: By where a tool is wanted: in which chat it is looked for, and whether it is there.
+WANTED: dict[str, tuple[dict[str, Any], bool]] = {
+    "chat_scope='group'": ({"is_group_chat": False}, False),
+    "chat_scope='private'": ({"is_group_chat": False}, True),
+    "allowed_session=['qq:7']": ({"group_id": "7"}, True),
+    "allowed_session=['7']": ({"group_id": "7"}, True),
+    "allowed_session=['s1']": ({"session_id": "s1"}, True),
+    "allowed_session=['qq:8', '77']": ({"session_id": "s1", "group_id": "7"}, False),
+}
+
+
+async def test_a_tool_is_seen_only_where_its_plugin_wants_it(tmp_path):
+    tools = [
+        f"@Tool('quiet{number}', {metadata})\ndef quiet{number}() -> str:\n    return ''\n"
+        for number, metadata in enumerate(WANTED)
+    ]
+    plugin(tmp_path, "a", "\n".join([HEAD, *tools]))
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
-        context = ToolAvailabilityContext(
-            **{"platform": "qq", "is_group_chat": True, "is_owner": True, **chat}
-        )
-        specs = await hosting.registry.list_tools(context)
-        assert bool(specs) is is_seen
-        assert await hosting.tools() == ["quiet"]
-        assert (
-            not {"chat_scope", "allowed_session"}
-            & (await hosting.registry.list_tools())[0].metadata.keys()
+        for number, (chat, is_seen) in enumerate(WANTED.values()):
+            usual = {"platform": "qq", "is_group_chat": True, "is_owner": True}
+            context = ToolAvailabilityContext(**(usual | chat))
+            specs = await hosting.registry.list_tools(context)
+            assert (f"quiet{number}" in {spec.name for spec in specs}) is is_seen
+        everything = await hosting.registry.list_tools()
+        assert len(everything) == len(WANTED)
+        assert not {"chat_scope", "allowed_session"} & set().union(
+            *(spec.metadata for spec in everything)
         )
 
 
