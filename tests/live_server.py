@@ -25,6 +25,19 @@ ADMIN_PASSWORD = "a long password for tests"
 Program = Literal["runserver", "daphne"]
 
 
+#: Time limits of servers whose tests would otherwise wait for seconds. They share them, since the
+#: project is loaded once for each set of limits.
+HURRIED: Mapping[str, float] = {
+    "quick_answer": 0.5,
+    "heartbeat": 0.2,
+    "drain": 0.5,
+    "tool_listing": 1.0,
+    "provider_close": 1.0,
+    "playground_check": 0.2,
+    "request_head": 2.0,
+}
+
+
 def free_port() -> int:
     """A port of the loopback address that nothing listens on now.
 

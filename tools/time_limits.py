@@ -36,6 +36,7 @@ class TimeLimits:
     provider_close: float = 10.0
     quick_answer: float = 2.0
     # The server
+    request_head: float = 15.0
     drain: float = 6.0
     first_expiry: float = 90.0
     next_expiry: float = 3600.0

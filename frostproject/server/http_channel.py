@@ -28,6 +28,7 @@ from twisted.web import http
 
 from frostproject.web.http import MAX_BODY, Receive, Send
 from tools.error_boundary import LogLimit
+from tools.time_limits import TIME_LIMITS
 
 #: Unfinished requests of one address.
 PER_ADDRESS = 50
@@ -46,7 +47,7 @@ class ConnectionPhase(Enum):
     """What a connection is doing, with the seconds that it may take; None for as long as the
     application does."""
 
-    HEAD = 15.0
+    HEAD = TIME_LIMITS.request_head
     BODY = 60.0
     ANSWER = None
     HANDSHAKE = 20.0

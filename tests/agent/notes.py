@@ -1,5 +1,7 @@
 """Notes and those who may see them, for the tests of the memory."""
 
+from collections.abc import Iterable
+from copy import copy as copy_of
 from typing import Any
 
 from agent.domain.notes import NoteViewer
@@ -17,6 +19,16 @@ def noted(viewer: NoteViewer, text: str, **fields: Any) -> WrittenNote:
     """Have a note written in ``viewer``'s chat, about its person unless ``person`` says
     otherwise."""
     return write_notes(NewNote(viewer, text, **{"person": viewer.person} | fields))
+
+
+def noted_many(viewer: NoteViewer, texts: Iterable[str]) -> None:
+    """The same for each of ``texts``, in one go."""
+    note = Note.objects.get(pk=noted(viewer, "the first of many").pk)
+    copies = []
+    for text in texts:
+        copies.append(copy := copy_of(note))
+        copy.pk, copy.text = None, text
+    Note.objects.bulk_create(copies)
 
 
 def told_everyone(text: str, **fields: Any) -> Note:

@@ -2,9 +2,8 @@
 long."""
 
 import sys
-from collections.abc import Mapping
 
-from tests.live_server import LiveServer
+from tests.live_server import HURRIED, LiveServer
 
 _START = '''
 import sys, threading, time, django
@@ -47,7 +46,7 @@ execute_from_command_line(["manage.py", *sys.argv[1:]])
 class LaterServer(LiveServer):
     """The real server, beside whose samples stand ``transfer`` and ``render``."""
 
-    limits: Mapping[str, float] = {"quick_answer": 0.5}
+    limits = HURRIED
 
     def _command(self) -> list[str]:
         return [

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.e2e.odd_server import PICTURE
-from tests.live_server import LiveServer
+from tests.live_server import HURRIED, LiveServer
 
 TOKEN = "mcp-t0k"
 
@@ -91,7 +91,7 @@ class McpHost(LiveServer):
     """The real server with ``/mcp`` switched on and those tools beside its samples; requests have
     half a second to end."""
 
-    limits: Mapping[str, float] = {"drain": 0.5}
+    limits = HURRIED
 
     def _command(self) -> list[str]:
         fixed = [sys.executable, "-c", _START, str(self.folder), PICTURE]

@@ -2,9 +2,8 @@
 misbehave."""
 
 import sys
-from collections.abc import Mapping
 
-from tests.live_server import LiveServer
+from tests.live_server import HURRIED, LiveServer
 
 _START = '''
 import asyncio, sys, time, django
@@ -123,7 +122,7 @@ PICTURE = (
 class OddServer(LiveServer):
     """The real server, with those tools beside its samples and that provider behind them."""
 
-    limits: Mapping[str, float] = {"tool_listing": 1.0, "provider_close": 1.0}
+    limits = HURRIED
 
     def _command(self) -> list[str]:
         return [

@@ -340,14 +340,15 @@ async def test_a_client_that_refuses_the_apology_hears_no_second_one(live, model
         await bot.no_action(user=user)
 
 
-@pytest.mark.slow
-async def test_an_owner_hears_in_private_of_a_failure_in_a_group_and_none_of_its_words(live, model):
+async def test_an_owner_hears_in_private_of_a_failure_in_a_group_and_none_of_its_words(
+    impatient, model
+):
     owner, group = fresh_id(), fresh_id()
     model.script(["hello", fails(400, message=SECRET)])
-    async with client(live) as bot:
+    async with client(impatient) as bot:
         await bot.say_private(owner, "hi")  # from now on the bot has a row
         await bot.next_action()
-        await asyncio.to_thread(own, live, int(bot.self_id), owner)
+        await asyncio.to_thread(own, impatient, int(bot.self_id), owner)
         await bot.say_group(group, fresh_id(), "密语")
         sent = [await bot.next_action(), await bot.next_action()]
     [note] = [one for one in sent if one["action"] == "send_private_msg"]

@@ -30,10 +30,11 @@ def notice(account: int, number: int, words: str = "") -> str:
     return json.dumps(told)
 
 
-async def test_a_socket_is_read_no_further_while_too_much_waits_for_the_database(start_server):
-    server, account = start_server(), fresh_id()
+async def test_a_socket_is_read_no_further_while_too_much_waits_for_the_database(live):
+    server, account = live, fresh_id()
     told = [notice(account, number) for number in range(WRITES + 10)]
     told += [notice(account, WRITES + 10 + number, LARGE) for number in range(FRAMES + REST)]
+    count = len(told)
     async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
         await server.row("SELECT 1 FROM onebot_bot WHERE self_id = ?", str(account))
         with contextlib.closing(
@@ -41,18 +42,30 @@ async def test_a_socket_is_read_no_further_while_too_much_waits_for_the_database
         ) as other:
             other.execute("BEGIN EXCLUSIVE")
             telling = asyncio.create_task(tell(bot, told))
-            done, _ = await asyncio.wait([telling], timeout=5)
-            assert not done
+            await until_it_stands_still(telling, told)
             other.rollback()
         await telling
         await server.row(
-            "SELECT 1 FROM onebot_clientevent GROUP BY self_id HAVING count(*) = ?", len(told)
+            "SELECT 1 FROM onebot_clientevent WHERE self_id = ? "
+            "GROUP BY self_id HAVING count(*) = ?",
+            *(str(account), count),
         )
 
 
 async def tell(bot: FakeOneBot, frames: list[str]) -> None:
-    for frame in frames:
-        await bot.send_raw(frame)
+    """Send ``frames``; those that were sent are gone from it."""
+    while frames:
+        await bot.send_raw(frames[0])
+        del frames[0]
+
+
+async def until_it_stands_still(telling: asyncio.Task[None], left: list[str]) -> None:
+    """Wait until nothing of what is left was sent for a while."""
+    before = 0
+    while len(left) != before:
+        before = len(left)
+        done, _ = await asyncio.wait([telling], timeout=1.5)
+        assert not done
 
 
 def heartbeat(account: int, number: int, words: str = "") -> str:
@@ -80,8 +93,8 @@ def late_answer(_account: int, number: int, words: str = "") -> str:
 
 
 @pytest.mark.parametrize("frame", [heartbeat, late_answer])
-async def test_nor_is_it_while_what_waits_are_no_messages(start_server, frame):
-    server, account = start_server(), fresh_id()
+async def test_nor_is_it_while_what_waits_are_no_messages(live, frame):
+    server, account = live, fresh_id()
     told = [frame(account, number) for number in range(WRITES + 10)]
     told += [frame(account, number, LARGE) for number in range(FRAMES + REST)]
     async with FakeOneBot(server.ws_url, account, token=TOKEN) as bot:
@@ -91,7 +104,6 @@ async def test_nor_is_it_while_what_waits_are_no_messages(start_server, frame):
         ) as other:
             other.execute("BEGIN EXCLUSIVE")
             telling = asyncio.create_task(tell(bot, told))
-            done, _ = await asyncio.wait([telling], timeout=8)
-            assert not done
+            await until_it_stands_still(telling, told)
             other.rollback()
         await telling

@@ -2,6 +2,7 @@
 chat is answered."""
 
 import sys
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -27,6 +28,15 @@ from tests.pictures import picture, saved
 from tests.scripted_model import ScriptedModel, fails, hangs, returns
 
 INSIDE = "not public"
+
+
+def of_size(png: bytes, pixels: int) -> bytes:
+    """A PNG that says that it is as wide and as high as that."""
+    head = bytearray(png[12:29])
+    head[4:12] = pixels.to_bytes(4, "big") * 2
+    return png[:12] + head + zlib.crc32(head).to_bytes(4, "big") + png[33:]
+
+
 HOSTILE: dict[str, tuple[Callable[[], Reply], str]] = {
     "leads to the metadata of a cloud": (
         lambda: redirects("http://169.254.169.254/latest/meta-data"),
@@ -46,7 +56,7 @@ HOSTILE: dict[str, tuple[Callable[[], Reply], str]] = {
         "not what the message says",
     ),
     "has very many pixels": (
-        lambda: sends(saved(Image.new("1", (30_000, 30_000)))),
+        lambda: sends(of_size(saved(Image.new("1", (8, 8))), 30_000)),
         "too many pixels",
     ),
     "is a picture cut in half": (

@@ -10,7 +10,7 @@ from agent.domain.types import playground_account
 from tests.conftest import TOKEN, scripted_env
 from tests.e2e.chat import client
 from tests.fake_onebot import FakeOneBot, handshake_status, spoken, text
-from tests.live_server import LiveServer
+from tests.live_server import HURRIED, LiveServer
 from tests.scripted_model import ScriptedModel, held
 from tests.security.people import accounts, run
 from tests.security.players import dialling, fetch_token, playground, sign_in
@@ -34,7 +34,7 @@ ACCOUNTS = {name: playground_account(pk) for pk, name in enumerate((ANN, BOB, CA
 @pytest.fixture(scope="module")
 def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
     """A server that asks often whether a playground may stay open, and its operators."""
-    with LiveServer(scripted_env(model_server), limits={"playground_check": 0.2}) as server:
+    with LiveServer(scripted_env(model_server), limits=HURRIED) as server:
         accounts(server, **dict.fromkeys(ACCOUNTS, "operator"))
         yield server
 

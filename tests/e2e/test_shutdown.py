@@ -22,15 +22,12 @@ from tests.conftest import TOKEN, scripted_env
 from tests.e2e.brisk import BriskServer
 from tests.e2e.test_refusing_database import full_disk, ready
 from tests.fake_onebot import FakeOneBot, spoken
-from tests.live_server import LiveServer
+from tests.live_server import HURRIED, LiveServer
 from tests.scripted_model import ScriptedModel, call, held, says
 
 GOING_AWAY = 1001
 #: What the process may take to end, in seconds: runs have ten.
 PATIENCE = 15.0
-
-#: Runs are given half a second to finish, and not ten.
-HURRIED = {"drain": 0.5}
 
 
 def installation(
@@ -54,6 +51,7 @@ def either(model_server, request):
 
 @pytest.fixture(scope="module")
 def hurried(model_server):
+    """Runs are given half a second to finish there, and not ten."""
     yield from installation(model_server, **HURRIED)
 
 

@@ -90,10 +90,14 @@ def made(server: LaterServer, mark: str) -> bool:
         ("\\u202e", r"\\u202e"),
     ],
 )
-async def test_what_cannot_be_seen_is_spelled_out(model, bot, sign, shown):
-    question = await asked(bot, model, f"bank{sign}{fresh_id()}")
-    assert f'to = "bank{shown}' in question
+def test_what_cannot_be_seen_is_spelled_out(sign, shown):
+    question = build_approval_question("transfer", {"amount": 5, "to": f"bank{sign}7"}, "123456")
+    assert f'to = "bank{shown}7"' in question
     assert sign == "\n" or sign not in question.replace(shown, "")
+
+
+async def test_an_owner_is_asked_with_what_cannot_be_seen_spelled_out(model, bot):
+    assert r'to = "bank\u202e' in await asked(bot, model, f"bank\u202e{fresh_id()}")
 
 
 async def test_an_argument_cannot_imitate_the_line_that_says_how_to_approve(server, model, bot):

@@ -72,8 +72,8 @@ def media(server: LiveServer) -> list[str]:
 async def test_a_flood_of_files_takes_no_more_than_the_limit(
     start_server: Start, model, file_server: FileServer
 ):
-    server = start_server(MEDIA_KEEP_GIB="0.004")
-    limit = int(0.004 * 2**30)
+    server = start_server(MEDIA_KEEP_GIB="0.002")
+    limit = int(0.002 * 2**30)
     async with client(server) as bot:
         for number in range(6):
             url = file_server.serve(f"/{number}", sends(noise(MIB, number)))
@@ -82,8 +82,8 @@ async def test_a_flood_of_files_takes_no_more_than_the_limit(
         assert server.rows(
             "SELECT max(kept_id) IS NOT NULL AS kept FROM agent_messagemedia WHERE id = 6"
         )[0]["kept"]
-        assert server.rows("SELECT count(*) AS n FROM agent_keptfile")[0]["n"] <= 4
-        for number in range(3):  # nobody is answered, so that no row names them
+        assert server.rows("SELECT count(*) AS n FROM agent_keptfile")[0]["n"] <= 2
+        for number in range(4):  # nobody is answered, so that no row names them
             content = base64.b64encode(noise(MIB, 100 + number)).decode()
             parts = [{"type": "image", "data": {"file": f"base64://{content}"}}]
             await bot.say_group(fresh_id(), fresh_id(), parts, mention=False)
@@ -172,22 +172,6 @@ async def test_with_little_room_nothing_is_fetched_and_all_goes_on(
         server.data_dir, MEDIA_FREE_GIB="1000000", WS_LISTEN_ADDR=f"127.0.0.1:{free_port()}"
     ).stdout
     assert "MEDIA_FREE_GIB" in said
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("MEDIA_KEEP_GIB", "-1"),
-        ("MEDIA_FREE_GIB", "much"),
-        ("MEDIA_PERSON_MIB_PER_DAY", "1e99"),
-        ("RECORD_KEEP_DAYS", "nan"),
-        ("EVENT_KEEP_DAYS", "-1"),
-    ],
-)
-def test_a_limit_that_cannot_be_meant_is_named(tmp_path, name, value):
-    said = doctor(tmp_path / "data", **{name: value})
-    assert said.returncode != 0
-    assert name in said.stderr
 
 
 # --- Events as the client sent them -----------------------------------------------------

@@ -18,9 +18,10 @@ from frostproject.server.http_channel import (
     peer_client_key,
 )
 from tests.cast import fresh_id
-from tests.conftest import TOKEN
+from tests.conftest import TOKEN, scripted_env
 from tests.e2e.chat import client
 from tests.fake_onebot import spoken
+from tests.live_server import HURRIED, LiveServer
 from tests.security.wire import answer, ask, connected, head, status
 
 MIB = 2**20
@@ -105,16 +106,21 @@ def test_established_sockets_are_not_counted(server):
                 assert bot.recv(65536)
 
 
-def test_a_head_that_drips_is_given_up(server):
+def test_a_head_that_drips_is_given_up(model_server):
     """Also one that follows a whole request, and one of which not a byte comes."""
-    with connected(server) as dripping, connected(server) as second, connected(server) as silent:
+    with (
+        LiveServer(scripted_env(model_server), limits=HURRIED) as server,
+        connected(server) as dripping,
+        connected(server) as second,
+        connected(server) as silent,
+    ):
         second.sendall(head("GET", "/health"))
         assert status(second.recv(65536)) == 200
         second.sendall(b"G")
         open_still = {dripping, second, silent}
         replies = {}
         while open_still:
-            for connection in select.select(list(open_still), [], [], 1)[0]:
+            for connection in select.select(list(open_still), [], [], 0.5)[0]:
                 replies[connection] = status(answer(connection))
                 open_still.remove(connection)
             if dripping in open_still:

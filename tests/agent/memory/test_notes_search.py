@@ -22,6 +22,7 @@ from tests.agent.notes import (
     OTHER_ACCOUNT,
     OTHER_GROUP,
     noted,
+    noted_many,
     texts,
     told_everyone,
 )
@@ -71,8 +72,7 @@ def test_the_better_note_comes_first_and_of_equal_ones_the_newer():
 
 
 def test_a_common_word_still_finds_this_chats_note_among_many_of_others():
-    for number in range(450):
-        noted(OTHER_GROUP, f"猫粮 {number}", person=str(number))
+    noted_many(OTHER_GROUP, (f"猫粮 {number}" for number in range(450)))
     noted(OTHER_GROUP, "吃多少")
     noted(ANN_IN_GROUP, "猫粮要买皇家的")
     assert texts(ANN_IN_GROUP, "猫粮 吃多少") == ["猫粮要买皇家的"]
@@ -130,8 +130,8 @@ def test_the_same_words_are_kept_once_for_each_audience():
 
 
 def test_an_owner_has_a_limited_number_of_notes():
-    for number in range(OWNER_LIMIT):
-        noted(ANN_IN_GROUP, f"第{number}件")
+    noted_many(ANN_IN_GROUP, (f"第{number}件" for number in range(OWNER_LIMIT - 2)))
+    assert noted(ANN_IN_GROUP, "最后一件").fate == NoteResult.DONE
     assert noted(ANN_IN_GROUP, "再多一件").fate == NoteResult.FULL
     assert noted(BOB_IN_GROUP, "再多一件").fate == NoteResult.DONE
 

@@ -110,3 +110,19 @@ def test_a_redis_address_makes_the_channel_layer_shared(run):
 def test_a_wrong_setting_stops_the_start_with_its_name(run, name, value):
     with pytest.raises(InvalidSetting, match=f"^{name}: "):
         run(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MEDIA_KEEP_GIB",
+        "MEDIA_FREE_GIB",
+        "MEDIA_PERSON_MIB_PER_DAY",
+        "RECORD_KEEP_DAYS",
+        "EVENT_KEEP_DAYS",
+    ],
+)
+def test_a_limit_that_cannot_be_meant_is_named(run, name):
+    for value in ("-1", "much", "1e99", "nan"):
+        with pytest.raises(InvalidSetting, match=f"^{name}: "):
+            run(**{name: value})
