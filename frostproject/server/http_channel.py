@@ -44,8 +44,8 @@ SLOWEST_RATE = 128 * 2**10
 
 
 class ConnectionPhase(Enum):
-    """What a connection is doing, with the seconds that it may take; None for as long as the
-    application does."""
+    """What a connection is doing, with the seconds that it may take, of which no two have the
+    same; None for as long as the application does."""
 
     HEAD = TIME_LIMITS.request_head
     BODY = 60.0
