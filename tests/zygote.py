@@ -33,8 +33,10 @@ import django
 from asgiref.local import Local
 from django.conf import settings
 from django.db import connections
+from django.template.backends.django import get_installed_libraries
 from django.utils import timezone
 from django.utils.functional import empty
+from django.utils.module_loading import import_string
 from django.utils.translation import trans_real
 
 from tests.environment import PROJECT, clean_environment
@@ -88,6 +90,10 @@ HEAVY = (
         "requests",
     ),
     *(
+        "anyio._backends._asyncio",
+        "mcp.client.sse",
+        "mcp.client.streamable_http",
+        "mcp.server.streamable_http_manager",
         "segno",
         "truststore",
         "twisted.internet.asyncioreactor",
@@ -100,6 +106,7 @@ HEAVY = (
 )
 #: And of the project, with its pages.
 PROJECT_MODULES = (
+    "frostproject.cockpit.dashboard",
     "frostproject.urls",
     "frostproject.live.feed",
     "frostproject.metrics.endpoint",
@@ -301,8 +308,10 @@ def load_project() -> None:
         given = {"FROST_DATA_DIR": folder, "DJANGO_SETTINGS_MODULE": "tests.served"}
         with mock.patch.dict(os.environ, given):
             django.setup()
-            for name in PROJECT_MODULES:
+            for name in (*PROJECT_MODULES, *get_installed_libraries().values()):
                 importlib.import_module(name)
+            for name in settings.MIDDLEWARE:
+                import_string(name)
     for name in ("daphne.server", "frostproject.settings", "tests.served"):
         del sys.modules[name]
     _forget_settings()
