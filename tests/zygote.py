@@ -34,7 +34,8 @@ from asgiref.local import Local
 from django.conf import settings
 from django.db import connections
 from django.template.backends.django import get_installed_libraries
-from django.utils import timezone
+from django.urls import get_resolver
+from django.utils import timezone, translation
 from django.utils.functional import empty
 from django.utils.module_loading import import_string
 from django.utils.translation import trans_real
@@ -312,6 +313,7 @@ def load_project() -> None:
                 importlib.import_module(name)
             for name in settings.MIDDLEWARE:
                 import_string(name)
+            _read_texts_and_addresses()
     for name in ("daphne.server", "frostproject.settings", "tests.served"):
         del sys.modules[name]
     _forget_settings()
@@ -322,6 +324,15 @@ def load_project() -> None:
     assert threading.active_count() == 1, "a thread was started before the fork"
     gc.collect()
     gc.freeze()  # what is shared stays shared
+
+
+def _read_texts_and_addresses() -> None:
+    """What the first page in each language would read otherwise."""
+    for language in ("en", "zh-hans"):
+        with translation.override(language):
+            translation.gettext("")
+            get_resolver()._populate()
+    translation.deactivate()  # what was before has become the language of this thread
 
 
 def _forget_settings() -> None:
