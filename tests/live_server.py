@@ -29,7 +29,7 @@ Program = Literal["runserver", "daphne"]
 #: project is loaded once for each set of limits.
 HURRIED: Mapping[str, float] = {
     "quick_answer": 0.5,
-    "heartbeat": 0.2,
+    "heartbeat": 0.5,
     "drain": 0.5,
     "tool_listing": 1.0,
     "provider_close": 1.0,

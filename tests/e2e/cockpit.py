@@ -4,9 +4,11 @@ import json
 import re
 import time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import lxml.html
 import requests
+from requests.cookies import RequestsCookieJar
 
 from tests.live_server import ADMIN, ADMIN_PASSWORD, LiveServer
 
@@ -27,6 +29,10 @@ FIELDS = (
 BOXES = ("enabled", "mock_enabled", "pinned")
 
 
+#: The session of the administrator of each server: he signs in once.
+_sessions: WeakKeyDictionary[LiveServer, RequestsCookieJar] = WeakKeyDictionary()
+
+
 class Cockpit:
     """A logged-in administrator of ``server``. Every method blocks."""
 
@@ -34,9 +40,12 @@ class Cockpit:
         self._server = server
         self._browser = requests.Session()
         self._browser.trust_env = False  # no proxy of the developer's
-        self._post(
-            "/admin/login/", {"username": ADMIN, "password": ADMIN_PASSWORD, "next": "/admin/"}
-        )
+        if server in _sessions:
+            self._browser.cookies = _sessions[server].copy()
+            return
+        form = {"username": ADMIN, "password": ADMIN_PASSWORD, "next": "/admin/"}
+        self._post("/admin/login/", form)
+        _sessions[server] = self._browser.cookies.copy()
 
     def configure(self, tool: str, **changes: Any) -> dict[str, Any]:
         """Save the form of one tool with ``changes``; returns what the changed fields held
@@ -166,6 +175,7 @@ class Cockpit:
 
     def sign_out(self) -> None:
         """End the session."""
+        del _sessions[self._server]
         self._post("/admin/logout/", {}, page="/admin/", status=200)
 
     def close(self) -> None:

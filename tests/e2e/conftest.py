@@ -24,7 +24,7 @@ def impatient(model_server: ScriptedModel) -> Iterator[LiveServer]:
         "ONEBOT_ACCESS_TOKEN": TOKEN,
         "RUN_TIMEOUT": "2",
     }
-    limits = dict.fromkeys(["send", "lost_socket", "tool_message"], 1.0) | {"heartbeat": 0.2}
+    limits = dict.fromkeys(["send", "lost_socket", "tool_message"], 1.0) | {"heartbeat": 0.5}
     with LiveServer(env, limits=limits) as server:
         yield server
 

@@ -135,19 +135,6 @@ async def test_a_frame_in_a_hundred_pieces_is_put_together(live, model):
 
 
 @pytest.mark.slow
-@pytest.mark.may_block("the test itself makes and sends 40 MiB")
-async def test_an_event_of_40_mib_is_answered(live, model):
-    """Checklist 41."""
-    model.script(["heard all of it"])
-    recording = {"type": "record", "data": {"file": "base64://" + "A" * (40 * MIB)}}
-    async with client(live, fresh_id()) as bot:
-        await bot.say_private(fresh_id(), [recording, text("listen")])
-        assert spoken(await bot.next_action()) == "heard all of it"
-        await is_answered(bot, model)
-    assert model.requests[0].last_text.endswith("[语音]listen")
-
-
-@pytest.mark.slow
 @pytest.mark.may_block("the test itself makes and sends 70 MiB")
 async def test_a_frame_of_70_mib_costs_the_connection_and_not_the_server(live, model):
     """Checklist 41."""

@@ -75,16 +75,15 @@ def _count(server: LiveServer) -> list[str]:
     return words
 
 
-def test_a_quiet_server_has_loaded_no_more_than_is_written_down(server):
+def test_a_quiet_server_has_loaded_no_more_than_is_written_down_and_its_first_page_when_asked(
+    server,
+):
     modules = loaded(server)
     assert not {name for name in modules if name in LATER}
     assert len(modules) <= FIGURES["modules"], (
         "a quiet server loads more modules: import what it does not need where it is used, or "
         "raise the figure in .ci/weight.toml and say why"
     )
-
-
-def test_the_first_page_is_loaded_when_it_is_asked_for(server):
     with urllib.request.urlopen(f"{server.url}/admin/login/", timeout=PATIENCE) as page:
         assert page.status == 200
         assert b'name="username"' in page.read()

@@ -2,9 +2,9 @@
 that is changed."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, spoken
@@ -77,19 +77,19 @@ async def override(server: LiveServer, bot: FakeOneBot, owners: str = "", **chan
 
 async def fill(server: LiveServer, path: str, **changes: Any) -> None:
     """Save the page at ``path`` with ``changes``."""
-    await asyncio.to_thread(lambda: _administrator(server).fill(path, **changes))
+
+    def filled() -> None:
+        with contextlib.closing(Cockpit(server)) as cockpit:
+            cockpit.fill(path, **changes)
+
+    await asyncio.to_thread(filled)
 
 
 async def page(server: LiveServer, path: str) -> str:
     """The page at ``path``, as the administrator sees it."""
-    return await asyncio.to_thread(lambda: _administrator(server).page(path))
 
+    def read() -> str:
+        with contextlib.closing(Cockpit(server)) as cockpit:
+            return cockpit.page(path)
 
-#: Signed in once to each server.
-_administrators: WeakKeyDictionary[LiveServer, Cockpit] = WeakKeyDictionary()
-
-
-def _administrator(server: LiveServer) -> Cockpit:
-    if server not in _administrators:
-        _administrators[server] = Cockpit(server)
-    return _administrators[server]
+    return await asyncio.to_thread(read)

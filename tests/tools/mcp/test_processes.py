@@ -119,19 +119,3 @@ def test_nothing_outlives_a_server_that_is_killed(tmp_path: Path):
     holder.communicate()
     asyncio.run(until(lambda: not running(tmp_path / "pid")))
     assert not is_alive(told(tmp_path / "pid"))
-
-
-def test_without_a_server_the_library_is_not_loaded():
-    look = (
-        "import sys, django; django.setup(); from tools.mcp import provider; print('mcp' in "
-        "sys.modules)"
-    )
-    environment = {
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "PYTHONPATH": str(PROJECT),
-        "PATH": "/usr/bin:/bin",
-    }
-    looked = subprocess.run(
-        [sys.executable, "-c", look], env=environment, capture_output=True, text=True, check=True
-    )
-    assert looked.stdout == "False\n"

@@ -195,7 +195,12 @@ async def test_a_call_that_is_given_up_is_stopped(folder):
         assert (await plugin.request("health"))["calls"] == 0
 
 
-CALLS = [("missing", {}), ("add", {}), ("add", {"a": "one"}), ("add", {"a": 1, "c": 2})]
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("missing", {}),
+    ("add", {}),
+    ("add", {"a": "one"}),
+    ("add", {"a": 1, "c": 2}),
+]
 
 
 async def test_a_call_that_cannot_be_made_is_a_failure(folder):
