@@ -115,7 +115,7 @@ async def test_an_exploding_pattern_of_a_tool_from_the_admin_is_matched_at_once(
     ],
 )
 def test_a_pattern_that_cannot_be_matched_so_is_refused_with_words(pattern, words):
-    by_name = {"type": "object", "patternProperties": {pattern: {}}}
+    by_name: dict[str, Any] = {"type": "object", "patternProperties": {pattern: {}}}
     with translation.override("en"):
         for given in (schema(pattern), by_name):
             with pytest.raises(ValueError, match=words):

@@ -222,7 +222,7 @@ async def test_a_tool_is_seen_only_where_its_plugin_wants_it(tmp_path):
     async with hosted(tmp_path) as hosting:
         await hosting.enable("a")
         for number, (chat, is_seen) in enumerate(WANTED.values()):
-            usual = {"platform": "qq", "is_group_chat": True, "is_owner": True}
+            usual: dict[str, Any] = {"platform": "qq", "is_group_chat": True, "is_owner": True}
             context = ToolAvailabilityContext(**(usual | chat))
             specs = await hosting.registry.list_tools(context)
             assert (f"quiet{number}" in {spec.name for spec in specs}) is is_seen

@@ -59,7 +59,7 @@ async def test_a_process_that_ends_in_a_call_costs_that_call_alone(tmp_path):
             assert await hosting.greets()
             await hosting.crash("bad", reason)
             running = PluginStatus.objects.filter(state="running", crashes=number + 1)
-            await hosting.until(lambda running=running: running.all().first())
+            await hosting.until(running.first)
 
 
 async def test_who_kills_the_process_that_watches_over_it_ends_as_well(tmp_path):
