@@ -47,18 +47,28 @@ MOVED = 0.1
 """Share by which a factor has to change to be told."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class FormedRequest:
-    """A request in the form in which it is sent to ``endpoint``."""
+    """A request in the form in which it is sent to an endpoint. ``unsent`` is its body until it is
+    sent: thousands of runs may wait for their answers, and none needs what was asked any more."""
 
     messages: list[ChatMessage]
     fitted: LLMRequest
     """What it was made of: no more than the window holds."""
     sent: SentRequest
-    body: bytes
+    unsent: bytes | None
     encoder: RequestEncoder
     estimated: float = 0.0
     """Its tokens before any correction; 0 where they were not estimated."""
+
+    @property
+    def body(self) -> bytes:
+        return self.unsent or self.encode(self.messages)
+
+    def take_body(self) -> bytes:
+        """The body, which is put together again where it is asked for once more."""
+        body, self.unsent = self.body, None
+        return body
 
     @property
     def is_streamed(self) -> bool:
@@ -286,12 +296,10 @@ class OpenAIClient:
         return None if following.body == formed.body else following
 
     async def _ask(self, formed: FormedRequest, patience: Patience) -> object:
-        content: dict[str, object] = {}
+        content: dict[str, object] = {"content": formed.take_body}
         if self._album is not None and has_kept_pictures(formed.messages):
             body = await encode_with_pictures(formed.messages, self._album, formed.encode)
             content = {"content": body, "headers": {"content-length": str(body.size)}}
-        else:
-            content = {"content": formed.body}
         return await self._transport.ask(
             CHAT_PATH,
             content,

@@ -6,7 +6,7 @@ it and its answer on the way cost twice as much as asking does.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Self, cast
 
@@ -27,10 +27,13 @@ class _Route(NamedTuple):
 
 
 class EndpointConnections:
-    """Those below ``http``; ``aiohttp`` is loaded late, and so handed on."""
+    """Those below ``http``; ``aiohttp`` is loaded late, and so handed on. ``payload`` makes of
+    bytes what is forgotten once it is sent."""
 
-    def __init__(self, http: httpx2.AsyncClient, aiohttp: Any) -> None:
-        self._http = http
+    def __init__(
+        self, http: httpx2.AsyncClient, aiohttp: Any, payload: Callable[[bytes], object]
+    ) -> None:
+        self._http, self._payload = http, payload
         self.headers = dict(http.headers)
         """Those of every question, in small letters."""
         self.error: type[Exception] = aiohttp.ClientError
@@ -50,9 +53,16 @@ class EndpointConnections:
     @classmethod
     def _open(cls) -> Self:
         import aiohttp
+        from aiohttp.payload import BytesPayload
         from openai import DefaultAioHttpClient
 
-        return cls(DefaultAioHttpClient(limits=LIMITS, headers={"User-Agent": USER_AGENT}), aiohttp)
+        class SentBody(BytesPayload):
+            async def write_with_length(self, writer: Any, content_length: int | None) -> None:
+                await super().write_with_length(writer, content_length)
+                self._value = b""
+
+        http = DefaultAioHttpClient(limits=LIMITS, headers={"User-Agent": USER_AGENT})
+        return cls(http, aiohttp, SentBody)
 
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: object = None
@@ -65,7 +75,7 @@ class EndpointConnections:
             route.session.request(
                 method,
                 url,
-                data=body,
+                data=self._payload(body) if isinstance(body, bytes) else body,
                 headers=headers,
                 # It would turn the question into a GET, or take keys elsewhere.
                 allow_redirects=False,

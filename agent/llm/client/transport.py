@@ -289,10 +289,10 @@ class EndpointTransport:
         is_streamed: bool = False,
         sent: object = None,
     ) -> object:
-        """The JSON that the endpoint answers at ``path``; ``content`` is what is asked, as bytes or
-        an iterator of them, and ``headers`` that belong to it, in small letters; ``sent`` are the
-        words in it, as any JSON: a refusal that may be their repetition is believed for this
-        question alone.
+        """The JSON that the endpoint answers at ``path``; ``content`` is what is asked, as an
+        iterator of bytes or a function that makes them for each try, and ``headers`` that belong to
+        it, in small letters; ``sent`` are the words in it, as any JSON: a refusal that may be their
+        repetition is believed for this question alone.
 
         A streamed answer is put together. Raises :class:`LLMError`, whose words hide keys.
         """
@@ -400,7 +400,10 @@ class _Asking:
         url = self._transport.url(self._base, self._path)
         usual = connections.headers | JSON | self._content.get("headers", {})
         headers = self._transport.headers(usual, self._key)
-        async with connections.ask("POST", url, headers, self._content["content"]) as answer:
+        body = self._content["content"]
+        async with connections.ask(
+            "POST", url, headers, body() if callable(body) else body
+        ) as answer:
             if is_plain(answer, is_streamed=self._is_streamed):
                 self._may_cost = True
                 return await read_json(await read_plain(answer))

@@ -68,11 +68,12 @@ class AcceptedMessage:
     header: dict[str, Any] | None = None
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
-        """``message``, which is to be answered, as claimed by this process."""
+        """``message``, which is to be answered, as claimed by this process; its event is on record,
+        and not held while it is."""
         return PendingMessage(
             self.pk,
             self.session_pk,
-            message if self.header is None else replace(message, header=self.header),
+            replace(message, header=self.header or message.header, raw=None),
             notice=self.decision.detail if self.decision else "",
             approval_reply=self.approval_reply,
             account=self.account,

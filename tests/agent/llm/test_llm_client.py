@@ -3,6 +3,7 @@ failure."""
 
 import asyncio
 import contextlib
+import gc
 import json
 import math
 import time
@@ -120,6 +121,35 @@ async def test_runs_that_come_first_at_once_share_the_connections(model, connect
     client = connect()
     await asyncio.gather(*(client.complete(HELLO) for _ in range(5)))
     assert len(opened) == 1
+
+
+async def test_what_was_asked_is_not_held_while_the_answer_is_awaited(connect):
+    reached, mark = asyncio.Event(), f"the question at {time.monotonic()}"
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        assert mark.encode() in await reader.readexactly(length)
+        reached.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+        client = connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        request = LLMRequest([{"role": "user", "content": mark}])
+        asking = asyncio.create_task(client.complete(request))
+        await reached.wait()
+        assert not asking.done()
+        assert [one for one in find_bytes() if one.startswith(b"{") and mark.encode() in one] == []
+        asking.cancel()
+
+
+def find_bytes() -> list[bytes]:
+    """Those that an object of the process refers to, or a coroutine on its way."""
+    found: list[object] = []
+    for one in gc.get_objects():
+        found += gc.get_referents(one)
+    return [one for one in found if isinstance(one, bytes)]
 
 
 async def test_no_tools_are_named_where_there_are_none(model, connect):
