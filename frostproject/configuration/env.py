@@ -232,7 +232,7 @@ def sqlite_settings(path: Path) -> dict[str, object]:
             "timeout": 20,
             "init_command": (
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=-16000;"
+                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=-4000;"
             ),
         },
     }
