@@ -13,17 +13,19 @@ themselves, unless somebody listens to what is executed. Its errors are Django's
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-#: Rows of one statement that adds, at most: a database takes so many values and no more.
-ROWS_AT_ONCE = 64
+T = TypeVar("T")
+#: Rows of one statement that adds; the rest, fewer than the last, are one. A database takes so many
+#: values and no more, and each number of rows is a text of its own, which it prepares and keeps.
+ROWS_AT_ONCE = (64, 32, 16, 8)
 _PARAMETER = re.compile(r"%\((\w+)\)s((?:::\w+)?)")
 _MANY = re.compile(r"(.*\sVALUES )(\(.*?\))(\s+(?:\)|RETURNING|ON CONFLICT)\s.*)", re.DOTALL)
 _LIST, _LOCK = re.compile(r"= ANY\((%\(\w+\)s)\)"), re.compile(r"\s+FOR (?:NO KEY )?UPDATE\b")
@@ -96,8 +98,7 @@ class Statement:
     def many(self, rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Any]]:
         """Run for ``rows``, many with one statement; what it returns, in any order."""
         db, found = connections[DEFAULT_DB_ALIAS], list[Sequence[Any]]()
-        for begin in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[begin : begin + ROWS_AT_ONCE]
+        for some in _portions(rows):
             form = self._forms.get((db.vendor, len(some))) or self._compile(db.vendor, len(some))
             given = [row[name] for row in some for name in form.names]
             for place in form.json_at:
@@ -159,6 +160,14 @@ class Statement:
             [at for at, cast in enumerate(casts) if is_embedded and cast == "::timestamptz"],
         )
         return form
+
+
+def _portions(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    begin, count = 0, len(rows)
+    while left := count - begin:
+        size = left if left < ROWS_AT_ONCE[-1] else next(s for s in ROWS_AT_ONCE if s <= left)
+        yield rows if size == count else rows[begin : begin + size]
+        begin += size
 
 
 def parse_moment(found: datetime | str) -> datetime:

@@ -344,6 +344,22 @@ def test_rows_that_are_there_are_added_to(keys):
     assert (currency, [int(one) for one in sums]) == ("CNY", [4, 8, 2**41 + 5])
 
 
+def test_any_number_of_rows_is_added_with_a_few_texts(keys):
+    add = Statement("""
+        INSERT INTO agent_chatsession (
+            platform, account, kind, peer_id, title, state, discovered_tools, is_continuing,
+            created_at, last_message_at
+        ) VALUES (
+            'onebot', %(at)s, 'group', %(at)s, '', '{}', '[]', false, '2026-11-29', '2026-11-29'
+        ) RETURNING id
+    """)
+    counts = [*range(1, 12), 37, 64, 150]
+    for count in counts:
+        assert len(add.add([{"at": f"{count}-{number}"} for number in range(count)])) == count
+    assert ChatSession.objects.filter(account__contains="-").count() == sum(counts)
+    assert len(add._forms) == 11
+
+
 def test_moments_and_json_are_read_from_what_a_change_returns(keys):
     ChatSession.objects.update(paused_until=AT)
     [row] = statements.touch_session.rows(**filled(VALUES["touch_session"], keys))
