@@ -16,18 +16,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-#: The key of the run that the present task works on; 0 outside of one.
+#: The key of the run that the present task works on, which the lines name that it logs, and those
+#: of tasks begun there; 0 outside of one.
 log_run: ContextVar[int] = ContextVar("log_run", default=0)
-
-
-@contextmanager
-def logging_for(run_pk: int) -> Iterator[None]:
-    """Have the lines that are logged inside, also by tasks begun there, name the run."""
-    token = log_run.set(run_pk)
-    try:
-        yield
-    finally:
-        log_run.reset(token)
 
 
 def name_runs_in_log() -> None:
@@ -49,6 +40,7 @@ def name_runs_in_log() -> None:
 AttributeValue: TypeAlias = str | int | float | bool | list[str]
 
 _tracers: list["Tracer"] = []
+_NO_SPAN = nullcontext()
 
 
 def switch_on(tracer: "Tracer | None") -> None:
@@ -67,7 +59,7 @@ def open_span(
     the work. An error that passes through marks it with its type alone: its text
     could hold words of a chat."""
     if not _tracers:
-        return nullcontext()
+        return _NO_SPAN
     return _spanning(_tracers[0], name, _known(attributes), is_client)
 
 

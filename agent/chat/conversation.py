@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -48,14 +48,16 @@ from tools.error_boundary import LogLimit
 from tools.registry.execution import time_limit
 
 
-@contextmanager
-def working_sign(outbox: Outbox, pending: PendingMessage) -> Iterator[None]:
+def working_sign(outbox: Outbox, pending: PendingMessage) -> AbstractContextManager[None]:
     """Show it inside, where the chat's manners say so."""
-    chat, manners = pending.message.chat, pending.manners
-    if not (manners.typing if chat.kind == "private" else manners.reaction):
-        yield
-        return
-    message_id = pending.message.message_id
+    manners = pending.manners
+    is_shown = manners.typing if pending.message.chat.kind == "private" else manners.reaction
+    return _shown_sign(outbox, pending) if is_shown else nullcontext()
+
+
+@contextmanager
+def _shown_sign(outbox: Outbox, pending: PendingMessage) -> Iterator[None]:
+    chat, manners, message_id = pending.message.chat, pending.manners, pending.message.message_id
     outbox.show_working(chat, message_id, manners, is_on=True)
     try:
         yield

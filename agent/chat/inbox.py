@@ -66,7 +66,11 @@ class ChatQueues:
     def take(self, chat: ChatAddress) -> QueuedMessage:
         """The same, which waits no more."""
         self.total -= 1
-        return self._queues[chat].popleft()
+        queue = self._queues[chat]
+        job = queue.popleft()
+        if not queue:  # an empty one takes 760 bytes for as long as the message is answered
+            del self._queues[chat]
+        return job
 
     def count(self, chat: ChatAddress) -> int:
         return len(self._queues.get(chat, ()))
@@ -112,7 +116,9 @@ class AnswerUnderWay:
     """Whether further messages are still awaited."""
     reason: MessageReason | None = None
     """Why it is stopped; None while it is not."""
-    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_ended: bool = False
+    _end: asyncio.Event | None = None
+    """Told of the end, once somebody waits for it."""
 
     @property
     def is_only_stopped(self) -> bool:
@@ -132,15 +138,16 @@ class AnswerUnderWay:
     async def stop(self, reason: MessageReason) -> bool:
         """Cancel what the task does now; True once that has ended, False if it does not end in
         time, or has ended without an end on record: then the task waits to try again."""
-        if self._ended.is_set():
+        if self._is_ended:
             self.reason = self.reason or reason
             return False
         if self.reason is None:
             self.reason = reason
             self.task.cancel()
+        self._end = self._end or asyncio.Event()
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                await self._ended.wait()
+                await self._end.wait()
         except TimeoutError:
             return False
         return True
@@ -149,7 +156,9 @@ class AnswerUnderWay:
         """The task goes on to something else; where it was cancelled for the stop, it may."""
         if self.reason is not None:
             self.task.uncancel()
-        self._ended.set()
+        self._is_ended = True
+        if self._end is not None:
+            self._end.set()
 
 
 logger = logging.getLogger(__name__)

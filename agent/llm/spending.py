@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -132,12 +132,10 @@ class SpendScope:
 scope: ContextVar[SpendScope] = ContextVar("scope", default=SpendScope())  # noqa: B039 - frozen
 
 
-@contextmanager
-def spending_for(**changes: Any) -> Iterator[None]:
+def spending_for(**changes: Any) -> AbstractContextManager[None]:
     """Have the model calls inside, also those of tasks begun there, count for a scope with
     ``changes``, the fields of :class:`SpendScope`."""
-    with spending_in(replace(scope.get(), **changes)):
-        yield
+    return spending_in(replace(scope.get(), **changes))
 
 
 @contextmanager

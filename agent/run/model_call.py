@@ -22,7 +22,7 @@ from tools.processes import crash_points
 from tools.refusals import RefusalReason
 from tools.schemas.arguments import parse_strict_json
 from tools.text.storable import make_storable
-from tools.tracing import add_to_span, fail_span, logging_for, open_span
+from tools.tracing import add_to_span, fail_span, log_run, open_span
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -43,14 +43,18 @@ def observed_run(task: RunRequest) -> Iterator[None]:
     }
     name = f"invoke_agent {persona.name}" if persona else "invoke_agent"
     started, outcome = time.monotonic(), "finished"
-    with metrics.RUNNING.track_inprogress(), logging_for(task.run_pk), open_span(name, about):
-        try:
+    metrics.RUNNING.inc()
+    token = log_run.set(task.run_pk)
+    try:
+        with open_span(name, about):
             yield
-        except BaseException as error:
-            outcome = _ending(error)
-            raise
-        finally:
-            metrics.RUNS.labels(outcome).observe(time.monotonic() - started)
+    except BaseException as error:
+        outcome = _ending(error)
+        raise
+    finally:
+        log_run.reset(token)
+        metrics.RUNNING.dec()
+        metrics.RUNS.labels(outcome).observe(time.monotonic() - started)
 
 
 def _ending(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from frostproject.web.logs import (
     RedactingFormatter,
     list_recent_lines,
 )
-from tools.tracing import logging_for, name_runs_in_log
+from tools.tracing import log_run, name_runs_in_log
 
 
 @pytest.fixture
@@ -29,8 +29,9 @@ def lines(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_line_names_the_run_it_was_logged_in(lines: logging.Logger):
-    with logging_for(12):
-        lines.info("asked %s", "once")
+    token = log_run.set(12)
+    lines.info("asked %s", "once")
+    log_run.reset(token)
     lines.warning("afterwards")
     assert [line.text for line in list_recent_lines()] == [
         "WARNING afterwards",

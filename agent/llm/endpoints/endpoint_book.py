@@ -100,12 +100,15 @@ async def _ask_each(
 async def _ask_one(
     route: "RoleRoute", slot: EndpointSlot, call: EndpointCall[R], *, is_last: bool
 ) -> R:
-    gate = route.gate
-    with contextlib.ExitStack() as held:
-        if gate is not None and not gate.is_idle:
-            hold = await gate.hold(slot.endpoint, *call.count_tokens(slot.endpoint))
-            held.callback(hold.release)
-        return await call.ask(held.enter_context(route.pool.lend(slot)), is_last)
+    gate, hold = route.gate, None
+    if gate is not None and not gate.is_idle:
+        hold = await gate.hold(slot.endpoint, *call.count_tokens(slot.endpoint))
+    try:
+        with route.pool.lend(slot) as client:
+            return await call.ask(client, is_last)
+    finally:
+        if hold is not None:
+            hold.release()
 
 
 def _order(
