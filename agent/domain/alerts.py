@@ -35,6 +35,7 @@ class AlertKind(TextChoices):
     NEW_TOOLS = "new_tools", _("tools new or changed")
     SILENCE = "silence", _("chats silenced")
     TAKEN_OVER = "taken_over", _("chats taken over")
+    VERSION = "version", _("newer version out")
     NO_MODEL = "no-model", _("only the demo model answers")
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_every_kind_of_the_overview_can_be_told_outside():
-    assert {*AlertKind.values} == {*overview.ACTS, *overview.OUTSIDE, "backup"}
+    assert {*AlertKind.values} == {*overview.ACTS, *overview.OUTSIDE, "backup", "version"}
 
 
 def test_an_outage_is_left_to_those_who_saw_it(monkeypatch: pytest.MonkeyPatch):
