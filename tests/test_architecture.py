@@ -41,7 +41,7 @@ ROOMS = {
     ),
     "agent": (
         ("domain",),
-        ("models", "llm"),
+        ("models", "llm", "reminders"),
         ("record", "access"),
         ("media", "memory", "run", "markdown"),
         ("chat", "api", "subagents", "stickers", "privacy"),

@@ -1,0 +1,1 @@
+"""When something is due: words, rules and calendars. Pure."""

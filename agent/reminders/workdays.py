@@ -1,0 +1,65 @@
+"""Which days people work: Monday to Friday, but for holidays and the days worked in their place.
+Pure, but for one small file.
+
+A file has a day or a span a line, and says which it is; ``#`` begins a comment::
+
+    off  2026-10-01..2026-10-07   # National Day
+    work 2026-10-10               # a Saturday that is worked
+
+Days that it does not name are as the week says.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+#: China's, as its State Council announced them; each year is added when it is known.
+SHIPPED = Path(__file__).with_name("workdays.txt")
+FIRST_DAY_OFF = 5
+_LONGEST_SPAN = 366
+_LINE = re.compile(r"(off|work)\s+(\d{4}-\d\d-\d\d)(?:\.\.(\d{4}-\d\d-\d\d))?")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkCalendar:
+    """Days that are not as the week says."""
+
+    off: frozenset[date] = frozenset()
+    worked: frozenset[date] = frozenset()
+
+    def is_working(self, day: date) -> bool:
+        """Whether people work on ``day``; a day that is named as both is worked."""
+        return day in self.worked or (day.weekday() < FIRST_DAY_OFF and day not in self.off)
+
+
+def parse_calendar(text: str) -> WorkCalendar:
+    """The calendar that a file says. Raises :class:`ValueError` with the first line that is
+    wrong."""
+    days: dict[str, set[date]] = {"off": set(), "work": set()}
+    for line in text.splitlines():
+        if words := line.partition("#")[0].strip():
+            kind, span = _parse_line(words)
+            days[kind].update(span)
+    return WorkCalendar(frozenset(days["off"]), frozenset(days["work"]))
+
+
+def _parse_line(words: str) -> tuple[str, list[date]]:
+    found = _LINE.fullmatch(words)
+    try:
+        kind, first, last = found.groups() if found else ("", "", "")
+        start = date.fromisoformat(first)
+        count = (date.fromisoformat(last or first) - start).days + 1
+        if not 0 < count <= _LONGEST_SPAN:
+            raise ValueError(words)
+        return kind, [start + timedelta(days=number) for number in range(count)]
+    except ValueError as error:
+        raise ValueError(words[:80]) from error
+
+
+def load_calendar(own: Path | None = None) -> WorkCalendar:
+    """The calendar of the file ``own`` where there is one, else of the one that is shipped. Reads
+    at every call. Raises :class:`ValueError` and :class:`OSError` for a file that cannot be
+    used."""
+    path = own if own and own.exists() else SHIPPED
+    return parse_calendar(path.read_text(encoding="utf-8-sig"))
