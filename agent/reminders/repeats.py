@@ -7,25 +7,36 @@ holidays says; the same with ``FREQ=WEEKLY`` means what it says. Looking for the
 what a day of the rule costs, however many there are.
 """
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from agent.reminders.moments import RuleMoments, find_least_gap
+from agent.reminders.rules import parse_rule
+from agent.reminders.unclear import Unclear, UnclearTime
+from agent.reminders.wall_clock import to_shown
 from agent.reminders.workdays import WorkCalendar
+
+#: Seconds between two instants of any rule, whoever sets it.
+LEAST_SECONDS = 10
+_ANCHOR = datetime.combine(date(2001, 1, 1), time())
 
 
 def check_repeat(rule: str) -> str:
     """``rule``, normalised. Raises :class:`agent.reminders.unclear.UnclearTime` for what is no rule
     or cannot be had: parts that RFC 5545 does not know, more often than every ten seconds."""
-    return rule.strip().removeprefix("RRULE:").upper()
+    parsed = parse_rule(rule)
+    if find_least_gap(parsed, _ANCHOR) < LEAST_SECONDS:
+        raise UnclearTime(Unclear.TOO_OFTEN, seconds=LEAST_SECONDS)
+    return parsed.text
 
 
 def next_due(
     rule: str, first: datetime, after: datetime, zone: ZoneInfo, calendar: WorkCalendar
 ) -> datetime | None:
-    """The first instant of ``rule`` after ``after``, in UTC; None where there is none within
-    :data:`agent.reminders.when.MOST_YEARS`. ``first`` is the instant that the rule counts from, as
-    ``DTSTART``; it is one of the rule's only where the rule says so."""
-    raise NotImplementedError
+    """The first instant of ``rule`` after ``after``, in UTC; None where there is none within ten
+    years. ``first`` is the instant that the rule counts from, as ``DTSTART``; it is one of the
+    rule's only where the rule says so, which ``after`` one second before it finds out."""
+    return RuleMoments(parse_rule(rule), first, zone, calendar).find_next(after)
 
 
 def count_missed(
@@ -36,14 +47,16 @@ def count_missed(
     zone: ZoneInfo,
     calendar: WorkCalendar,
 ) -> int:
-    """How many instants of ``rule`` are after ``after`` and not after ``until``."""
-    raise NotImplementedError
+    """How many instants of ``rule`` are after ``after`` and not after ``until``, as the clock shows
+    them."""
+    moments = RuleMoments(parse_rule(rule), first, zone, calendar)
+    return max(0, moments.count_to(until) - moments.count_to(after))
 
 
 def least_gap(rule: str, first: datetime, zone: ZoneInfo) -> timedelta:
     """The time between two instants of ``rule``, at least: never more than it really is, but for
     changes of the clock. A rule of one instant a day has a day."""
-    raise NotImplementedError
+    return timedelta(seconds=find_least_gap(parse_rule(rule), to_shown(first, zone)))
 
 
 def say_repeat(rule: str) -> str:

@@ -26,7 +26,7 @@ class Unclear(TextChoices):
     NEVER = "never", _("A repeat like this never happens: {words}")
 
 
-class UnclearTime(ValueError):
+class UnclearTime(ValueError):  # noqa: N818 - the word says what happened
     """A time or a repeat that is not understood, not sure, or not possible.
 
     ``reason`` says why, ``data`` what its sentence names: texts and numbers.
