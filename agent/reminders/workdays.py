@@ -37,24 +37,16 @@ def parse_calendar(text: str) -> WorkCalendar:
     """The calendar that a file says. Raises :class:`ValueError` with the first line that is
     wrong."""
     days: dict[str, set[date]] = {"off": set(), "work": set()}
-    for line in text.splitlines():
-        if words := line.partition("#")[0].strip():
-            kind, span = _parse_line(words)
-            days[kind].update(span)
+    for line in filter(None, (line.partition("#")[0].strip() for line in text.splitlines())):
+        found = _LINE.fullmatch(line)
+        try:
+            kind, first, last = found.groups("") if found else ("", line, "")
+            start = date.fromisoformat(first)
+            length = (date.fromisoformat(last or first) - start).days + 1
+            days[kind].update(start + timedelta(days=n) for n in range(min(length, _LONGEST_SPAN)))
+        except (KeyError, ValueError) as error:
+            raise ValueError(line[:80]) from error
     return WorkCalendar(frozenset(days["off"]), frozenset(days["work"]))
-
-
-def _parse_line(words: str) -> tuple[str, list[date]]:
-    found = _LINE.fullmatch(words)
-    try:
-        kind, first, last = found.groups() if found else ("", "", "")
-        start = date.fromisoformat(first)
-        count = (date.fromisoformat(last or first) - start).days + 1
-        if not 0 < count <= _LONGEST_SPAN:
-            raise ValueError(words)
-        return kind, [start + timedelta(days=number) for number in range(count)]
-    except ValueError as error:
-        raise ValueError(words[:80]) from error
 
 
 def load_calendar(own: Path | None = None) -> WorkCalendar:
