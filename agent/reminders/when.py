@@ -4,29 +4,21 @@ Pure.
 What is not sure is not guessed: :class:`agent.reminders.unclear.UnclearTime` says what to ask.
 """
 
-import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+import unicodedata
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from agent.reminders.meaning import Meaning, When
+from agent.reminders.phrases import PHRASES, Said
 from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.workdays import WorkCalendar
 
-MOST_YEARS = 10
-_SHORT = re.compile(r"(\d{1,9}) ?(s|m|h|d|秒|分钟|小时|天)后?")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "秒": 1, "分钟": 60, "小时": 3600, "天": 86400}
-_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", re.I)
+__all__ = ["When", "read_when", "split_when"]
 
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """``due_at`` is aware, in UTC, and in the future; with ``repeat``, a rule of
-    :mod:`agent.reminders.repeats`, it is the first instant of the rule. ``day_taken``: the words
-    name an hour without a day, and this day was taken; who said them is told which."""
-
-    due_at: datetime
-    repeat: str = ""
-    day_taken: bool = False
+#: No time is said in more characters; what is behind them is not looked at.
+_MOST_CHARS = 200
+_AROUND = " \t\r\n,，.。:：;；、-–—"
+_SHORT_UNITS = ("hours", "minutes", "seconds")
 
 
 def read_when(
@@ -37,7 +29,7 @@ def read_when(
     :class:`agent.reminders.unclear.UnclearTime`. Takes time linear in the words."""
     when, rest = split_when(words, now, zone, calendar)
     if rest:
-        raise UnclearTime(Unclear.NO_TIME, words=words[:60])
+        raise UnclearTime(Unclear.NO_TIME, words=_shorten(words))
     return when
 
 
@@ -47,18 +39,57 @@ def split_when(
     """The longest beginning of ``words`` that is a time, and the rest without punctuation and
     blanks around it. Raises as :func:`read_when`, also where the beginning is a time that is not
     sure."""
-    head, _, rest = words.strip().partition(" ")
-    if found := _SHORT.fullmatch(head):
-        due = now + timedelta(seconds=int(found[1]) * _UNITS[found[2]])
-    elif (found := _ISO.fullmatch(head)) and any(found.groups()):
-        w, d, h, m, s = (int(part or 0) for part in found.groups())
-        due = now + timedelta(weeks=w, days=d, hours=h, minutes=m, seconds=s)
-    else:
-        try:
-            due = datetime.fromisoformat(head)
-        except ValueError as error:
-            raise UnclearTime(Unclear.NO_TIME, words=words[:60]) from error
-        due = due if due.tzinfo else due.replace(tzinfo=zone)
-    if due <= now:
-        raise UnclearTime(Unclear.PAST, due=head)
-    return When(due.astimezone(UTC)), rest.strip(" ,，。:：")
+    text, places = _fold(words[:_MOST_CHARS])
+    said, end = _find_phrases(text)
+    if not said:
+        raise UnclearTime(Unclear.NO_TIME, words=_shorten(words))
+    when = Meaning(said, _shorten(words[: places[end]]), now, zone).find(calendar)
+    return when, words[places[end] :].strip(_AROUND)
+
+
+def _shorten(words: str) -> str:
+    return words.strip()[:60]
+
+
+def _fold(words: str) -> tuple[str, list[int]]:
+    """``words`` in small letters of one width, blanks and signs that nobody sees as one blank; and
+    where each letter stands in ``words``."""
+    letters: list[str] = []
+    places: list[int] = []
+    for place, sign in enumerate(words):
+        is_blank = sign.isspace() or unicodedata.category(sign) == "Cf"
+        for letter in " " if is_blank else unicodedata.normalize("NFKC", sign).lower():
+            if letter != " " or (letters and letters[-1] != " "):
+                letters.append(letter)
+                places.append(place)
+    return "".join(letters), [*places, len(words)]
+
+
+def _find_phrases(text: str) -> tuple[Said, int]:
+    """What the phrases at the beginning of ``text`` say together, and where the last one ends."""
+    said: Said = {}
+    end = place = 0
+    while place < len(text):
+        found = [
+            (match.end(), bool(slot), slot, match, read)
+            for slot, pattern, read in PHRASES
+            if (match := pattern.match(text, place)) and match.end() > place
+        ]
+        if not found:
+            break
+        place, _, slot, match, read = max(found, key=lambda row: row[:2])
+        if slot and not _may_follow(slot, match[0], said):
+            break
+        said |= (new := read(match))
+        end = place if new else end
+    return said, end
+
+
+def _may_follow(slot: str, words: str, said: Said) -> bool:
+    """Whether it belongs to what was said before; the rest may begin with the name of a time."""
+    if slot in said or ({"span", "instant"} & {slot, *said} and said):
+        is_days_on = "span" in said and not {*_SHORT_UNITS} & said["span"].keys()
+        return is_days_on and slot in {"clock", "part"} - said.keys()
+    # In Chinese the day and its part come first; short names in English are words as well.
+    is_late = "clock" in said and slot in {"day", "part", "every"}
+    return not is_late or (words.isascii() and len(words) > len("mon"))

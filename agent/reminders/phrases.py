@@ -1,0 +1,328 @@
+"""The phrases that name days, hours, spans and repeats, in Chinese and English. Pure.
+
+Each is a regular expression that repeats nothing without a bound, and what it says: entries of
+which each may be said once.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from agent.reminders.rules import DAY_NAMES, DAYS
+from agent.reminders.unclear import Unclear, UnclearTime
+
+Said = dict[str, Any]
+
+_ONES = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen"
+).split()
+_TENS = dict(zip("twenty thirty forty fifty sixty".split(), range(20, 70, 10), strict=True))
+_HAN = " 一二三四五六七八九"
+_SMALL = {_HAN[number]: number for number in range(1, 10)}
+#: Numbers in words; more than these nobody writes in words.
+NUMBERS: dict[str, int] = (
+    {word: number for number, word in enumerate(_ONES, 1)}
+    | _TENS
+    | {
+        f"{word}{sign}{ones}": tens + number
+        for word, tens in _TENS.items()
+        for number, ones in enumerate(_ONES[:9], 1)
+        for sign in "- "
+    }
+    | {
+        f"{_HAN[tens] if tens > 1 else ''}{'十' if tens else ''}{_HAN[ones]}".strip(): tens * 10 + ones
+        for tens in range(10)
+        for ones in range(10)
+        if tens or ones
+    }
+    | {f"{zero}{word}": number for word, number in _SMALL.items() for zero in "零〇"}
+    | {"a": 1, "an": 1, "两": 2, "零": 0, "〇": 0, "一百": 100, "一千": 1_000, "一万": 10_000}
+)
+#: Hours by the part of the day in which they are; 24 is the end of the day.
+PARTS: dict[str, dict[int, int]] = {
+    "early": {12: 0} | {hour: hour for hour in range(7)},
+    "morning": {hour: hour for hour in range(1, 12)},
+    "noon": {11: 11, 12: 12, 1: 13, 2: 14},
+    "afternoon": {12: 12} | {hour: hour + 12 for hour in range(1, 8)},
+    "evening": {hour: hour + 12 for hour in range(4, 12)},
+    "night": {12: 24} | {hour: hour + 12 for hour in range(5, 12)},
+    "deep": {12: 24, 10: 22, 11: 23} | {hour: hour for hour in range(1, 6)},
+}
+_PART_WORDS = {
+    "early": "凌晨|清晨|early morning",
+    "morning": "早上|早晨|上午|早|(?:in the )?morning",
+    "noon": "中午",
+    "afternoon": "下午|午后|(?:in the )?afternoon",
+    "evening": "傍晚|(?:in the )?evening",
+    "night": "晚上|夜晚|晚|(?:at )?night",
+    "deep": "半夜|深夜|夜里",
+}
+_FREQUENCIES = {
+    "SECONDLY": "秒钟?|sec(?:ond)?s?",
+    "MINUTELY": "分钟?|min(?:ute)?s?",
+    "HOURLY": "个?小时|个?钟头|h(?:ou)?rs?",
+    "DAILY": "天|日|days?",
+    "WEEKLY": "周|个?星期|个?礼拜|weeks?",
+    "MONTHLY": "个?月|months?",
+    "YEARLY": "年|years?",
+}
+_SPAN_UNITS = {
+    "years": "年|years?|y",
+    "months": "个月|months?",
+    "weeks": "周|个?星期|个?礼拜|weeks?|w",
+    "days": "天|days?|d",
+    "hours": "个?小时|个?钟头|h(?:ou)?rs?|h",
+    "minutes": "分钟|分(?=[后之以]|钟)|min(?:ute)?s?|m",
+    "seconds": "秒钟?|sec(?:ond)?s?|s",
+}
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_WEEKDAYS = {
+    word: number % 7
+    for number, word in enumerate([*"一二三四五六日", *"mon tue wed thu fri sat sun".split()])
+} | {"天": 6}
+_OFFSETS = {
+    "大前天": -3, "前天": -2, "day before yesterday": -2, "昨天": -1, "昨日": -1, "yesterday": -1,
+    "今天": 0, "今日": 0, "today": 0, "明天": 1, "明日": 1, "明儿": 1, "tomorrow": 1, "tmr": 1,
+    "后天": 2, "day after tomorrow": 2, "大后天": 3, "今": 0, "明": 1, "后": 2, "昨": -1,
+}  # fmt: skip
+_FESTIVALS = {
+    "元旦": (1, 1), "劳动节": (5, 1), "国庆节": (10, 1), "国庆": (10, 1), "圣诞节": (12, 25),
+    "圣诞": (12, 25), "christmas": (12, 25), "new year's day": (1, 1),
+}  # fmt: skip
+_PLACES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "最后一": -1}
+_AHEAD = {"": None, "上": -1, "last": -1, "这": 0, "本": 0, "this": 0, "next": 1, "明": 1, "后": 2}
+_AGO = re.compile(r"(?:前| ago)$")
+
+
+def _any(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+N = rf"(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d{{1,12}}|(?:{_any(NUMBERS)})(?:(?<![a-z])|(?![a-z])))"
+_W = "(?:周|星期|礼拜)"
+_C = "[一二三四五六日天]"
+_D = (
+    "(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:rs?|rsday)?|fri(?:day)?|sat(?:urday)?"
+    "|sun(?:day)?)"
+)
+_M = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![a-z])\.?"
+)
+_AM = r"(?P<half>[ap])\.?m(?![a-z])\.?"
+_MINUTES = rf"半(?!个|小时|天)|[一三123]刻钟?|过?[零〇]?{N} ?分(?!钟)|[0-5]\d(?![\d个元块:])"
+_HAN_MINUTES = "(?:[二三四五]?十[一二三四五六七八九]?|[零〇][一二三四五六七八九])(?!个|元|块|分)"
+_FEW = f"(?:half|(?:a )?quarter|five|ten|twenty(?:[- ]five)?|{N} minutes?)"
+_IN = "(?:in |after |再?过|再)?"
+_HOUR = "(?:小时|钟头|h(?:ou)?rs?|h)(?![a-z])"
+_MORE_DAYS = rf"(?:(?:, ?and |, ?| and | & |/)(?:every )?{_D}s?(?![a-z])){{0,6}}"
+_EVERY_WORDS = {"daily": "DAILY", "天天": "DAILY", "hourly": "HOURLY", "weekly": "WEEKLY", "monthly": "MONTHLY", "yearly": "YEARLY", "annually": "YEARLY"}
+_TAIL = "(?:之后|以后|过后|后| later| from now|之前|以前|前| ago)?"
+_COMING = "(?:(?P<ahead>上|这|本|下{1,3})(?:个|一)?)?"
+_COMPONENTS = "".join(
+    rf"(?: ?(?:and |, ?|零|又)?(?P<{unit}>{N}) ?(?:{words})(?![a-z]))?"
+    for unit, words in _SPAN_UNITS.items()
+)
+_ISO_SPAN = "".join(
+    f"{'(?:t' * (unit == 'hours')}(?:(?P<{unit}>\\d{{1,12}}){unit[0]})?" for unit in _SPAN_UNITS
+)
+_EVERY = "|".join(f"(?P<{freq}>{words})" for freq, words in _FREQUENCIES.items())
+
+
+def to_number(word: str | None, default: int = 0) -> int:
+    """What a number of :data:`N` says."""
+    plain = (word or str(default)).replace(",", "")
+    return int(plain) if plain.isdecimal() else NUMBERS[plain]
+
+
+def _clock(hour: str, minute: int = 0, second: int = 0, *, half: str | None = "", exact: bool = False) -> Said:
+    """``half``: ``a`` or ``p`` of an hour that says which half of the day it is in."""
+    number = to_number(hour)
+    if minute < 0:
+        number, minute = (number - 1) or 12, minute + 60
+    if number > 24 or minute > 59 or second > 59 or (half and not 0 < number < 13) or (number == 24 and minute):
+        raise UnclearTime(Unclear.NO_SUCH_DAY, words=f"{number}:{minute:02}")
+    if half:
+        number = number % 12 + 12 * (half == "p")
+    return {"clock": (number, minute, second, exact or bool(half) or not 0 < number < 13)}
+
+
+def _colon_clock(m: re.Match[str]) -> Said:
+    return _clock(m[1], int(m[2]), int(m[3] or 0), half=m["half"], exact=True)
+
+
+def _han_clock(m: re.Match[str]) -> Said:
+    """``八点``, and what may follow: ``半``, ``一刻``, ``十五分``, ``15``."""
+    words = (m["minutes"] or "").strip(" 过分钟")
+    if words == "半" or "刻" in words:
+        minute = 30 if words == "半" else 15 * to_number(words[0])
+    else:
+        minute = to_number(words.lstrip("零〇") or words or None)
+    return _clock(m["hour"], minute, to_number(m["second"]))
+
+
+def _relative_clock(m: re.Match[str]) -> Said:
+    """``half past eight``, ``ten to nine``, ``差五分九点``."""
+    said = m.groupdict()
+    words = said["few"].split(" min")[0].removeprefix("a ").removesuffix("分")
+    minute = {"half": 30, "quarter": 15, "一刻": 15}.get(words) or to_number(words)
+    sign = 1 if said.get("past") else -1
+    return _clock(said["hour"], sign * minute, half=said.get("half"))
+
+
+def _span(m: re.Match[str]) -> Said:
+    sign = -1 if _AGO.search(m[0]) else 1
+    return {"span": {unit: sign * to_number(n) for unit, n in m.groupdict().items() if n}}
+
+
+def _minutes(m: re.Match[str], minutes: int, whole: int = 0) -> Said:
+    """``半小时``, ``一个半小时``, ``1.5 hours``, ``三刻钟``."""
+    sign = -1 if _AGO.search(m[0]) else 1
+    return {"span": {"minutes": sign * (minutes + 60 * whole)}}
+
+
+def _month_day(m: re.Match[str]) -> Said:
+    """A month, a day and perhaps a year, or how many years ahead."""
+    said = m.groupdict()
+    month = said.get("name")
+    number = _MONTHS.index(month[:3]) + 1 if month else to_number(said["month"])
+    ahead = _AHEAD[said.get("ahead") or ""]
+    return {"day": ("date", to_number(said["year"]) if said.get("year") else None, number, to_number(m["day"]), ahead)}
+
+
+def _slashed_day(m: re.Match[str]) -> Said:
+    """``12/25`` and ``25/12`` are sure, ``3/4`` is not."""
+    first, second = int(m[1]), int(m[2])
+    if first != second and max(first, second) <= 12:
+        raise UnclearTime(Unclear.TWO_DAYS, first=f"{first:02}-{second:02}", second=f"{second:02}-{first:02}")
+    month, day = (second, first) if first > 12 else (first, second)
+    return {"day": ("date", int(m[3]) if m[3] else None, month, day, None)}
+
+
+def _day_of_month(m: re.Match[str]) -> Said:
+    """A day, -1 for the last, of a month that is so many ahead; of the next that has it."""
+    day = to_number(m["day"]) if m.groupdict().get("day") else -1
+    word = m["ahead"] or ""
+    return {"day": ("of_month", word.count("下") or _AHEAD[word[:4]], day)}
+
+
+def _weekday(m: re.Match[str]) -> Said:
+    word = m["ahead"] or ""
+    return {"day": ("weekday", word.count("下") or _AHEAD.get(word), _WEEKDAYS[m["name"][:3]])}
+
+
+def _weekly(days: Iterable[int], **parts: str) -> Said:
+    names = ",".join(DAY_NAMES[day] for day in days)
+    return {"every": {"FREQ": "WEEKLY", "BYDAY": names, **parts}}
+
+
+def _weekdays(m: re.Match[str]) -> Said:
+    return _weekly(sorted({_WEEKDAYS[word[:3]] for word in re.findall(f"{_C}|{_D}", m[0])}))
+
+
+def _weekday_range(m: re.Match[str]) -> Said:
+    first, last = (_WEEKDAYS[word[:3]] for word in re.findall(f"{_C}|{_D}", m[0])[:2])
+    return _weekly(sorted((first + number) % 7 for number in range((last - first) % 7 + 1)))
+
+
+def _place_in_month(m: re.Match[str]) -> Said:
+    """``第一个周一``, ``last Friday``."""
+    place = _PLACES[m[2]] if m[2] else to_number(m[1])
+    return {"day": ("place", place, _WEEKDAYS[m[3][:3]])}
+
+
+def _part(part: str, _: re.Match[str]) -> Said:
+    return {"part": part}
+
+
+def _every(m: re.Match[str]) -> Said:
+    """``每两天``, ``every other week``; ``每隔两天`` may also mean every third day."""
+    freq = next(name for name in _FREQUENCIES if m[name])
+    number = 2 if m["count"] in {"other", "second"} else to_number(m["count"], 1)
+    if m.groupdict().get("apart") and freq in DAYS:
+        if number > 1:
+            raise UnclearTime(Unclear.TWO_GAPS, words=m[0], first=number, second=number + 1)
+        number = 2
+    return {"every": {"FREQ": freq, "INTERVAL": str(number)}}
+
+
+def _daily(**parts: str) -> Callable[[re.Match[str]], Said]:
+    return lambda _: {"every": {"FREQ": "DAILY", **parts}}
+
+
+def _until(m: re.Match[str]) -> Said:
+    return {"until": _month_day(m)["day"]}
+
+
+Row = tuple[str, str, Callable[[re.Match[str]], Said]]
+_DATES = (
+    r"(?P<year>\d{4})(?:-|/|年|\.) ?(?P<month>\d{1,2})(?:-|/|月|\.) ?(?P<day>\d{1,2})(?:日|号)?(?!\d)",
+    rf"(?:(?P<ahead>今|明|后)年的?)?(?P<month>{N})月 ?(?P<day>{N})(?:日|号)?",
+    rf"(?:on )?(?P<name>{_M}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![a-z\d:])(?:,? (?P<year>\d{{4}})(?![\d:]))?",
+    rf"(?:on )?(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<name>{_M})(?:,? (?P<year>\d{{4}})(?![\d:]))?",
+)
+_WORKING = {"BYDAY": ",".join(DAY_NAMES[:5])}
+ROWS: list[Row] = [
+    ("", r"[ ,、。;\-–]|的|(?:at|on|in|the|of|by|for|from|starting|please|remind me|提醒我|请|在|于)(?![a-z])", lambda _: {}),
+    ("instant", r"(?:\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.]\d{1,9})?)?|\d{8}t\d{4}(?:\d\d)?) ?(?:z|[+-]\d\d(?::?\d\d)?)?(?![\w:])", lambda m: {"instant": m[0].upper().replace(" ", "T", 1)}),
+    # Hours
+    ("clock", rf"(?:at |@ ?)?(\d{{1,2}}):(\d\d)(?::(\d\d))?(?![\d:])(?: ?{_AM}|整)?", _colon_clock),
+    ("clock", rf"(?:at |@ ?)?({N}) ?{_AM}", lambda m: _clock(m[1], half=m["half"])),
+    ("clock", rf"(?:at|@|around) ?({N})(?: ?o'?clock)?(?![a-z\d:/]|[.,]\d|[\u3400-\u9fff])", lambda m: _clock(m[1])),
+    ("clock", rf"({N}) ?o'?clock(?![a-z])", lambda m: _clock(m[1])),
+    ("clock", rf"(?:at )?({N}) (fifteen|thirty|forty[- ]five)(?![a-z])(?: ?{_AM})?", lambda m: _clock(m[1], to_number(m[2]), half=m["half"])),
+    ("clock", rf"(?:at )?(?P<few>{_FEW}) (?:(?P<past>past)|to) (?P<hour>{N})(?: ?{_AM})?", _relative_clock),
+    ("clock", rf"差(?P<few>{N}分|一刻)钟?(?P<hour>{N})点", _relative_clock),
+    ("clock", rf"(?P<hour>{N})点差(?P<few>{N}分|一刻)钟?", _relative_clock),
+    ("clock", rf"(?P<hour>{N}) ?(?:点|點|时(?![间候不])|時)(?:钟|鐘|整)?(?: ?(?P<minutes>{_MINUTES}|{_HAN_MINUTES})(?: ?(?P<second>{N})秒)?)?", _han_clock),
+    ("clock", r"(?:at )?(?:12 )?(?:noon|midday)(?![a-z])|正午", lambda _: _clock("12", exact=True)),
+    ("clock", r"(?:at )?(?:12 )?midnight(?![a-z])|午夜", lambda _: _clock("24") | {"midnight": True}),
+    *(("part", f"(?:{words})(?![a-z])", partial(_part, part)) for part, words in _PART_WORDS.items()),
+    # Spans
+    ("span", rf"{_IN}(?={N}){_COMPONENTS}{_TAIL}", _span),
+    ("span", rf"p(?=t?\d){_ISO_SPAN})?(?![a-z\d])", _span),
+    ("span", rf"{_IN}({N}) ?(?:个半{_HOUR}|and a half {_HOUR}|[.]5 ?{_HOUR}|个?{_HOUR}(?: and a half|半)){_TAIL}", lambda m: _minutes(m, 30, to_number(m[1]))),
+    ("span", rf"{_IN}(?:半个?{_HOUR}|half an? {_HOUR}|half {_HOUR}){_TAIL}", lambda m: _minutes(m, 30)),
+    ("span", rf"{_IN}([一二两三123])刻钟{_TAIL}", lambda m: _minutes(m, 15 * to_number(m[1]))),
+    ("span", rf"{_IN}(?:a )?quarter of an {_HOUR}{_TAIL}", lambda m: _minutes(m, 15)),
+    # Days
+    ("day", rf"(?:the )?(?:{_any(_OFFSETS)})(?![a-z])(?<![今明后昨])", lambda m: {"day": ("offset", _OFFSETS[m[0].removeprefix("the ")])}),
+    ("day", "[今明后昨](?=[早晚])", lambda m: {"day": ("offset", _OFFSETS[m[0]])}),
+    ("day", "this (?=morning|afternoon|evening)", lambda _: {"day": ("offset", 0)}),
+    ("day", "tonight(?![a-z])", lambda _: {"day": ("offset", 0), "part": "night"}),
+    ("day", rf"{_COMING}{_W}(?P<name>{_C})", _weekday),
+    ("day", rf"(?:on )?(?:(?P<ahead>next|this|last) |coming |this coming )?(?P<name>{_D})(?![a-z]| of)", _weekday),
+    *(("day", date, _month_day) for date in _DATES),
+    ("day", r"(\d{1,2})/(\d{1,2})(?:/(\d{4}))?(?![\d/])", _slashed_day),
+    ("day", _any(_FESTIVALS), lambda m: {"day": ("date", None, *_FESTIVALS[m[0]], None)}),
+    ("day", rf"(?:(?P<ahead>本|这个?|下{{1,3}}个?)月的?)?(?P<day>{N})(?:号|日)", _day_of_month),
+    ("day", r"(?:on )?(?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)(?: of (?P<ahead>this|next) month)?(?![a-z])", _day_of_month),
+    ("day", r"(?P<ahead>本|这个?|下{1,3}个?)?(?:月的?最后一天|月底|月末)|最后一天", _day_of_month),
+    ("day", r"(?:on |at )?(?:the )?(?:end|last day)(?: of (?:the |(?P<ahead>this|next) )month)?(?= of|[ ,]|$)", _day_of_month),
+    ("day", rf"(?:第({N})|(最后一))个?{_W}({_C})", _place_in_month),
+    ("day", rf"(?:on )?(?:the )?(?:(\d)(?:st|nd|rd|th)|(first|second|third|fourth|last)) ({_D})(?![a-z])", _place_in_month),
+    ("day", "周末|(?:this |next )?weekend(?![a-z])|下个?(?:周|星期|礼拜|月)|next (?:week|month|year)|明年", lambda _: {"day": ("vague",)}),
+    # Repeats
+    ("every", rf"每(?P<apart>隔)?(?P<count>{N})?(?:{_EVERY})", _every),
+    ("every", rf"(?:of )?(?:every|each) (?:(?P<count>{N}|other|second) )?(?:{_EVERY})(?![a-z])", _every),
+    ("every", "(?:每|every )半个?小时|every half(?: an)? hour", lambda _: {"every": {"FREQ": "MINUTELY", "INTERVAL": "30"}}),
+    ("every", "|".join(_EVERY_WORDS), lambda m: {"every": {"FREQ": _EVERY_WORDS[m[0]]}}),
+    ("every", "隔[天日]|every other day", _daily(INTERVAL="2")),
+    ("every", "(?:每个?|every )(?=早|晚|上午|中午|下午|(?:early )?morning|afternoon|evening|night|noon|midnight)", _daily()),
+    ("every", rf"(?:每|逢)个?{_W}{_C}(?:[、,和及与跟]?{_W}?{_C}(?![点點时時十])){{0,6}}", _weekdays),
+    ("every", rf"(?:每个?)?{_W}{_C}[到至~-]{_W}?{_C}(?:的?每天)?", _weekday_range),
+    ("every", rf"(?:(?:every week|weekly) on |every |each ){_D}s?(?![a-z]){_MORE_DAYS}", _weekdays),
+    ("every", rf"(?:on )?{_D}s(?<=days)(?![a-z]){_MORE_DAYS}", _weekdays),
+    ("every", rf"(?:every )?{_D} ?(?:to|through|-|–) ?{_D}(?![a-z])", _weekday_range),
+    ("every", rf"every other (?P<name>{_D})(?![a-z])", lambda m: _weekly([_WEEKDAYS[m["name"][:3]]], INTERVAL="2")),
+    ("every", "(?:every|each) weekday(?![a-z])|(?:on )?weekdays(?![a-z])", lambda _: _weekly(range(5))),
+    ("every", "每个?周末|(?:every|each) weekend(?![a-z])|(?:on )?weekends(?![a-z])", lambda _: _weekly((5, 6))),
+    ("every", "(?:每个?)?工作日(?:的?每天)?|(?:(?:every|each|on) )?(?:work(?:ing)?|business) ?days?(?![a-z])", _daily(**_WORKING)),
+    ("every", f"every (?={_M})", lambda _: {"every": {"FREQ": "YEARLY"}}),
+    ("no_holidays", r"\(?(?:法定)?节?假日(?:除外|不算)\)?|除了?(?:法定)?节?假日(?:以外|之外|外)?|(?:except|excluding)(?: on)?(?: public)? holidays", lambda _: {"no_holidays": True}),
+    ("end", rf"(?:一?共|总共|重复)?({N})次|(?:for )?({N}) times(?![a-z])", lambda m: {"end": f"COUNT={to_number(m[1] or m[2])}"}),
+    *(("until", rf"(?:直到|截至|截止到?|到|until |till )(?:{date})(?:为止)?", _until) for date in _DATES),
+]
+PHRASES = [(slot, re.compile(pattern), read) for slot, pattern, read in ROWS]
