@@ -59,7 +59,7 @@ class Meaning:
             raise UnclearTime(Unclear.PAST, due=f"{to_shown(due, self._zone):%Y-%m-%d %H:%M}")
         if due > self._now + MOST_YEARS * 366 * _DAY:
             raise UnclearTime(Unclear.TOO_FAR, years=MOST_YEARS)
-        is_taken = "clock" in said and not said.keys() & {"day", "span", "every"}
+        is_taken = not said.keys() & {"day", "span", "every", "instant"}
         return When(due, rule, is_taken)
 
     def _refuse(self, reason: Unclear) -> UnclearTime:
@@ -131,8 +131,10 @@ class Meaning:
             raise self._ask(Unclear.TWO_DAYS, [moment, moment + _DAY])
 
     @staticmethod
-    def _ask(reason: Unclear, moments: list[datetime]) -> UnclearTime:
-        first, second = (f"{moment:%Y-%m-%d %H:%M}" for moment in moments[:2])
+    def _ask(
+        reason: Unclear, moments: list[datetime], form: str = "%Y-%m-%d %H:%M"
+    ) -> UnclearTime:
+        first, second = (format(moment, form) for moment in moments[:2])
         return UnclearTime(reason, first=first, second=second)
 
     def _list_hours(self) -> list[timedelta]:
@@ -233,7 +235,7 @@ class Meaning:
         today = datetime.combine(self._today, time())
         hours = self._list_hours()
         if len(hours) > 1 and self._said["clock"][0] not in _KNOWN_HOURS:
-            raise self._ask(Unclear.TWO_HOURS, [today + hour for hour in hours])
+            raise self._ask(Unclear.TWO_HOURS, [today + hour for hour in hours], "%H:%M")
         if hours[0] >= _DAY and parts.keys() & {"BYDAY", "BYMONTHDAY"}:
             raise self._ask(Unclear.TWO_DAYS, [today, today + _DAY])
         return to_instant(today + hours[0] % _DAY, self._zone)

@@ -42,12 +42,12 @@ NUMBERS: dict[str, int] = (
 )
 #: Hours by the part of the day in which they are; 24 is the end of the day.
 PARTS: dict[str, dict[int, int]] = {
-    "early": {12: 0} | {hour: hour for hour in range(7)},
+    "early": {12: 0, 0: 0} | {hour: hour for hour in range(7)},
     "morning": {hour: hour for hour in range(1, 12)},
     "noon": {11: 11, 12: 12, 1: 13, 2: 14},
     "afternoon": {12: 12} | {hour: hour + 12 for hour in range(1, 8)},
     "evening": {hour: hour + 12 for hour in range(4, 12)},
-    "night": {12: 24} | {hour: hour + 12 for hour in range(5, 12)},
+    "night": {12: 24, 0: 24} | {hour: hour + 12 for hour in range(5, 12)},
     "deep": {12: 24, 10: 22, 11: 23} | {hour: hour for hour in range(1, 6)},
 }
 _PART_WORDS = {
@@ -258,20 +258,20 @@ def _until(m: re.Match[str]) -> Said:
 
 Row = tuple[str, str, Callable[[re.Match[str]], Said]]
 _DATES = (
-    r"(?P<year>\d{4})(?:-|/|年|\.) ?(?P<month>\d{1,2})(?:-|/|月|\.) ?(?P<day>\d{1,2})(?:日|号)?(?!\d)",
+    r"(?P<year>\d{4})(?:-|/|年|\.) ?(?P<month>\d{1,2})(?:-|/|月|\.) ?(?P<day>\d{1,2})(?:日|号|(?!\d))",
     rf"(?:(?P<ahead>今|明|后)年的?)?(?P<month>{N})月 ?(?P<day>{N})(?:日|号)?",
     rf"(?:on )?(?P<name>{_M}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![a-z\d:])(?:,? (?P<year>\d{{4}})(?![\d:]))?",
     rf"(?:on )?(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<name>{_M})(?:,? (?P<year>\d{{4}})(?![\d:]))?",
 )
 _WORKING = {"BYDAY": ",".join(DAY_NAMES[:5])}
 ROWS: list[Row] = [
-    ("", r"[ ,、。;\-–]|的|(?:at|on|in|the|of|by|for|from|starting|please|remind me|提醒我|请|在|于)(?![a-z])", lambda _: {}),
+    ("", r"[ ,、。;]|的|(?:at|on|in|the|of|by|for|from|starting|please|remind me|提醒我|请|在|于)(?![a-z])", lambda _: {}),
     ("instant", r"(?:\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.]\d{1,9})?)?|\d{8}t\d{4}(?:\d\d)?) ?(?:z|[+-]\d\d(?::?\d\d)?)?(?![\w:])", lambda m: {"instant": m[0].upper().replace(" ", "T", 1)}),
     # Hours
     ("clock", rf"(?:at |@ ?)?(\d{{1,2}}):(\d\d)(?::(\d\d))?(?![\d:])(?: ?{_AM}|整)?", _colon_clock),
     ("clock", rf"(?:at |@ ?)?({N}) ?{_AM}", lambda m: _clock(m[1], half=m["half"])),
     ("clock", rf"(?:at|@|around) ?({N})(?: ?o'?clock)?(?![a-z\d:/]|[.,]\d|[\u3400-\u9fff])", lambda m: _clock(m[1])),
-    ("clock", rf"({N}) ?o'?clock(?![a-z])", lambda m: _clock(m[1])),
+    ("clock", rf"({N})(?: ?o'?clock(?![a-z])|(?= (?:in the (?:morning|afternoon|evening)|at night)))", lambda m: _clock(m[1])),
     ("clock", rf"(?:at )?({N}) (fifteen|thirty|forty[- ]five)(?![a-z])(?: ?{_AM})?", lambda m: _clock(m[1], to_number(m[2]), half=m["half"])),
     ("clock", rf"(?:at )?(?P<few>{_FEW}) (?:(?P<past>past)|to) (?P<hour>{N})(?: ?{_AM})?", _relative_clock),
     ("clock", rf"差(?P<few>{N}分|一刻)钟?(?P<hour>{N})点", _relative_clock),

@@ -12,10 +12,12 @@ from zoneinfo import ZoneInfo
 
 from agent.reminders.moments import RuleMoments, find_least_gap
 from agent.reminders.rules import parse_rule
+from agent.reminders.spoken import say_repeat
 from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.wall_clock import to_shown
 from agent.reminders.workdays import WorkCalendar
 
+__all__ = ["check_repeat", "count_missed", "least_gap", "next_due", "say_repeat"]
 #: Seconds between two instants of any rule, whoever sets it.
 LEAST_SECONDS = 10
 _ANCHOR = datetime.combine(date(2001, 1, 1), time())
@@ -57,9 +59,3 @@ def least_gap(rule: str, first: datetime, zone: ZoneInfo) -> timedelta:
     """The time between two instants of ``rule``, at least: never more than it really is, but for
     changes of the clock. A rule of one instant a day has a day."""
     return timedelta(seconds=find_least_gap(parse_rule(rule), to_shown(first, zone)))
-
-
-def say_repeat(rule: str) -> str:
-    """``rule`` in the language that is active, without the hour where the rule has none; a rule
-    that is too much for a sentence stays as it is."""
-    return rule

@@ -18,6 +18,7 @@ __all__ = ["When", "read_when", "split_when"]
 #: No time is said in more characters; what is behind them is not looked at.
 _MOST_CHARS = 200
 _AROUND = " \t\r\n,，.。:：;；、-–—"
+_CALLS = {"提醒我", "remind me"}
 _SHORT_UNITS = ("hours", "minutes", "seconds")
 
 
@@ -81,7 +82,7 @@ def _find_phrases(text: str) -> tuple[Said, int]:
         if slot and not _may_follow(slot, match[0], said):
             break
         said |= (new := read(match))
-        end = place if new else end
+        end = place if new or match[0] in _CALLS else end
     return said, end
 
 

@@ -1,0 +1,75 @@
+"""A rule of a repeat as words for people. Pure."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
+
+from agent.reminders.rules import Rule, parse_rule
+
+_EVERY = {
+    "SECONDLY": ngettext_lazy("every second", "every %(number)s seconds", "number"),
+    "MINUTELY": ngettext_lazy("every minute", "every %(number)s minutes", "number"),
+    "HOURLY": ngettext_lazy("every hour", "every %(number)s hours", "number"),
+    "DAILY": ngettext_lazy("every day", "every %(number)s days", "number"),
+    "WEEKLY": ngettext_lazy("every week", "every %(number)s weeks", "number"),
+    "MONTHLY": ngettext_lazy("every month", "every %(number)s months", "number"),
+    "YEARLY": ngettext_lazy("every year", "every %(number)s years", "number"),
+}
+_DAYS = (
+    pgettext_lazy("repeat", "Monday"),
+    pgettext_lazy("repeat", "Tuesday"),
+    pgettext_lazy("repeat", "Wednesday"),
+    pgettext_lazy("repeat", "Thursday"),
+    pgettext_lazy("repeat", "Friday"),
+    pgettext_lazy("repeat", "Saturday"),
+    pgettext_lazy("repeat", "Sunday"),
+)
+_PLACES = {
+    0: "{day}",
+    1: gettext_lazy("the first {day}"),
+    2: gettext_lazy("the second {day}"),
+    3: gettext_lazy("the third {day}"),
+    4: gettext_lazy("the fourth {day}"),
+    -1: gettext_lazy("the last {day}"),
+}
+
+
+def say_repeat(rule: str) -> str:
+    """``rule`` in the language that is active, without its hours; one that is too much for a
+    sentence stays as it is."""
+    parsed = parse_rule(rule)
+    days = list(_name_days(parsed))
+    is_whole = parsed.by.keys() <= {"BYDAY", "BYMONTH", "BYMONTHDAY"} and None not in days
+    if not is_whole or ("BYMONTHDAY" in parsed.by and "BYDAY" in parsed.by):
+        return parsed.text
+    every = str(_EVERY[parsed.freq] % {"number": parsed.interval})
+    if parsed.is_working_days and parsed.interval == 1:
+        said = _("every working day")
+    elif parsed.freq == "WEEKLY" and days and parsed.interval == 1:
+        said = _("every {days}").format(days=_(", ").join(map(str, days)))
+    else:
+        said = _("{every} on {days}").format(every=every, days=_(", ").join(map(str, days))) if days else every
+    if parsed.count:
+        said += _(", {number} times").format(number=parsed.count)
+    if parsed.until:
+        shown = "%Y-%m-%d %H:%M" if isinstance(parsed.until, datetime) else "%Y-%m-%d"
+        said += _(", until {day}").format(day=format(parsed.until, shown))
+    return said
+
+
+def _name_days(rule: Rule) -> Iterator[str | None]:
+    """The days of ``rule``; None for one that has no short name."""
+    for place, day in rule.by.get("BYDAY", ()):
+        yield str(_PLACES[place]).format(day=_DAYS[day]) if place in _PLACES else None
+    months = rule.by.get("BYMONTH", ())
+    if months and (rule.freq != "YEARLY" or len(months) > 1 or "BYMONTHDAY" not in rule.by):
+        yield None
+    for number in rule.by.get("BYMONTHDAY", ()):
+        if number < -1:
+            yield None
+        elif months:
+            yield f"{months[0]:02}-{number:02}"
+        else:
+            yield _("the last day") if number < 0 else _("day {number}").format(number=number)
