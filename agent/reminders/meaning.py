@@ -21,6 +21,7 @@ _KNOWN_HOURS = range(7, 13)
 _FIRST_OF_MORNING = 6
 #: Within so many years there is a 29th of February.
 _LEAP_YEARS = 9
+_NEXT_MONTHS = 13
 _DAYS_OF = {"years": 366, "months": 31, "weeks": 7, "days": 1, "hours": 1 / 24}
 _DAYS_OF |= {"minutes": 1 / 1_440, "seconds": 1 / 86_400}
 
@@ -95,7 +96,11 @@ class Meaning:
         days = self._list_days()
         if not self._said.keys() & {"clock"} and self._said.get("part") != "noon":
             is_over = days[-1] < self._today
-            raise UnclearTime(Unclear.PAST, due=self._words) if is_over else self._refuse(Unclear.NO_HOUR)
+            raise (
+                UnclearTime(Unclear.PAST, due=self._words)
+                if is_over
+                else self._refuse(Unclear.NO_HOUR)
+            )
         hours = self._list_hours()
         if not self._said.keys() & {"day", "span"}:
             return self._choose_next(hours)
@@ -131,9 +136,7 @@ class Meaning:
             raise self._ask(Unclear.TWO_DAYS, [moment, moment + _DAY])
 
     @staticmethod
-    def _ask(
-        reason: Unclear, moments: list[datetime], form: str = "%Y-%m-%d %H:%M"
-    ) -> UnclearTime:
+    def _ask(reason: Unclear, moments: list[datetime], form: str = "%Y-%m-%d %H:%M") -> UnclearTime:
         first, second = (format(moment, form) for moment in moments[:2])
         return UnclearTime(reason, first=first, second=second)
 
@@ -151,7 +154,7 @@ class Meaning:
     def _list_days(self) -> list[date]:
         """The days that can be meant, the nearest first."""
         kind, *data = self._said.get("day", ("span",) if "span" in self._said else ("offset", 0))
-        today, months = self._today, [0]
+        today = self._today
         if kind in {"place", "vague"}:
             raise self._refuse(Unclear.NO_DAY)
         if kind == "span":
@@ -165,12 +168,14 @@ class Meaning:
             return [today + day * _DAY for day in days]
         if kind == "of_month":
             ahead, day = data
-            months = range(today.month - 1, today.month + 12) if ahead is None else [today.month - 1 + ahead]
-            found = [_make_day(today.year + month // 12, month % 12 + 1, day) for month in months]
+            first = today.year * 12 + today.month - 1 + (ahead or 0)
+            months = range(first, first + (_NEXT_MONTHS if ahead is None else 1))
+            found = [_make_day(month // 12, month % 12 + 1, day) for month in months]
         else:
             year, month, day, ahead = data
-            years = [year or today.year + (ahead or 0)]
-            years = years if year or ahead is not None else range(today.year, today.year + _LEAP_YEARS)
+            first = year or today.year + (ahead or 0)
+            is_any = not year and ahead is None
+            years = range(first, first + (_LEAP_YEARS if is_any else 1))
             found = [_make_day(year, month, day) for year in years]
         if not (known := [day for day in found if day]):
             raise self._refuse(Unclear.NO_SUCH_DAY)
@@ -194,7 +199,9 @@ class Meaning:
             parts.pop("INTERVAL", None)
         else:
             search = start
-        first = next_due(";".join([*map("=".join, parts.items()), *ends]), start, search, self._zone, calendar)
+        first = next_due(
+            ";".join([*map("=".join, parts.items()), *ends]), start, search, self._zone, calendar
+        )
         if first is None:
             raise UnclearTime(Unclear.NEVER, words=rule)
         return first, rule

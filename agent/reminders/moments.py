@@ -58,7 +58,7 @@ def _called_by(rule: Rule) -> dict[str, Callable[[date], Sequence[Any]]]:
     }
 
 
-def _list_day_parts(rule: Rule, first: date) -> dict[str, Sequence[Any]]:
+def _list_day_parts(rule: Rule, first: date) -> dict[str, tuple[Any, ...]]:
     """The parts of ``rule`` that name days; what it does not say is as on its first day."""
     parts = {name: rule.by[name] for name in _CALLED if name in rule.by}
     if parts.keys() & {"BYDAY", "BYMONTHDAY", "BYYEARDAY"}:

@@ -14,11 +14,12 @@ from agent.reminders.unclear import Unclear, UnclearTime
 
 Said = dict[str, Any]
 
-_ONES = (
+_ONES = re.findall(
+    "[a-z]+",
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen"
-).split()
-_TENS = dict(zip("twenty thirty forty fifty sixty".split(), range(20, 70, 10), strict=True))
+    " sixteen seventeen eighteen nineteen",
+)
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60}
 _HAN = " 一二三四五六七八九"
 _SMALL = {_HAN[number]: number for number in range(1, 10)}
 #: Numbers in words; more than these nobody writes in words.
@@ -32,7 +33,8 @@ NUMBERS: dict[str, int] = (
         for sign in "- "
     }
     | {
-        f"{_HAN[tens] if tens > 1 else ''}{'十' if tens else ''}{_HAN[ones]}".strip(): tens * 10 + ones
+        f"{_HAN[tens] if tens > 1 else ''}{'十' if tens else ''}{_HAN[ones]}".strip(): tens * 10
+        + ones
         for tens in range(10)
         for ones in range(10)
         if tens or ones
@@ -77,10 +79,10 @@ _SPAN_UNITS = {
     "minutes": "分钟|分(?=[后之以]|钟)|min(?:ute)?s?|m",
     "seconds": "秒钟?|sec(?:ond)?s?|s",
 }
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec")
 _WEEKDAYS = {
     word: number % 7
-    for number, word in enumerate([*"一二三四五六日", *"mon tue wed thu fri sat sun".split()])
+    for number, word in enumerate([*"一二三四五六日", *re.findall("...", "montuewedthufrisatsun")])
 } | {"天": 6}
 _OFFSETS = {
     "大前天": -3, "前天": -2, "day before yesterday": -2, "昨天": -1, "昨日": -1, "yesterday": -1,
@@ -100,7 +102,11 @@ def _any(words: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-N = rf"(?:\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d{{1,12}}|(?:{_any(NUMBERS)})(?:(?<![a-z])|(?![a-z])))"
+_ONE = _any(_ONES[:9])
+N = (
+    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,12}|[零〇一二两三四五六七八九十百千万]{1,3}"
+    rf"|(?:(?:{_any(_TENS)})(?:[- ](?:{_ONE}))?|{_any(_ONES)}|an?)(?![a-z]))"
+)
 _W = "(?:周|星期|礼拜)"
 _C = "[一二三四五六日天]"
 _D = (
@@ -118,9 +124,17 @@ _FEW = f"(?:half|(?:a )?quarter|five|ten|twenty(?:[- ]five)?|{N} minutes?)"
 _IN = "(?:in |after |再?过|再)?"
 _HOUR = "(?:小时|钟头|h(?:ou)?rs?|h)(?![a-z])"
 _MORE_DAYS = rf"(?:(?:, ?and |, ?| and | & |/)(?:every )?{_D}s?(?![a-z])){{0,6}}"
-_EVERY_WORDS = {"daily": "DAILY", "天天": "DAILY", "hourly": "HOURLY", "weekly": "WEEKLY", "monthly": "MONTHLY", "yearly": "YEARLY", "annually": "YEARLY"}
+_EVERY_WORDS = {
+    "daily": "DAILY",
+    "天天": "DAILY",
+    "hourly": "HOURLY",
+    "weekly": "WEEKLY",
+    "monthly": "MONTHLY",
+    "yearly": "YEARLY",
+    "annually": "YEARLY",
+}
 _TAIL = "(?:之后|以后|过后|后| later| from now|之前|以前|前| ago)?"
-_COMING = "(?:(?P<ahead>上|这|本|下{1,3})(?:个|一)?)?"
+_YEAR = r"(?:,? (?P<year>\d{4})(?![\d:]))?"
 _COMPONENTS = "".join(
     rf"(?: ?(?:and |, ?|零|又)?(?P<{unit}>{N}) ?(?:{words})(?![a-z]))?"
     for unit, words in _SPAN_UNITS.items()
@@ -134,15 +148,25 @@ _EVERY = "|".join(f"(?P<{freq}>{words})" for freq, words in _FREQUENCIES.items()
 def to_number(word: str | None, default: int = 0) -> int:
     """What a number of :data:`N` says."""
     plain = (word or str(default)).replace(",", "")
+    if not plain.isdecimal() and plain not in NUMBERS:
+        raise UnclearTime(Unclear.NO_TIME, words=plain)
     return int(plain) if plain.isdecimal() else NUMBERS[plain]
 
 
-def _clock(hour: str, minute: int = 0, second: int = 0, *, half: str | None = "", exact: bool = False) -> Said:
+def _clock(
+    hour: str, minute: int = 0, second: int = 0, *, half: str | None = "", exact: bool = False
+) -> Said:
     """``half``: ``a`` or ``p`` of an hour that says which half of the day it is in."""
     number = to_number(hour)
     if minute < 0:
         number, minute = (number - 1) or 12, minute + 60
-    if number > 24 or minute > 59 or second > 59 or (half and not 0 < number < 13) or (number == 24 and minute):
+    if (
+        number > 24
+        or minute > 59
+        or second > 59
+        or (half and not 0 < number < 13)
+        or (number == 24 and minute)
+    ):
         raise UnclearTime(Unclear.NO_SUCH_DAY, words=f"{number}:{minute:02}")
     if half:
         number = number % 12 + 12 * (half == "p")
@@ -177,10 +201,9 @@ def _span(m: re.Match[str]) -> Said:
     return {"span": {unit: sign * to_number(n) for unit, n in m.groupdict().items() if n}}
 
 
-def _minutes(m: re.Match[str], minutes: int, whole: int = 0) -> Said:
-    """``半小时``, ``一个半小时``, ``1.5 hours``, ``三刻钟``."""
-    sign = -1 if _AGO.search(m[0]) else 1
-    return {"span": {"minutes": sign * (minutes + 60 * whole)}}
+def _minutes(m: re.Match[str], minutes: int) -> Said:
+    # 半小时, 一个半小时, 1.5 hours, 三刻钟
+    return {"span": {"minutes": -minutes if _AGO.search(m[0]) else minutes}}
 
 
 def _month_day(m: re.Match[str]) -> Said:
@@ -189,14 +212,24 @@ def _month_day(m: re.Match[str]) -> Said:
     month = said.get("name")
     number = _MONTHS.index(month[:3]) + 1 if month else to_number(said["month"])
     ahead = _AHEAD[said.get("ahead") or ""]
-    return {"day": ("date", to_number(said["year"]) if said.get("year") else None, number, to_number(m["day"]), ahead)}
+    return {
+        "day": (
+            "date",
+            to_number(said["year"]) if said.get("year") else None,
+            number,
+            to_number(m["day"]),
+            ahead,
+        )
+    }
 
 
 def _slashed_day(m: re.Match[str]) -> Said:
     """``12/25`` and ``25/12`` are sure, ``3/4`` is not."""
     first, second = int(m[1]), int(m[2])
     if first != second and max(first, second) <= 12:
-        raise UnclearTime(Unclear.TWO_DAYS, first=f"{first:02}-{second:02}", second=f"{second:02}-{first:02}")
+        raise UnclearTime(
+            Unclear.TWO_DAYS, first=f"{first:02}-{second:02}", second=f"{second:02}-{first:02}"
+        )
     month, day = (second, first) if first > 12 else (first, second)
     return {"day": ("date", int(m[3]) if m[3] else None, month, day, None)}
 
@@ -233,10 +266,6 @@ def _place_in_month(m: re.Match[str]) -> Said:
     return {"day": ("place", place, _WEEKDAYS[m[3][:3]])}
 
 
-def _part(part: str, _: re.Match[str]) -> Said:
-    return {"part": part}
-
-
 def _every(m: re.Match[str]) -> Said:
     """``每两天``, ``every other week``; ``每隔两天`` may also mean every third day."""
     freq = next(name for name in _FREQUENCIES if m[name])
@@ -248,81 +277,177 @@ def _every(m: re.Match[str]) -> Said:
     return {"every": {"FREQ": freq, "INTERVAL": str(number)}}
 
 
-def _daily(**parts: str) -> Callable[[re.Match[str]], Said]:
-    return lambda _: {"every": {"FREQ": "DAILY", **parts}}
-
-
-def _until(m: re.Match[str]) -> Said:
-    return {"until": _month_day(m)["day"]}
-
-
-Row = tuple[str, str, Callable[[re.Match[str]], Said]]
 _DATES = (
-    r"(?P<year>\d{4})(?:-|/|年|\.) ?(?P<month>\d{1,2})(?:-|/|月|\.) ?(?P<day>\d{1,2})(?:日|号|(?!\d))",
+    r"(?P<year>\d{4})(?:-|/|年|\.) ?(?P<month>\d{1,2})(?:-|/|月|\.) ?(?P<day>\d{1,2})"
+    r"(?:日|号|(?!\d))",
     rf"(?:(?P<ahead>今|明|后)年的?)?(?P<month>{N})月 ?(?P<day>{N})(?:日|号)?",
-    rf"(?:on )?(?P<name>{_M}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![a-z\d:])(?:,? (?P<year>\d{{4}})(?![\d:]))?",
-    rf"(?:on )?(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<name>{_M})(?:,? (?P<year>\d{{4}})(?![\d:]))?",
+    rf"(?:on )?(?P<name>{_M}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![a-z\d:]){_YEAR}",
+    rf"(?:on )?(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<name>{_M}){_YEAR}",
 )
-_WORKING = {"BYDAY": ",".join(DAY_NAMES[:5])}
-ROWS: list[Row] = [
-    ("", r"[ ,、。;]|的|(?:at|on|in|the|of|by|for|from|starting|please|remind me|提醒我|请|在|于)(?![a-z])", lambda _: {}),
-    ("instant", r"(?:\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.]\d{1,9})?)?|\d{8}t\d{4}(?:\d\d)?) ?(?:z|[+-]\d\d(?::?\d\d)?)?(?![\w:])", lambda m: {"instant": m[0].upper().replace(" ", "T", 1)}),
-    # Hours
-    ("clock", rf"(?:at |@ ?)?(\d{{1,2}}):(\d\d)(?::(\d\d))?(?![\d:])(?: ?{_AM}|整)?", _colon_clock),
-    ("clock", rf"(?:at |@ ?)?({N}) ?{_AM}", lambda m: _clock(m[1], half=m["half"])),
-    ("clock", rf"(?:at|@|around) ?({N})(?: ?o'?clock)?(?![a-z\d:/]|[.,]\d|[\u3400-\u9fff])", lambda m: _clock(m[1])),
-    ("clock", rf"({N})(?: ?o'?clock(?![a-z])|(?= (?:in the (?:morning|afternoon|evening)|at night)))", lambda m: _clock(m[1])),
-    ("clock", rf"(?:at )?({N}) (fifteen|thirty|forty[- ]five)(?![a-z])(?: ?{_AM})?", lambda m: _clock(m[1], to_number(m[2]), half=m["half"])),
-    ("clock", rf"(?:at )?(?P<few>{_FEW}) (?:(?P<past>past)|to) (?P<hour>{N})(?: ?{_AM})?", _relative_clock),
-    ("clock", rf"差(?P<few>{N}分|一刻)钟?(?P<hour>{N})点", _relative_clock),
-    ("clock", rf"(?P<hour>{N})点差(?P<few>{N}分|一刻)钟?", _relative_clock),
-    ("clock", rf"(?P<hour>{N}) ?(?:点|點|时(?![间候不])|時)(?:钟|鐘|整)?(?: ?(?P<minutes>{_MINUTES}|{_HAN_MINUTES})(?: ?(?P<second>{N})秒)?)?", _han_clock),
-    ("clock", r"(?:at )?(?:12 )?(?:noon|midday)(?![a-z])|正午", lambda _: _clock("12", exact=True)),
-    ("clock", r"(?:at )?(?:12 )?midnight(?![a-z])|午夜", lambda _: _clock("24") | {"midnight": True}),
-    *(("part", f"(?:{words})(?![a-z])", partial(_part, part)) for part, words in _PART_WORDS.items()),
-    # Spans
-    ("span", rf"{_IN}(?={N}){_COMPONENTS}{_TAIL}", _span),
-    ("span", rf"p(?=t?\d){_ISO_SPAN})?(?![a-z\d])", _span),
-    ("span", rf"{_IN}({N}) ?(?:个半{_HOUR}|and a half {_HOUR}|[.]5 ?{_HOUR}|个?{_HOUR}(?: and a half|半)){_TAIL}", lambda m: _minutes(m, 30, to_number(m[1]))),
-    ("span", rf"{_IN}(?:半个?{_HOUR}|half an? {_HOUR}|half {_HOUR}){_TAIL}", lambda m: _minutes(m, 30)),
-    ("span", rf"{_IN}([一二两三123])刻钟{_TAIL}", lambda m: _minutes(m, 15 * to_number(m[1]))),
-    ("span", rf"{_IN}(?:a )?quarter of an {_HOUR}{_TAIL}", lambda m: _minutes(m, 15)),
-    # Days
-    ("day", rf"(?:the )?(?:{_any(_OFFSETS)})(?![a-z])(?<![今明后昨])", lambda m: {"day": ("offset", _OFFSETS[m[0].removeprefix("the ")])}),
-    ("day", "[今明后昨](?=[早晚])", lambda m: {"day": ("offset", _OFFSETS[m[0]])}),
-    ("day", "this (?=morning|afternoon|evening)", lambda _: {"day": ("offset", 0)}),
-    ("day", "tonight(?![a-z])", lambda _: {"day": ("offset", 0), "part": "night"}),
-    ("day", rf"{_COMING}{_W}(?P<name>{_C})", _weekday),
-    ("day", rf"(?:on )?(?:(?P<ahead>next|this|last) |coming |this coming )?(?P<name>{_D})(?![a-z]| of)", _weekday),
-    *(("day", date, _month_day) for date in _DATES),
-    ("day", r"(\d{1,2})/(\d{1,2})(?:/(\d{4}))?(?![\d/])", _slashed_day),
-    ("day", _any(_FESTIVALS), lambda m: {"day": ("date", None, *_FESTIVALS[m[0]], None)}),
-    ("day", rf"(?:(?P<ahead>本|这个?|下{{1,3}}个?)月的?)?(?P<day>{N})(?:号|日)", _day_of_month),
-    ("day", r"(?:on )?(?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)(?: of (?P<ahead>this|next) month)?(?![a-z])", _day_of_month),
-    ("day", r"(?P<ahead>本|这个?|下{1,3}个?)?(?:月的?最后一天|月底|月末)|最后一天", _day_of_month),
-    ("day", r"(?:on |at )?(?:the )?(?:end|last day)(?: of (?:the |(?P<ahead>this|next) )month)?(?= of|[ ,]|$)", _day_of_month),
-    ("day", rf"(?:第({N})|(最后一))个?{_W}({_C})", _place_in_month),
-    ("day", rf"(?:on )?(?:the )?(?:(\d)(?:st|nd|rd|th)|(first|second|third|fourth|last)) ({_D})(?![a-z])", _place_in_month),
-    ("day", "周末|(?:this |next )?weekend(?![a-z])|下个?(?:周|星期|礼拜|月)|next (?:week|month|year)|明年", lambda _: {"day": ("vague",)}),
-    # Repeats
-    ("every", rf"每(?P<apart>隔)?(?P<count>{N})?(?:{_EVERY})", _every),
-    ("every", rf"(?:of )?(?:every|each) (?:(?P<count>{N}|other|second) )?(?:{_EVERY})(?![a-z])", _every),
-    ("every", "(?:每|every )半个?小时|every half(?: an)? hour", lambda _: {"every": {"FREQ": "MINUTELY", "INTERVAL": "30"}}),
-    ("every", "|".join(_EVERY_WORDS), lambda m: {"every": {"FREQ": _EVERY_WORDS[m[0]]}}),
-    ("every", "隔[天日]|every other day", _daily(INTERVAL="2")),
-    ("every", "(?:每个?|every )(?=早|晚|上午|中午|下午|(?:early )?morning|afternoon|evening|night|noon|midnight)", _daily()),
-    ("every", rf"(?:每|逢)个?{_W}{_C}(?:[、,和及与跟]?{_W}?{_C}(?![点點时時十])){{0,6}}", _weekdays),
-    ("every", rf"(?:每个?)?{_W}{_C}[到至~-]{_W}?{_C}(?:的?每天)?", _weekday_range),
-    ("every", rf"(?:(?:every week|weekly) on |every |each ){_D}s?(?![a-z]){_MORE_DAYS}", _weekdays),
-    ("every", rf"(?:on )?{_D}s(?<=days)(?![a-z]){_MORE_DAYS}", _weekdays),
-    ("every", rf"(?:every )?{_D} ?(?:to|through|-|–) ?{_D}(?![a-z])", _weekday_range),
-    ("every", rf"every other (?P<name>{_D})(?![a-z])", lambda m: _weekly([_WEEKDAYS[m["name"][:3]]], INTERVAL="2")),
-    ("every", "(?:every|each) weekday(?![a-z])|(?:on )?weekdays(?![a-z])", lambda _: _weekly(range(5))),
-    ("every", "每个?周末|(?:every|each) weekend(?![a-z])|(?:on )?weekends(?![a-z])", lambda _: _weekly((5, 6))),
-    ("every", "(?:每个?)?工作日(?:的?每天)?|(?:(?:every|each|on) )?(?:work(?:ing)?|business) ?days?(?![a-z])", _daily(**_WORKING)),
-    ("every", f"every (?={_M})", lambda _: {"every": {"FREQ": "YEARLY"}}),
-    ("no_holidays", r"\(?(?:法定)?节?假日(?:除外|不算)\)?|除了?(?:法定)?节?假日(?:以外|之外|外)?|(?:except|excluding)(?: on)?(?: public)? holidays", lambda _: {"no_holidays": True}),
-    ("end", rf"(?:一?共|总共|重复)?({N})次|(?:for )?({N}) times(?![a-z])", lambda m: {"end": f"COUNT={to_number(m[1] or m[2])}"}),
-    *(("until", rf"(?:直到|截至|截止到?|到|until |till )(?:{date})(?:为止)?", _until) for date in _DATES),
+_WORKING = {"FREQ": "DAILY", "BYDAY": ",".join(DAY_NAMES[:5])}
+_DAILY = "早|晚|上午|中午|下午|(?:early )?morning|afternoon|evening|night|noon|midnight"
+_HALF_HOUR = {"FREQ": "MINUTELY", "INTERVAL": "30"}
+_OTHER_DAY = {"FREQ": "DAILY", "INTERVAL": "2"}
+_VAGUE = "next (?:week|month|year)|(?:this |next )?weekend(?![a-z])"
+#: By what they are about: the phrase, and what it says.
+_ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
+    "": [
+        (r"[ ,、。;]|的|请|在|于|提醒我", lambda _: {}),
+        (
+            "(?:at|on|in|the|of|by|for|from|starting|please|remind me)(?![a-z])",
+            lambda _: {},
+        ),
+    ],
+    "instant": [
+        (
+            r"(?:\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.]\d{1,9})?)?|\d{8}t\d{4}(?:\d\d)?)"
+            r" ?(?:z|[+-]\d\d(?::?\d\d)?)?(?![\w:])",
+            lambda m: {"instant": m[0].upper().replace(" ", "T", 1)},
+        )
+    ],
+    "clock": [
+        (rf"(?:at |@ ?)?(\d{{1,2}}):(\d\d)(?::(\d\d))?(?![\d:])(?: ?{_AM}|整)?", _colon_clock),
+        (rf"(?:at |@ ?)?({N}) ?{_AM}", lambda m: _clock(m[1], half=m["half"])),
+        (
+            rf"(?:at|@|around) ?({N})(?: ?o'?clock)?(?![a-z\d:/]|[.,]\d|[\u3400-\u9fff])",
+            lambda m: _clock(m[1]),
+        ),
+        (
+            rf"({N})(?: ?o'?clock(?![a-z])|(?= (?:in the (?:morning|afternoon|evening)|at night)))",
+            lambda m: _clock(m[1]),
+        ),
+        (
+            rf"(?:at )?({N}) (fifteen|thirty|forty[- ]five)(?![a-z])(?: ?{_AM})?",
+            lambda m: _clock(m[1], to_number(m[2]), half=m["half"]),
+        ),
+        (
+            rf"(?:at )?(?P<few>{_FEW}) (?:(?P<past>past)|to) (?P<hour>{N})(?: ?{_AM})?",
+            _relative_clock,
+        ),
+        (rf"差(?P<few>{N}分|一刻)钟?(?P<hour>{N})点", _relative_clock),
+        (rf"(?P<hour>{N})点差(?P<few>{N}分|一刻)钟?", _relative_clock),
+        (
+            rf"(?P<hour>{N}) ?(?:点|點|时(?![间候不])|時)(?:钟|鐘|整)?"
+            rf"(?: ?(?P<minutes>{_MINUTES}|{_HAN_MINUTES})(?: ?(?P<second>{N})秒)?)?",
+            _han_clock,
+        ),
+        (r"(?:at )?(?:12 )?(?:noon|midday)(?![a-z])|正午", lambda _: _clock("12", exact=True)),
+        (
+            r"(?:at )?(?:12 )?midnight(?![a-z])|午夜",
+            lambda _: _clock("24") | {"midnight": True},
+        ),
+    ],
+    "part": [
+        (f"(?:{words})(?![a-z])", partial(lambda part, _: {"part": part}, part))
+        for part, words in _PART_WORDS.items()
+    ],
+    "span": [
+        (rf"{_IN}(?={N}){_COMPONENTS}{_TAIL}", _span),
+        (rf"p(?=t?\d){_ISO_SPAN})?(?![a-z\d])", _span),
+        (
+            rf"{_IN}({N}) ?(?:个半{_HOUR}|and a half {_HOUR}|[.]5 ?{_HOUR}"
+            rf"|个?{_HOUR}(?: and a half|半)){_TAIL}",
+            lambda m: _minutes(m, 30 + 60 * to_number(m[1])),
+        ),
+        (f"{_IN}(?:半个?|half an? |half ){_HOUR}{_TAIL}", lambda m: _minutes(m, 30)),
+        (f"{_IN}([一二两三123])刻钟{_TAIL}", lambda m: _minutes(m, 15 * to_number(m[1]))),
+        (f"{_IN}(?:a )?quarter of an {_HOUR}{_TAIL}", lambda m: _minutes(m, 15)),
+    ],
+    "day": [
+        (
+            rf"(?:the )?(?:{_any(_OFFSETS)})(?![a-z])(?<![今明后昨])",
+            lambda m: {"day": ("offset", _OFFSETS[m[0].removeprefix("the ")])},
+        ),
+        ("[今明后昨](?=[早晚])", lambda m: {"day": ("offset", _OFFSETS[m[0]])}),
+        ("this (?=morning|afternoon|evening)", lambda _: {"day": ("offset", 0)}),
+        ("tonight(?![a-z])", lambda _: {"day": ("offset", 0), "part": "night"}),
+        (rf"(?:(?P<ahead>上|这|本|下{{1,3}})[个一]?)?{_W}(?P<name>{_C})", _weekday),
+        (
+            rf"(?:on )?(?:(?P<ahead>next|this|last) |coming |this coming )?(?P<name>{_D})"
+            "(?![a-z]| of)",
+            _weekday,
+        ),
+        *((date, _month_day) for date in _DATES),
+        (r"(\d{1,2})/(\d{1,2})(?:/(\d{4}))?(?![\d/])", _slashed_day),
+        (_any(_FESTIVALS), lambda m: {"day": ("date", None, *_FESTIVALS[m[0]], None)}),
+        (rf"(?:(?P<ahead>本|这个?|下{{1,3}}个?)月的?)?(?P<day>{N})[号日]", _day_of_month),
+        (
+            r"(?:on )?(?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)(?: of (?P<ahead>this|next) month)?"
+            "(?![a-z])",
+            _day_of_month,
+        ),
+        ("(?P<ahead>本|这个?|下{1,3}个?)?月(?:的?最后一天|底|末)|最后一天", _day_of_month),
+        (
+            "(?:on |at )?(?:the )?(?:end|last day)(?: of (?:the |(?P<ahead>this|next) )month)?"
+            "(?= of|[ ,]|$)",
+            _day_of_month,
+        ),
+        (f"(?:第({N})|(最后一))个?{_W}({_C})", _place_in_month),
+        (
+            r"(?:on )?(?:the )?(?:(\d)(?:st|nd|rd|th)|(first|second|third|fourth|last))"
+            rf" ({_D})(?![a-z])",
+            _place_in_month,
+        ),
+        (f"周末|下个?(?:{_W}|月)|明年|{_VAGUE}", lambda _: {"day": ("vague",)}),
+    ],
+    "every": [
+        (f"每(?P<apart>隔)?(?P<count>{N})?(?:{_EVERY})", _every),
+        (
+            f"(?:of )?(?:every|each) (?:(?P<count>{N}|other|second) )?(?:{_EVERY})(?![a-z])",
+            _every,
+        ),
+        ("(?:每|every )半个?小时|every half(?: an)? hour", lambda _: {"every": _HALF_HOUR}),
+        ("|".join(_EVERY_WORDS), lambda m: {"every": {"FREQ": _EVERY_WORDS[m[0]]}}),
+        ("隔[天日]|every other day", lambda _: {"every": _OTHER_DAY}),
+        (f"(?:每个?|every )(?={_DAILY})", lambda _: {"every": {"FREQ": "DAILY"}}),
+        (f"[每逢]个?{_W}{_C}(?:[、,和及与跟]?{_W}?{_C}(?![点點时時十])){{0,6}}", _weekdays),
+        (f"(?:每个?)?{_W}{_C}[到至~-]{_W}?{_C}(?:的?每天)?", _weekday_range),
+        (
+            f"(?:(?:every week|weekly) on |every |each ){_D}s?(?![a-z]){_MORE_DAYS}",
+            _weekdays,
+        ),
+        (f"(?:on )?{_D}s(?<=days)(?![a-z]){_MORE_DAYS}", _weekdays),
+        (f"(?:every )?{_D} ?(?:to|through|-|–) ?{_D}(?![a-z])", _weekday_range),
+        (
+            f"every other (?P<name>{_D})(?![a-z])",
+            lambda m: _weekly([_WEEKDAYS[m["name"][:3]]], INTERVAL="2"),
+        ),
+        (
+            "(?:(?:every|each) weekday|(?:on )?weekdays)(?![a-z])",
+            lambda _: _weekly(range(5)),
+        ),
+        (
+            "每个?周末|(?:(?:every|each) weekend|(?:on )?weekends)(?![a-z])",
+            lambda _: _weekly((5, 6)),
+        ),
+        (
+            "(?:每个?)?工作日(?:的?每天)?"
+            "|(?:(?:every|each|on) )?(?:work(?:ing)?|business) ?days?(?![a-z])",
+            lambda _: {"every": _WORKING},
+        ),
+        (f"every (?={_M})", lambda _: {"every": {"FREQ": "YEARLY"}}),
+    ],
+    "no_holidays": [
+        (
+            r"\(?(?:法定)?节?假日(?:除外|不算)\)?|除了?(?:法定)?节?假日(?:以外|之外|外)?"
+            "|(?:except|excluding)(?: on)?(?: public)? holidays",
+            lambda _: {"no_holidays": True},
+        )
+    ],
+    "end": [
+        (
+            rf"(?:一?共|总共|重复)?({N})次|(?:for )?({N}) times(?![a-z])",
+            lambda m: {"end": f"COUNT={to_number(m[1] or m[2])}"},
+        )
+    ],
+    "until": [
+        (
+            f"(?:直到|截至|截止到?|到|until |till )(?:{date})(?:为止)?",
+            lambda m: {"until": _month_day(m)["day"]},
+        )
+        for date in _DATES
+    ],
+}
+PHRASES = [
+    (slot, re.compile(pattern), read) for slot, rows in _ROWS.items() for pattern, read in rows
 ]
-PHRASES = [(slot, re.compile(pattern), read) for slot, pattern, read in ROWS]

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy, ngettext_lazy, pgettext_lazy
 
 from agent.reminders.rules import Rule, parse_rule
 
@@ -50,7 +49,11 @@ def say_repeat(rule: str) -> str:
     elif parsed.freq == "WEEKLY" and days and parsed.interval == 1:
         said = _("every {days}").format(days=_(", ").join(map(str, days)))
     else:
-        said = _("{every} on {days}").format(every=every, days=_(", ").join(map(str, days))) if days else every
+        said = (
+            _("{every} on {days}").format(every=every, days=_(", ").join(map(str, days)))
+            if days
+            else every
+        )
     if parsed.count:
         said += _(", {number} times").format(number=parsed.count)
     if parsed.until:
