@@ -3,6 +3,7 @@
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
+from itertools import zip_longest
 from zoneinfo import ZoneInfo
 
 from agent.reminders.moments import MOST_YEARS
@@ -41,7 +42,8 @@ class Meaning:
     """Of what is ``said`` in ``words``, at ``now`` in ``zone``."""
 
     def __init__(self, said: Said, words: str, now: datetime, zone: ZoneInfo) -> None:
-        self._said, self._words, self._now, self._zone = said, words, now, zone
+        self._said, self._words, self._zone = said, words, zone
+        self._now = now.astimezone(UTC)
         self._shown = to_shown(now, zone)
         self._today = self._shown.date()
 
@@ -104,7 +106,7 @@ class Meaning:
         hours = self._list_hours()
         if not self._said.keys() & {"day", "span"}:
             return self._choose_next(hours)
-        for day in days:
+        for day, later in zip_longest(days, days[1:]):
             moments = [datetime.combine(day, time()) + hour for hour in hours]
             ahead = [moment for moment in moments if moment > self._shown]
             if not ahead:
@@ -112,8 +114,12 @@ class Meaning:
             self._check_night(day)
             if len(ahead) > 1 and self._said["clock"][0] not in _KNOWN_HOURS:
                 raise self._ask(Unclear.TWO_HOURS, ahead)
-            if self._said.get("day", ())[:2] == ("weekday", None) and day == self._today:
-                raise self._ask(Unclear.TWO_DAYS, [ahead[0], ahead[0] + 7 * _DAY])
+            # A day that comes again, and is today: who means today says so.
+            is_weekday = self._said.get("day", ("",))[0] == "weekday"
+            if later and day == self._today and (is_weekday or len(ahead) < len(hours)):
+                raise self._ask(
+                    Unclear.TWO_DAYS, [ahead[0], datetime.combine(later, ahead[0].time())]
+                )
             return ahead[0]
         return moments[-1]
 

@@ -94,7 +94,8 @@ _FESTIVALS = {
     "圣诞": (12, 25), "christmas": (12, 25), "new year's day": (1, 1),
 }  # fmt: skip
 _PLACES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "最后一": -1}
-_AHEAD = {"": None, "上": -1, "last": -1, "这": 0, "本": 0, "this": 0, "next": 1, "明": 1, "后": 2}
+_AHEAD = {"": None, "上": -1, "last": -1, "这": 0, "今": 0, "本": 0, "this": 0}
+_AHEAD |= {"next": 1, "明": 1, "后": 2}
 _AGO = re.compile(r"(?:前| ago)$")
 
 
@@ -206,19 +207,24 @@ def _minutes(m: re.Match[str], minutes: int) -> Said:
     return {"span": {"minutes": -minutes if _AGO.search(m[0]) else minutes}}
 
 
+def _count_ahead(m: re.Match[str]) -> int | None:
+    # Of 下下周 2, of this week 0; None where nothing says it.
+    word = m.groupdict().get("ahead") or ""
+    return word.count("下") or _AHEAD[word if word.isascii() else word[0]]
+
+
 def _month_day(m: re.Match[str]) -> Said:
     """A month, a day and perhaps a year, or how many years ahead."""
     said = m.groupdict()
     month = said.get("name")
     number = _MONTHS.index(month[:3]) + 1 if month else to_number(said["month"])
-    ahead = _AHEAD[said.get("ahead") or ""]
     return {
         "day": (
             "date",
             to_number(said["year"]) if said.get("year") else None,
             number,
             to_number(m["day"]),
-            ahead,
+            _count_ahead(m),
         )
     }
 
@@ -237,13 +243,11 @@ def _slashed_day(m: re.Match[str]) -> Said:
 def _day_of_month(m: re.Match[str]) -> Said:
     """A day, -1 for the last, of a month that is so many ahead; of the next that has it."""
     day = to_number(m["day"]) if m.groupdict().get("day") else -1
-    word = m["ahead"] or ""
-    return {"day": ("of_month", word.count("下") or _AHEAD[word[:4]], day)}
+    return {"day": ("of_month", _count_ahead(m), day)}
 
 
 def _weekday(m: re.Match[str]) -> Said:
-    word = m["ahead"] or ""
-    return {"day": ("weekday", word.count("下") or _AHEAD.get(word), _WEEKDAYS[m["name"][:3]])}
+    return {"day": ("weekday", _count_ahead(m), _WEEKDAYS[m["name"][:3]])}
 
 
 def _weekly(days: Iterable[int], **parts: str) -> Said:
@@ -376,7 +380,10 @@ _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
             "(?![a-z])",
             _day_of_month,
         ),
-        ("(?P<ahead>本|这个?|下{1,3}个?)?月(?:的?最后一天|底|末)|最后一天", _day_of_month),
+        (
+            "(?P<ahead>本|这个?|下{1,3}个?)?月(?:的?最后一天|底|末)|最后一天|(?<=月)[底末]",
+            _day_of_month,
+        ),
         (
             "(?:on |at )?(?:the )?(?:end|last day)(?: of (?:the |(?P<ahead>this|next) )month)?"
             "(?= of|[ ,]|$)",

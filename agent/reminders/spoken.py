@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from django.utils.translation import gettext as _, gettext_lazy, ngettext_lazy, pgettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy, pgettext, pgettext_lazy
 
 from agent.reminders.rules import Rule, parse_rule
 
 _EVERY = {
-    "SECONDLY": ngettext_lazy("every second", "every %(number)s seconds", "number"),
-    "MINUTELY": ngettext_lazy("every minute", "every %(number)s minutes", "number"),
-    "HOURLY": ngettext_lazy("every hour", "every %(number)s hours", "number"),
-    "DAILY": ngettext_lazy("every day", "every %(number)s days", "number"),
-    "WEEKLY": ngettext_lazy("every week", "every %(number)s weeks", "number"),
-    "MONTHLY": ngettext_lazy("every month", "every %(number)s months", "number"),
-    "YEARLY": ngettext_lazy("every year", "every %(number)s years", "number"),
+    "SECONDLY": (gettext_lazy("every second"), gettext_lazy("every {number} seconds")),
+    "MINUTELY": (gettext_lazy("every minute"), gettext_lazy("every {number} minutes")),
+    "HOURLY": (gettext_lazy("every hour"), gettext_lazy("every {number} hours")),
+    "DAILY": (gettext_lazy("every day"), gettext_lazy("every {number} days")),
+    "WEEKLY": (gettext_lazy("every week"), gettext_lazy("every {number} weeks")),
+    "MONTHLY": (gettext_lazy("every month"), gettext_lazy("every {number} months")),
+    "YEARLY": (gettext_lazy("every year"), gettext_lazy("every {number} years")),
 }
 _DAYS = (
     pgettext_lazy("repeat", "Monday"),
@@ -33,27 +33,26 @@ _PLACES = {
     4: gettext_lazy("the fourth {day}"),
     -1: gettext_lazy("the last {day}"),
 }
+#: The parts of rules that have a sentence.
+_SIMPLE = (set(), {"BYDAY"}, {"BYMONTHDAY"}, {"BYMONTH", "BYMONTHDAY"})
 
 
 def say_repeat(rule: str) -> str:
     """``rule`` in the language that is active, without its hours; one that is too much for a
     sentence stays as it is."""
     parsed = parse_rule(rule)
-    days = list(_name_days(parsed))
-    is_whole = parsed.by.keys() <= {"BYDAY", "BYMONTH", "BYMONTHDAY"} and None not in days
-    if not is_whole or ("BYMONTHDAY" in parsed.by and "BYDAY" in parsed.by):
+    names = list(_name_days(parsed))
+    is_simple = parsed.by.keys() in _SIMPLE and None not in names
+    if not is_simple:
         return parsed.text
-    every = str(_EVERY[parsed.freq] % {"number": parsed.interval})
+    every = str(_EVERY[parsed.freq][parsed.interval > 1]).format(number=parsed.interval)
+    days = pgettext("repeat", ", ").join(filter(None, names))
     if parsed.is_working_days and parsed.interval == 1:
         said = _("every working day")
     elif parsed.freq == "WEEKLY" and days and parsed.interval == 1:
-        said = _("every {days}").format(days=_(", ").join(map(str, days)))
+        said = _("every {days}").format(days=days)
     else:
-        said = (
-            _("{every} on {days}").format(every=every, days=_(", ").join(map(str, days)))
-            if days
-            else every
-        )
+        said = _("{every} on {days}").format(every=every, days=days) if days else every
     if parsed.count:
         said += _(", {number} times").format(number=parsed.count)
     if parsed.until:
@@ -67,7 +66,7 @@ def _name_days(rule: Rule) -> Iterator[str | None]:
     for place, day in rule.by.get("BYDAY", ()):
         yield str(_PLACES[place]).format(day=_DAYS[day]) if place in _PLACES else None
     months = rule.by.get("BYMONTH", ())
-    if months and (rule.freq != "YEARLY" or len(months) > 1 or "BYMONTHDAY" not in rule.by):
+    if months and (rule.freq != "YEARLY" or len(months) > 1):
         yield None
     for number in rule.by.get("BYMONTHDAY", ()):
         if number < -1:

@@ -17,7 +17,11 @@ __all__ = ["When", "read_when", "split_when"]
 
 #: No time is said in more characters; what is behind them is not looked at.
 _MOST_CHARS = 200
-_AROUND = " \t\r\n,，.。:：;；、-–—"
+#: What is left out around a text: blanks, punctuation, signs that nobody sees.
+_AROUND = (
+    " \t\r\n\xa0\u3000,，.。:：;；、-–—\u200b\u200e\u200f\ufeff"
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 _CALLS = {"提醒我", "remind me"}
 _SHORT_UNITS = ("hours", "minutes", "seconds")
 

@@ -43,7 +43,9 @@ def parse_calendar(text: str) -> WorkCalendar:
             kind, first, last = found.groups("") if found else ("", line, "")
             start = date.fromisoformat(first)
             length = (date.fromisoformat(last or first) - start).days + 1
-            days[kind].update(start + timedelta(days=n) for n in range(min(length, _LONGEST_SPAN)))
+            if not 0 < length <= _LONGEST_SPAN:
+                raise ValueError(line)
+            days[kind].update(start + timedelta(days=number) for number in range(length))
         except (KeyError, ValueError) as error:
             raise ValueError(line[:80]) from error
     return WorkCalendar(frozenset(days["off"]), frozenset(days["work"]))
