@@ -12,6 +12,7 @@ Days that it does not name are as the week says.
 import re
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 #: China's, as its State Council announced them; each year is added when it is known.
@@ -33,6 +34,7 @@ class WorkCalendar:
         return day in self.worked or (day.weekday() < FIRST_DAY_OFF and day not in self.off)
 
 
+@lru_cache(maxsize=4)
 def parse_calendar(text: str) -> WorkCalendar:
     """The calendar that a file says. Raises :class:`ValueError` with the first line that is
     wrong."""
