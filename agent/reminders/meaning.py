@@ -52,6 +52,8 @@ class Meaning:
         said, rule = self._said, ""
         if "every" in said:
             due, rule = self._find_repeat(calendar or load_calendar())
+        elif "no_holidays" in said:
+            raise self._refuse(Unclear.HOLIDAYS)
         elif "instant" in said:
             due = self._read_instant()
         elif "span" in said and not said.keys() & {"clock", "part"}:
@@ -71,12 +73,15 @@ class Meaning:
     def _read_instant(self) -> datetime:
         try:
             read = datetime.fromisoformat(self._said["instant"])
-            return read.astimezone(UTC) if read.tzinfo else to_instant(read, self._zone)
-        except (ValueError, OverflowError) as error:
+        except ValueError as error:
             raise self._refuse(Unclear.NO_SUCH_DAY) from error
+        if read.year in {MINYEAR, MAXYEAR}:
+            reason = Unclear.PAST if read.year == MINYEAR else Unclear.TOO_FAR
+            raise UnclearTime(reason, due=self._words, years=MOST_YEARS)
+        return read.astimezone(UTC) if read.tzinfo else to_instant(read, self._zone)
 
     def _shift(self) -> datetime:
-        """A span from now: years to days as a calendar has them, hours to seconds as they pass."""
+        # A span from now: years to days as a calendar has them, hours to seconds as they pass.
         span = self._said["span"]
         if abs(sum(_DAYS_OF[unit] * number for unit, number in span.items())) > MOST_YEARS * 366:
             raise UnclearTime(Unclear.TOO_FAR, years=MOST_YEARS)
@@ -94,15 +99,12 @@ class Meaning:
         return to_instant(shown, self._zone) + timedelta(**passed)
 
     def _choose(self) -> datetime:
-        """What the clock shows at the first moment that is ahead, where it is sure."""
+        # What the clock shows at the first moment that is ahead, where it is sure.
         days = self._list_days()
-        if not self._said.keys() & {"clock"} and self._said.get("part") != "noon":
+        if "clock" not in self._said and self._said.get("part") != "noon":
             is_over = days[-1] < self._today
-            raise (
-                UnclearTime(Unclear.PAST, due=self._words)
-                if is_over
-                else self._refuse(Unclear.NO_HOUR)
-            )
+            reason = Unclear.PAST if is_over else Unclear.NO_HOUR
+            raise UnclearTime(reason, words=self._words, due=self._words)
         hours = self._list_hours()
         if not self._said.keys() & {"day", "span"}:
             return self._choose_next(hours)
@@ -124,7 +126,7 @@ class Meaning:
         return moments[-1]
 
     def _choose_next(self, hours: list[timedelta]) -> datetime:
-        """An hour without a day is the next such hour of the clock."""
+        # An hour without a day is the next such hour of the clock.
         today = datetime.combine(self._today, time())
         moments = sorted(today + day * _DAY + hour for day in range(2) for hour in hours)
         minute = self._shown.replace(second=0, microsecond=0)
@@ -134,7 +136,7 @@ class Meaning:
         return next(moment for moment in moments if moment > self._shown)
 
     def _check_night(self, day: date) -> None:
-        """Midnight of a day may be its beginning or its end, and so may the hours after it."""
+        # Midnight of a day may be its beginning or its end, and so may the hours after it.
         clock = self._said.get("clock", (12,))
         is_deep = self._said.get("part") == "deep" and clock[0] < _FIRST_OF_MORNING
         if is_deep or "midnight" in self._said:
@@ -147,7 +149,7 @@ class Meaning:
         return UnclearTime(reason, first=first, second=second)
 
     def _list_hours(self) -> list[timedelta]:
-        """What the hour can be, from the beginning of its day."""
+        # What the hour can be, from the beginning of its day.
         hour, minute, second, is_exact = self._said.get("clock", (12, 0, 0, True))
         hours = [hour] if is_exact else [hour, hour + 12]
         if part := self._said.get("part"):
@@ -158,7 +160,7 @@ class Meaning:
         return [timedelta(hours=number, minutes=minute, seconds=second) for number in hours]
 
     def _list_days(self) -> list[date]:
-        """The days that can be meant, the nearest first."""
+        # The days that can be meant, the nearest first.
         kind, *data = self._said.get("day", ("span",) if "span" in self._said else ("offset", 0))
         today = self._today
         if kind in {"place", "vague"}:
@@ -188,7 +190,7 @@ class Meaning:
         return known
 
     def _find_repeat(self, calendar: WorkCalendar) -> tuple[datetime, str]:
-        """The first instant, and the rule."""
+        # The first instant, and the rule.
         parts = {**self._said["every"], **self._list_rule_days()}
         if self._said.get("no_holidays"):
             parts = self._without_holidays(parts)
@@ -199,21 +201,19 @@ class Meaning:
         if "until" in self._said:
             ends.append(f"UNTIL={self._read_until():%Y%m%d}")
         rule = check_repeat(";".join([*map("=".join, parts.items()), *ends]))
-        start, search = self._find_start(parts), self._now
+        start = self._find_start(parts)
+        search = start if parts["FREQ"] in UNITS else self._now
         if parts["FREQ"] not in UNITS:
             # The first is the next day that fits; from there on every other one counts.
             parts.pop("INTERVAL", None)
-        else:
-            search = start
-        first = next_due(
-            ";".join([*map("=".join, parts.items()), *ends]), start, search, self._zone, calendar
-        )
+        counted = ";".join([*map("=".join, parts.items()), *ends])
+        first = next_due(counted, start, search, self._zone, calendar)
         if first is None:
             raise UnclearTime(Unclear.NEVER, words=rule)
         return first, rule
 
     def _list_rule_days(self) -> dict[str, str]:
-        """What a day says in a rule: ``every month`` and ``the 15th``."""
+        # What a day says in a rule: ``every month`` and ``the 15th``.
         freq = self._said["every"]["FREQ"]
         match (freq, *self._said.get("day", ())):
             case [_]:
@@ -229,7 +229,7 @@ class Meaning:
         raise self._refuse(Unclear.NO_DAY)
 
     def _without_holidays(self, parts: dict[str, str]) -> dict[str, str]:
-        """In Chinese every day but those is a working day; in English only of Monday to Friday."""
+        # In Chinese every day but those is a working day; in English only of Monday to Friday.
         is_each = parts.get("INTERVAL", "1") == "1"
         days = parts.get("BYDAY", "" if self._words.isascii() else _MONDAY_TO_FRIDAY)
         if parts["FREQ"] not in {"DAILY", "WEEKLY"} or not is_each or days != _MONDAY_TO_FRIDAY:
@@ -237,7 +237,7 @@ class Meaning:
         return {"FREQ": "DAILY", "BYDAY": days}
 
     def _find_start(self, parts: dict[str, str]) -> datetime:
-        """The instant that the rule counts from: its hour, today; of hours and minutes, now."""
+        # The instant that the rule counts from: its hour, today; of hours and minutes, now.
         has_hour = "clock" in self._said or self._said.get("part") == "noon"
         if parts["FREQ"] in UNITS:
             if has_hour or "part" in self._said:
@@ -259,8 +259,8 @@ class Meaning:
 
 
 def _make_day(year: int, month: int, day: int) -> date | None:
-    """None where there is no such day; -1 is the last of the month."""
-    if not (MINYEAR <= year <= MAXYEAR and 1 <= month <= 12):
+    # None where there is no such day; -1 is the last of the month.
+    if not (MINYEAR < year < MAXYEAR and 1 <= month <= 12):
         return None
     length = monthrange(year, month)[1]
     return date(year, month, day if day > 0 else length) if -1 <= day <= length and day else None

@@ -27,7 +27,7 @@ _MONTHS = {"MONTHLY": 1, "YEARLY": 12}
 
 
 def _places(number: int, length: int) -> tuple[int, int]:
-    """The place from the first, and from the last, as a negative number."""
+    # The place from the first, and from the last, as a negative number.
     return number, number - length - 1
 
 
@@ -50,7 +50,7 @@ _CALLED: dict[str, Callable[[date], Sequence[Any]]] = {
 
 
 def _called_by(rule: Rule) -> dict[str, Callable[[date], Sequence[Any]]]:
-    """The same for ``rule``: weekdays are counted in its months where it has months."""
+    # The same for ``rule``: weekdays are counted in its months where it has months.
     if rule.freq != "MONTHLY" and "BYMONTH" not in rule.by:
         return _CALLED
     return _CALLED | {
@@ -59,7 +59,7 @@ def _called_by(rule: Rule) -> dict[str, Callable[[date], Sequence[Any]]]:
 
 
 def _list_day_parts(rule: Rule, first: date) -> dict[str, tuple[Any, ...]]:
-    """The parts of ``rule`` that name days; what it does not say is as on its first day."""
+    # The parts of ``rule`` that name days; what it does not say is as on its first day.
     parts = {name: rule.by[name] for name in _CALLED if name in rule.by}
     if parts.keys() & {"BYDAY", "BYMONTHDAY", "BYYEARDAY"}:
         return parts
@@ -106,8 +106,8 @@ class RuleMoments:
         )
 
     def _list_periods(self, low: int, high: int) -> Iterator[tuple[int, Sequence[int]]]:
-        """The moments of each period from that of ``low`` to that of ``high``, in seconds from the
-        number before them."""
+        # The moments of each period from that of ``low`` to that of ``high``, in seconds from the
+        # number before them.
         rule, start = self._rule, self._start
         times = list_times(rule, start)
         for span in _list_spans(rule, start.date(), low // DAY_SECONDS, high // DAY_SECONDS):
@@ -151,7 +151,7 @@ def find_least_gap(rule: Rule, start: datetime) -> int:
 def _align(
     times: Sequence[int], rule: Rule, start: datetime, day: int, interval: int
 ) -> Sequence[int]:
-    """Those of ``times`` on ``day`` that are some intervals of units after ``start``."""
+    # Those of ``times`` on ``day`` that are some intervals of units after ``start``.
     unit = UNITS[rule.freq]
     phase = (_to_seconds(start) // unit - day * (DAY_SECONDS // unit)) % interval
     if len(times) == DAY_SECONDS // unit or interval == 1:
@@ -160,8 +160,8 @@ def _align(
 
 
 def _list_spans(rule: Rule, start: date, low: int, high: int) -> Iterator[range]:
-    """The days (from the first of year 1) of each period from that of ``low`` to that of
-    ``high``."""
+    # The days (from the first of year 1) of each period from that of ``low`` to that of
+    # ``high``.
     if size := _MONTHS.get(rule.freq):
         first, last = (_to_month(date.fromordinal(day + 1)) // size for day in (low, high))
         base = _to_month(start) // size
@@ -186,7 +186,7 @@ def _month_start(month: int) -> int:
 
 
 def _pick(moments: list[int], places: Sequence[int] | None) -> list[int]:
-    """Those at ``places``, from 1, or from the last, -1."""
+    # Those at ``places``, from 1, or from the last, -1.
     if places is None:
         return moments
     indexes = {place - 1 if place > 0 else len(moments) + place for place in places}
@@ -194,7 +194,7 @@ def _pick(moments: list[int], places: Sequence[int] | None) -> list[int]:
 
 
 def _find_end(rule: Rule, zone: ZoneInfo) -> int:
-    """The last second that the rule allows."""
+    # The last second that the rule allows.
     if isinstance(rule.until, datetime):
         return _to_seconds(to_shown(rule.until, zone) if rule.until.tzinfo else rule.until)
     return _to_seconds(datetime.combine(rule.until or date(MAXYEAR, 12, 31), time.max))

@@ -157,7 +157,7 @@ def to_number(word: str | None, default: int = 0) -> int:
 def _clock(
     hour: str, minute: int = 0, second: int = 0, *, half: str | None = "", exact: bool = False
 ) -> Said:
-    """``half``: ``a`` or ``p`` of an hour that says which half of the day it is in."""
+    # ``half``: ``a`` or ``p`` of an hour that says which half of the day it is in.
     number = to_number(hour)
     if minute < 0:
         number, minute = (number - 1) or 12, minute + 60
@@ -179,7 +179,7 @@ def _colon_clock(m: re.Match[str]) -> Said:
 
 
 def _han_clock(m: re.Match[str]) -> Said:
-    """``八点``, and what may follow: ``半``, ``一刻``, ``十五分``, ``15``."""
+    # ``八点``, and what may follow: ``半``, ``一刻``, ``十五分``, ``15``.
     words = (m["minutes"] or "").strip(" 过分钟")
     if words == "半" or "刻" in words:
         minute = 30 if words == "半" else 15 * to_number(words[0])
@@ -189,7 +189,7 @@ def _han_clock(m: re.Match[str]) -> Said:
 
 
 def _relative_clock(m: re.Match[str]) -> Said:
-    """``half past eight``, ``ten to nine``, ``差五分九点``."""
+    # ``half past eight``, ``ten to nine``, ``差五分九点``.
     said = m.groupdict()
     words = said["few"].split(" min")[0].removeprefix("a ").removesuffix("分")
     minute = {"half": 30, "quarter": 15, "一刻": 15}.get(words) or to_number(words)
@@ -214,7 +214,7 @@ def _count_ahead(m: re.Match[str]) -> int | None:
 
 
 def _month_day(m: re.Match[str]) -> Said:
-    """A month, a day and perhaps a year, or how many years ahead."""
+    # A month, a day and perhaps a year, or how many years ahead.
     said = m.groupdict()
     month = said.get("name")
     number = _MONTHS.index(month[:3]) + 1 if month else to_number(said["month"])
@@ -230,7 +230,7 @@ def _month_day(m: re.Match[str]) -> Said:
 
 
 def _slashed_day(m: re.Match[str]) -> Said:
-    """``12/25`` and ``25/12`` are sure, ``3/4`` is not."""
+    # ``12/25`` and ``25/12`` are sure, ``3/4`` is not.
     first, second = int(m[1]), int(m[2])
     if first != second and max(first, second) <= 12:
         raise UnclearTime(
@@ -241,7 +241,7 @@ def _slashed_day(m: re.Match[str]) -> Said:
 
 
 def _day_of_month(m: re.Match[str]) -> Said:
-    """A day, -1 for the last, of a month that is so many ahead; of the next that has it."""
+    # A day, -1 for the last, of a month that is so many ahead; of the next that has it.
     day = to_number(m["day"]) if m.groupdict().get("day") else -1
     return {"day": ("of_month", _count_ahead(m), day)}
 
@@ -265,13 +265,13 @@ def _weekday_range(m: re.Match[str]) -> Said:
 
 
 def _place_in_month(m: re.Match[str]) -> Said:
-    """``第一个周一``, ``last Friday``."""
+    # ``第一个周一``, ``last Friday``.
     place = _PLACES[m[2]] if m[2] else to_number(m[1])
     return {"day": ("place", place, _WEEKDAYS[m[3][:3]])}
 
 
 def _every(m: re.Match[str]) -> Said:
-    """``每两天``, ``every other week``; ``每隔两天`` may also mean every third day."""
+    # ``每两天``, ``every other week``; ``每隔两天`` may also mean every third day.
     freq = next(name for name in _FREQUENCIES if m[name])
     number = 2 if m["count"] in {"other", "second"} else to_number(m["count"], 1)
     if m.groupdict().get("apart") and freq in DAYS:

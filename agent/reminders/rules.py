@@ -23,7 +23,7 @@ _WEEKDAYS = {
 
 
 def _numbers(least: int, most: int) -> dict[str, int]:
-    """What a part can have, as it is written; those that count from the last have no 0."""
+    # What a part can have, as it is written; those that count from the last have no 0.
     return {str(number): number for number in range(least, most + 1) if number or not least}
 
 
@@ -109,7 +109,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def _split(text: str) -> dict[str, str]:
-    """The parts by their names, each known, whole, once, and allowed together."""
+    # The parts by their names, each known, whole, once, and allowed together.
     if len(text) > _MOST_CHARS:
         raise UnclearTime(Unclear.TOO_LONG, most=_MOST_CHARS)
     words = text.strip().upper().removeprefix("RRULE:").rstrip(";")

@@ -34,7 +34,7 @@ _PLACES = {
     -1: gettext_lazy("the last {day}"),
 }
 #: The parts of rules that have a sentence.
-_SIMPLE = (set(), {"BYDAY"}, {"BYMONTHDAY"}, {"BYMONTH", "BYMONTHDAY"})
+_SIMPLE = ("", "BYDAY", "BYMONTHDAY", "BYMONTH BYMONTHDAY")
 
 
 def say_repeat(rule: str) -> str:
@@ -42,8 +42,7 @@ def say_repeat(rule: str) -> str:
     sentence stays as it is."""
     parsed = parse_rule(rule)
     names = list(_name_days(parsed))
-    is_simple = parsed.by.keys() in _SIMPLE and None not in names
-    if not is_simple:
+    if None in names or " ".join(sorted(parsed.by)) not in _SIMPLE:
         return parsed.text
     every = str(_EVERY[parsed.freq][parsed.interval > 1]).format(number=parsed.interval)
     days = pgettext("repeat", ", ").join(filter(None, names))
@@ -62,7 +61,7 @@ def say_repeat(rule: str) -> str:
 
 
 def _name_days(rule: Rule) -> Iterator[str | None]:
-    """The days of ``rule``; None for one that has no short name."""
+    # The days of ``rule``; None for one that has no short name.
     for place, day in rule.by.get("BYDAY", ()):
         yield str(_PLACES[place]).format(day=_DAYS[day]) if place in _PLACES else None
     months = rule.by.get("BYMONTH", ())

@@ -57,8 +57,8 @@ def _shorten(words: str) -> str:
 
 
 def _fold(words: str) -> tuple[str, list[int]]:
-    """``words`` in small letters of one width, blanks and signs that nobody sees as one blank; and
-    where each letter stands in ``words``."""
+    # ``words`` in small letters of one width, blanks and signs that nobody sees as one blank; and
+    # where each letter stands in ``words``.
     letters: list[str] = []
     places: list[int] = []
     for place, sign in enumerate(words):
@@ -71,7 +71,7 @@ def _fold(words: str) -> tuple[str, list[int]]:
 
 
 def _find_phrases(text: str) -> tuple[Said, int]:
-    """What the phrases at the beginning of ``text`` say together, and where the last one ends."""
+    # What the phrases at the beginning of ``text`` say together, and where the last one ends.
     said: Said = {}
     end = place = 0
     while place < len(text):
@@ -91,10 +91,12 @@ def _find_phrases(text: str) -> tuple[Said, int]:
 
 
 def _may_follow(slot: str, words: str, said: Said) -> bool:
-    """Whether it belongs to what was said before; the rest may begin with the name of a time."""
+    # Whether it belongs to what was said before; the rest may begin with the name of a time.
     if slot in said or ({"span", "instant"} & {slot, *said} and said):
         is_days_on = "span" in said and not {*_SHORT_UNITS} & said["span"].keys()
         return is_days_on and slot in {"clock", "part"} - said.keys()
+    if slot in {"end", "until"} and "every" not in said:
+        return False
     # In Chinese the day and its part come first; short names in English are words as well.
     is_late = "clock" in said and slot in {"day", "part", "every"}
     return not is_late or (words.isascii() and len(words) > len("mon"))

@@ -20,7 +20,8 @@ WORKING_DAYS = "FREQ=DAILY;BYDAY=MO,TU,WE,TH,FR"
 def dues(rule, first, count, zone=SHANGHAI, calendar=PLAIN):
     """The next instants, as the clock of ``zone`` shows them."""
     start = datetime.fromisoformat(first).replace(tzinfo=zone)
-    after, found = start - timedelta(seconds=1), []
+    after = start - timedelta(seconds=1)
+    found: list[str] = []
     while len(found) < count and (due := next_due(rule, start, after, zone, calendar)):
         found.append(f"{due.astimezone(zone):%Y-%m-%d %H:%M}")
         after = due
