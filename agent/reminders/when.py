@@ -9,7 +9,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from agent.reminders.meaning import Meaning, When
-from agent.reminders.phrases import PHRASES, Said
+from agent.reminders.phrases import Said, list_phrases
 from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.workdays import WorkCalendar
 
@@ -53,7 +53,7 @@ def split_when(
 
 
 def _shorten(words: str) -> str:
-    return words.strip()[:60]
+    return "".join(sign for sign in words.strip()[:60] if unicodedata.category(sign) != "Cf")
 
 
 def _fold(words: str) -> tuple[str, list[int]]:
@@ -77,7 +77,7 @@ def _find_phrases(text: str) -> tuple[Said, int]:
     while place < len(text):
         found = [
             (match.end(), bool(slot), slot, match, read)
-            for slot, pattern, read in PHRASES
+            for slot, pattern, read in list_phrases()
             if (match := pattern.match(text, place)) and match.end() > place
         ]
         if not found:

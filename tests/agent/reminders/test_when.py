@@ -72,6 +72,12 @@ def test_what_to_ask_is_a_sentence_in_both_languages():
         assert caught.value.say() == "是上午还是下午：03:00 还是 15:00？"
 
 
+def test_signs_that_turn_the_direction_are_not_repeated():
+    with pytest.raises(UnclearTime) as caught:
+        split_when("\u202e明天\u202c 好", NOW, SHANGHAI)
+    assert caught.value.data["words"] == "明天"
+
+
 def test_a_due_instant_is_never_before_a_span_is_over():
     late = NOW.replace(microsecond=400_000)
     assert (split_when("3s", late, SHANGHAI)[0].due_at - late).total_seconds() == 3.6
