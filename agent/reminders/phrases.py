@@ -296,9 +296,9 @@ _VAGUE = "next (?:week|month|year)|(?:this |next )?weekend(?![a-z])"
 #: By what they are about: the phrase, and what it says.
 _ROWS: dict[str, list[tuple[str, Callable[[re.Match[str]], Said]]]] = {
     "": [
-        (r"[ ,、。;]|的|请|在|于|提醒我", lambda _: {}),
+        (r"[ ,、。;]|的|请|在|于|和|及|提醒我", lambda _: {}),
         (
-            "(?:at|on|in|the|of|by|for|from|starting|please|remind me)(?![a-z])",
+            "(?:and|at|on|in|the|of|by|for|from|starting|please|remind me)(?![a-z])",
             lambda _: {},
         ),
     ],

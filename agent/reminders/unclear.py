@@ -14,6 +14,7 @@ class Unclear(TextChoices):
     NO_DAY = "no_day", _("On which day? {words} does not say it.")
     TWO_HOURS = "two_hours", _("In the morning or in the afternoon: {first} or {second}?")
     TWO_DAYS = "two_days", _("Which day is meant: {first} or {second}?")
+    TWO_TIMES = "two_times", _("One reminder has one hour: {words}")
     TWO_GAPS = "two_gaps", _("Does {words} mean every {first} or every {second}?")
     HOLIDAYS = "holidays", _("Holidays can be left out of working days only, not here: {words}")
     NO_SUCH_DAY = "no_such_day", _("There is no such day or hour: {words}")

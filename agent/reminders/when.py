@@ -23,6 +23,7 @@ _AROUND = (
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
 _CALLS = {"提醒我", "remind me"}
+_AND = {"、", "和", "及", "and"}
 _SHORT_UNITS = ("hours", "minutes", "seconds")
 
 
@@ -84,6 +85,8 @@ def _find_phrases(text: str) -> tuple[Said, int]:
             break
         place, _, slot, match, read = max(found, key=lambda row: row[:2])
         if slot and not _may_follow(slot, match[0], said):
+            if slot in {"clock", "part"} and text[end : match.start()].strip() in _AND:
+                raise UnclearTime(Unclear.TWO_TIMES, words=text[: match.end()])
             break
         said |= (new := read(match))
         end = place if new or match[0] in _CALLS else end
