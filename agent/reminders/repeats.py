@@ -10,8 +10,8 @@ what a day of the rule costs, however many there are.
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from agent.reminders.moments import RuleMoments, find_least_gap
-from agent.reminders.rules import parse_rule
+from agent.reminders.moments import RuleMoments, find_least_gap, list_times
+from agent.reminders.rules import DAYS, parse_rule
 from agent.reminders.spoken import say_repeat
 from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.wall_clock import to_shown
@@ -20,6 +20,8 @@ from agent.reminders.workdays import WorkCalendar
 __all__ = ["check_repeat", "count_missed", "least_gap", "next_due", "say_repeat"]
 #: Seconds between two instants of any rule, whoever sets it.
 LEAST_SECONDS = 10
+#: Times of one day that a rule of days may name: a year of them is made at once.
+_MOST_TIMES = 288
 _ANCHOR = datetime.combine(date(2001, 1, 1), time())
 
 
@@ -27,6 +29,8 @@ def check_repeat(rule: str) -> str:
     """``rule``, normalised. Raises :class:`agent.reminders.unclear.UnclearTime` for what is no rule
     or cannot be had: parts that RFC 5545 does not know, more often than every ten seconds."""
     parsed = parse_rule(rule)
+    if parsed.freq in DAYS and len(list_times(parsed, _ANCHOR)) > _MOST_TIMES:
+        raise UnclearTime(Unclear.RULE_PART, words=parsed.text[:60])
     if find_least_gap(parsed, _ANCHOR) < LEAST_SECONDS:
         raise UnclearTime(Unclear.TOO_OFTEN, seconds=LEAST_SECONDS)
     return parsed.text

@@ -74,6 +74,13 @@ def test_what_is_no_rule_is_refused_with_its_reason():
     assert reason("FREQ=DAILY;BYHOUR=" + "1," * 30_000) == Unclear.TOO_LONG
 
 
+def test_a_rule_of_days_names_no_more_times_than_can_be_made():
+    hours, minutes = (",".join(map(str, range(count))) for count in (24, 60))
+    rule = f"FREQ=YEARLY;BYHOUR={hours};BYMINUTE={minutes}"
+    assert reason(rule) == Unclear.RULE_PART
+    assert check_repeat("FREQ=DAILY;BYHOUR=8,20;BYMINUTE=0,30")
+
+
 def test_nothing_repeats_more_often_than_every_ten_seconds():
     for rule in ("FREQ=SECONDLY", "FREQ=SECONDLY;INTERVAL=9", "FREQ=MINUTELY;BYSECOND=0,5"):
         assert reason(rule) == Unclear.TOO_OFTEN
