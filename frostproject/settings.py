@@ -76,6 +76,9 @@ STICKERS_BY_VISION = env.flag("STICKERS_BY_VISION", default=False)
 RECORD_KEEP_DAYS = env.integer("RECORD_KEEP_DAYS", 0, low=0, high=36_500)
 EVENT_KEEP_DAYS = env.integer("EVENT_KEEP_DAYS", 90, low=0, high=36_500)
 
+WORKDAYS_FILE = DATA_DIR / "workdays.txt"
+"""Holidays and the days worked in their place, where the operator has another calendar."""
+
 # --- Backups ----------------------------------------------------------------------
 
 BACKUP_DIR = DATA_DIR / "backups"

@@ -42,6 +42,8 @@ class LiveKind(IntEnum):
     PAST_SUMS = 17
     """Sums of hours and days that are over."""
     ALERT_ROUTES = 18
+    REMINDERS = 19
+    """When something is to be said."""
 
     @property
     def is_set_by_operators(self) -> bool:
@@ -50,6 +52,7 @@ class LiveKind(IntEnum):
             LiveKind.STICKERS,
             LiveKind.LEARNT,
             LiveKind.PAST_SUMS,
+            LiveKind.REMINDERS,
         )
 
 

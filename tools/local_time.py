@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache, lru_cache
 
 from django.conf import settings
@@ -101,10 +101,10 @@ def page_clock(clock: Clock) -> Iterator[None]:
         _of_page.reset(token)
 
 
-def find_zone(own: str = "") -> tzinfo:
+def find_zone(own: str = "") -> zoneinfo.ZoneInfo:
     """The zone of a chat or of a message: its ``own`` where it has one, else the installation's."""
     is_known = bool(own) and own in known_zones()
-    return zoneinfo.ZoneInfo(own) if is_known else timezone.get_current_timezone()
+    return zoneinfo.ZoneInfo(own if is_known else timezone.get_current_timezone_name())
 
 
 def current_day() -> str:

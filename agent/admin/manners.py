@@ -86,7 +86,7 @@ class MannersForm(SettingsForm):
             ),
             "quiet_hours": _(
                 "One a line, for example 23:00-07:30 (over midnight) or 12:00-14:00, in the time "
-                "zone of the server. Owners are answered all the same."
+                "zone of the chat. Owners are answered all the same."
             ),
             "groups": _("No: groups are kept on record and never answered."),
             "wake_names": _(
@@ -242,7 +242,7 @@ class MannersAdmin(SettingsAdmin):
     )
     more_fields: ClassVar = (
         (_("Where it counts"), ("enabled", "account", "chat_kind")),
-        (_("Silence"), ("silenced",)),
+        (_("Silence"), ("silenced", "zone")),
         (_("Who is answered"), (*WAKING, *LISTS)),
         (_("How often at most"), LIMITS),
         (_("What the model hears"), HEARING),

@@ -89,6 +89,8 @@ class ConversationHandler:
     commands: CommandAnswers | None = field(default=None)
     """None: a command is answered like any other message."""
     stop_answer: StopAnswer = field(default=stop_nothing)
+    reminded: Callable[[], None] = field(default=lambda: None)
+    """Called when the message of a reminder has come to its end."""
     speaker: Speaker = field(init=False)
     endings: RunEndings = field(init=False)
 
@@ -146,8 +148,11 @@ class ConversationHandler:
                 pending, account=active.account, persona=active.persona, manners=active.manners
             )
         run = MessageRun(pending, active, self._sender(pending, active, earlier), earlier)
+        reminder = pending.reminder
         if run.is_taken_over:
             await self.endings.leave_to_operator(run)
+        elif reminder is not None and (run.is_silenced or not reminder.is_task):
+            await self.endings.remind(run, reminder)
         elif active.answer is not None:
             await self.endings.finish_recorded(run, active.answer)
         elif pending.notice:
@@ -156,6 +161,8 @@ class ConversationHandler:
             spenders = build_spenders(pending, active.persona.name)
             with spending_for(**spenders), working_sign(self.outbox, pending):
                 await self._answer(run, prefetch, resumed=resumed)
+        if reminder is not None:
+            self.reminded()
 
     async def _answer(
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from agent.chat.message_run import MessageRun
@@ -21,6 +22,7 @@ from agent.domain.notices import (
     outcome_sentence,
     shortage_sentence,
 )
+from agent.domain.reminders import FiredReminder
 from agent.domain.states import MessageReason, MessageState, RunState
 from agent.memory.service import MemoryService
 from agent.record.record import Record
@@ -79,6 +81,8 @@ class RunEndings:
         """Send what the loop came to, and record the end."""
         pending, sender, text = run.pending, run.sender, result.text.strip()
         sent = None
+        if pending.reminder is not None:
+            text = _told_by_model(run, pending.reminder, text)
         if run.is_silenced:
             run.notes.append(SILENCED)
         elif only_repeats(text, sender.said):
@@ -113,6 +117,32 @@ class RunEndings:
         if self.memory is not None and self.memory.has_upkeep:
             self.memory.after_turn(pending.session_pk, run.message.chat)
 
+    async def remind(self, run: MessageRun, reminder: FiredReminder) -> None:
+        """Say a reminder without a model; nothing, in a chat that was silenced meanwhile. One that
+        an earlier process put on record, and certainly did not send, is told as late."""
+        if (answer := run.active.answer) is not None:
+            if any(one.state != State.PENDING for one in answer.messages):
+                await self.finish_recorded(run, answer)
+                return
+            run.sender.give_up([one.pk for one in answer.messages])
+        text, sent = "", None
+        if not (silence := run.silence):
+            await run.sender.wait_turn()
+            text = reminder.sentence(timezone.now(), run.active.manners)
+            sent = await say_sentence(run, text)
+        failed = sent is not None and sent.delivery.state == State.FAILED
+        await run.sender.journal.finish(
+            RunCompletion(
+                run_pk=run.active.run_pk,
+                run_state=RunState.FINISHED,
+                message_pk=run.pending.pk,
+                message_state=State.FAILED if failed else State.ANSWERED if text else State.SILENT,
+                detail=sent.delivery.error if sent and failed else silence,
+                final_text=text,
+                outcome=sent,
+            )
+        )
+
     async def send_notice(self, run: MessageRun) -> None:
         """Send one sentence that says why there is no answer. No model is called; nothing enters
         the history."""
@@ -136,13 +166,15 @@ class RunEndings:
         """Send the chat one neutral sentence, unless it has just heard it; the record keeps the
         error for the operator."""
         logger.warning("Message %s was not answered: %s", run.pending.pk, error)
-        sent = await self._apologise(run, kind)
+        state, sent = State.FAILED, await self._apologise(run, kind)
+        if sent and run.pending.reminder and sent.delivery.state != State.FAILED:
+            state = State.ANSWERED
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
                 run_state=RunState.FAILED,
                 message_pk=run.pending.pk,
-                message_state=State.FAILED,
+                message_state=state,
                 detail=error,
                 error=error,
                 notes=run.notes,
@@ -156,12 +188,21 @@ class RunEndings:
         message, path = run.message, run_page(run.active.run_pk)
         note = owner_note(kind, message.chat, message.chat_title, run.active.run_pk, path)
         owners = run.pending.account.owners if self.tells_owners else frozenset[str]()
-        if not await self.record.submit(
+        is_new = await self.record.submit(
             report_failure, message.chat, kind, owners, note, claim=run.active.claim
-        ):
+        )
+        if run.pending.reminder is not None:
+            return await self._say_left(run, run.pending.reminder)
+        if not is_new:
             run.notes.append(NOT_REPEATED)
             return None
         return await say_sentence(run, _apology(run, kind))
+
+    async def _say_left(self, run: MessageRun, reminder: FiredReminder) -> SendResult | None:
+        """Say the text of a task that the model left alone; None where it said something before."""
+        if run.has_answered or run.is_silenced:
+            return None
+        return await say_sentence(run, _left_text(run, reminder))
 
     async def leave_to_operator(self, run: MessageRun) -> None:
         """End the run of a message that an operator answers: it was on its way already when he took
@@ -207,6 +248,9 @@ class RunEndings:
     async def _words_without_model(self, run: MessageRun, spent: BudgetSpent) -> str:
         """What is said in a message for which no model may be asked; "" for nothing."""
         pending, words, language = run.pending, run.message.text, run.active.persona.language
+        if pending.reminder is not None:
+            is_said = run.has_answered or run.is_silenced
+            return "" if is_said else _left_text(run, pending.reminder)
         if run.active.later is not None:
             if run.is_silenced:
                 run.notes.append(SILENCED)
@@ -232,7 +276,8 @@ class RunEndings:
         """Finish a run whose final answer an earlier process had put on record."""
         notice, sent = run.pending.notice, await self.speaker.resume(run, answer)
         is_apology = answer.text in {_apology(run, kind) for kind in FailureKind}
-        is_speech = not (notice or run.pending.command)
+        is_reminder = run.pending.reminder is not None and not run.pending.reminder.is_task
+        is_speech = not (notice or run.pending.command or is_reminder)
         states: list[State] = [one.state for one in answer.messages if one.state != State.PENDING]
         errors = [one.error for one in answer.messages if one.state == State.FAILED]
         if sent is not None:
@@ -253,6 +298,18 @@ class RunEndings:
                 in_history=is_speech and is_heard and not run.pending.is_later_result,
             )
         )
+
+
+def _told_by_model(run: MessageRun, reminder: FiredReminder, text: str) -> str:
+    """What is said of a task that ``text`` is the answer to; the text of the reminder where there
+    is none and nothing was said before."""
+    if text:
+        return reminder.late_words(run.begun_at, run.active.manners) + text
+    return "" if run.has_answered or run.is_silenced else _left_text(run, reminder)
+
+
+def _left_text(run: MessageRun, reminder: FiredReminder) -> str:
+    return reminder.sentence(run.begun_at, run.active.manners, is_left=True)
 
 
 def _apology(run: MessageRun, kind: FailureKind) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from django.utils import timezone
 
 from agent.domain.answer_triggers import merge_window
 from agent.domain.commands import Command
+from agent.domain.reminders import find_silence
 from agent.domain.types import AccountSettings, ChatAddress, IncomingMessage
 from agent.media.pipeline import PrefetchTask
 from agent.record.runs.runs import ActiveRun
@@ -110,6 +112,7 @@ class MessageRun:
     """What else was said in the group, fenced, where it is shown."""
     notes: list[str] = field(default_factory=list)
     """For the record: what was left out, and why."""
+    begun_at: datetime = field(default_factory=timezone.now)
     asides: int = 0
     """Messages with what the model wrote beside its calls; they are no answer."""
 
@@ -121,11 +124,14 @@ class MessageRun:
     def is_silenced(self) -> bool:
         """Whether it tells the outcome of an earlier call in a chat that was silenced, taken over,
         or left to somebody else alone, meanwhile."""
-        if not self.pending.is_later_result:
-            return False
-        manners, now = self.active.manners, timezone.now()
-        is_for_another = manners.is_for_another(self.message.sender_id, now)
-        return bool(manners.find_silence(now) or self.active.taken_over_by or is_for_another)
+        return bool(self.pending.is_later_result and self.silence)
+
+    @property
+    def silence(self) -> str:
+        """Why nothing is said in the chat now that nobody there asks for; "" where it is said."""
+        is_taken_over, person = bool(self.active.taken_over_by), self.message.sender_id
+        manners = self.active.manners
+        return find_silence(person, manners, timezone.now(), is_taken_over=is_taken_over)
 
     @property
     def is_taken_over(self) -> bool:
@@ -153,7 +159,7 @@ def build_spenders(pending: PendingMessage, persona: str) -> dict[str, Any]:
         "chat": chat.place,
         "person": person_subject(chat, sender),
         "is_owner": sender in pending.account.owners,
-        "is_outcome": pending.is_later_result,
+        "is_outcome": pending.is_later_result and pending.reminder is None,
         "persona": persona,
         "tool": "",
     }

@@ -248,7 +248,7 @@ class Speaker:
             members = await self.record.submit(find_members, run.pending.session_pk)
             # Beside the event loop: before every sign of a long answer a name may stand.
             messages = await asyncio.to_thread(mention_members, messages, members)
-        first = address_answer(messages[0].parts, message, run.active.persona, run.active.manners)
+        first = address(run, messages[0].parts)
         if len(messages) == 1 and refused is None:
             return SpokenAnswer(text, await run.sender.send_final(first, text, step))
         messages[0] = messages[0]._replace(parts=first)
@@ -267,10 +267,28 @@ async def _prepare(run: MessageRun, text: str, *, is_forward: bool) -> list[Answ
 
 
 async def say_sentence(run: MessageRun, text: str) -> SendResult:
-    """Send a fixed ``text`` to whoever ``run`` answers; it is no part of the conversation."""
-    parts = build_final_parts(run.message, text, run.active.persona, run.active.manners)
-    sent = await run.sender.send_final(parts, text)
+    """Send a fixed ``text`` to whoever ``run`` answers, in several messages where it is long; it is
+    no part of the conversation."""
+    limit = run.sender.part_limit
+    first, *others = split_answer(text, limit) if len(text) > limit else [text]
+    parts = address(run, [MessagePart("plain", text=first)])
+    if others:
+        rest = [AnswerMessage([MessagePart("plain", text=one)], one) for one in others]
+        sent = await run.sender.send_parts([AnswerMessage(parts, first), *rest], text)
+    else:
+        sent = await run.sender.send_final(parts, text)
     return SendResult(sent.pk, sent.delivery, is_speech=False)
+
+
+def address(run: MessageRun, parts: list[MessagePart]) -> list[MessagePart]:
+    """``parts`` with what says to whom they are said: whoever is answered, or those whom a reminder
+    mentions."""
+    if run.pending.reminder is None:
+        return address_answer(parts, run.message, run.active.persona, run.active.manners)
+    people = run.pending.reminder.mention if run.message.chat.kind == "group" else ()
+    if people and parts[0].type == "plain":
+        parts = [replace(parts[0], text=f" {parts[0].text}"), *parts[1:]]
+    return [*(MessagePart("mention_user", mention_user_id=one) for one in people), *parts]
 
 
 def is_blank(text: str) -> bool:

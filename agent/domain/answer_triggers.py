@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from django.utils import timezone
-
 from agent.domain.manners import Audience, ChatManners, PrivateChats
 from agent.domain.states import MessageReason, MessageState, PauseReason
 from agent.domain.types import IncomingMessage
@@ -26,7 +24,9 @@ Reason = MessageReason
 State = MessageState
 
 #: By what messages are answered that were not said to the bot.
-UNADDRESSED = frozenset({Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE})
+UNADDRESSED = frozenset(
+    {Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE, Reason.REMINDER}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +174,6 @@ def _is_pattern_found(case: Case) -> bool:
         return False
 
 
-def _is_quiet_hour(case: Case) -> bool:
-    if not case.manners.quiet_hours:
-        return False
-    moment = timezone.localtime(case.occasion.now).time()
-    return any(span.covers(moment) for span in case.manners.quiet_hours)
-
-
 def _is_nobody_answered(case: Case) -> bool:
     """In their private chats owners are, so that nobody shuts himself out."""
     is_own_chat = case.is_private and case.occasion.is_owner
@@ -247,7 +240,12 @@ SILENCES = (
         counts_for_owners=True,
         is_heard_by_hand=True,
     ),
-    Silence(Reason.QUIET_HOURS, _is_quiet_hour, "quiet_hours", is_heard_by_hand=True),
+    Silence(
+        Reason.QUIET_HOURS,
+        lambda case: case.manners.is_quiet(case.occasion.now),
+        "quiet_hours",
+        is_heard_by_hand=True,
+    ),
     Silence(
         Reason.PRIVATE_OFF,
         lambda case: case.is_private and case.manners.private == PrivateChats.OFF,

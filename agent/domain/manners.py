@@ -8,12 +8,14 @@ program's own values stand here.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+
+from tools.local_time import find_zone
 
 #: Characters of one message at most, whatever a row says: QQ takes no more.
 MOST_PART_CHARS = 4_500
@@ -91,6 +93,8 @@ class ChatManners:
     chat_per_minute: int = 0
     chat_per_day: int = 0
     quiet_hours: tuple[QuietSpan, ...] = ()
+    zone: str = ""
+    """The IANA name of the zone of its hours; "" for the installation's."""
     command_prefix: str = "/"
     """"" for no commands."""
     silenced_by: str = ""
@@ -133,6 +137,21 @@ class ChatManners:
         """Whether there is a limit of answers."""
         of_person = self.person_per_minute or self.person_per_day
         return bool(of_person or self.chat_per_minute or self.chat_per_day)
+
+    def is_quiet(self, now: datetime) -> bool:
+        """Whether ``now`` is within its quiet hours."""
+        if not self.quiet_hours:
+            return False
+        moment = now.astimezone(find_zone(self.zone)).time()
+        return any(span.covers(moment) for span in self.quiet_hours)
+
+    def find_end_of_quiet(self, now: datetime) -> datetime:
+        """When quiet hours end, of which ``now`` is within some."""
+        zone = find_zone(self.zone)
+        at = now.astimezone(zone)
+        ends = [span.end for span in self.quiet_hours if span.covers(at.time())]
+        nexts = (datetime.combine(at.date(), end, zone) for end in ends)
+        return max(one if one > now else one + timedelta(days=1) for one in nexts)
 
     def leaves_out(self, person: str, *, is_friend: bool) -> bool:
         """Whether ``person``, who is no owner, is not among those whom ``answered`` means."""

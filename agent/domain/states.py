@@ -40,6 +40,7 @@ class MessageReason(TextChoices):
     COMMAND = "command", _("a command")
     DECISION = "decision", _("a word on a call that waits for approval")
     LATER_RESULT = "later_result", _("the later result of a tool call")
+    REMINDER = "reminder", _("a reminder")
     NOT_ADDRESSED = "not_addressed", _("not addressed to the bot")
     GROUPS_OFF = "groups_off", _("answers in groups are switched off")
     OWN_MESSAGE = "own_message", _("said by the bot's own account")
@@ -66,6 +67,31 @@ class MessageReason(TextChoices):
     MERGED = "merged", _("answered together with a later message")
     OWNER_NOTE = "owner_note", _("a note to the owner")
     QUEUE_FULL = "queue_full", _("too many messages were waiting in this chat")
+
+
+#: Reasons of messages that nobody said when they came.
+UNSAID = frozenset({MessageReason.LATER_RESULT, MessageReason.REMINDER})
+
+
+class ReminderKind(TextChoices):
+    TEXT = "text", _("text")
+    TASK = "task", _("task for the model")
+
+
+class ReminderState(TextChoices):
+    WAITING = "waiting", _("waiting")
+    PAUSED = "paused", pgettext_lazy("reminder", "paused")
+    DONE = "done", _("done")
+    CANCELLED = "cancelled", _("cancelled")
+    MISSED = "missed", pgettext_lazy("reminder", "missed")
+    FAILED = "failed", _("failed")
+
+
+class LateReminder(TextChoices):
+    """What becomes of a reminder that could not be said at its instant."""
+
+    TELL = "tell", _("told as late")
+    DROP = "drop", _("dropped")
 
 
 class PauseReason(TextChoices):
@@ -166,6 +192,8 @@ class ActKind(TextChoices):
     ERASE = "erase", _("erased a person")
 
 
+#: What the record says of a message for an account that was away.
+AWAY = gettext_noop("the account is not connected")
 #: What the record says of a message that was not written for it.
 NOT_WRITTEN = {
     PauseReason.MUTED: gettext_noop("not sent: the account is muted in this chat"),

@@ -18,6 +18,7 @@ from agent.models.note import Note, NoteProposal
 from agent.models.operator import ChatGrant, ErasureReceipt, OperatorAct
 from agent.models.persona import Persona, PersonaChoice
 from agent.models.process import CommitMark, ServerProcess
+from agent.models.reminder import Reminder
 from agent.models.run import Run, Step, ToolOffer
 from agent.models.session import ChatSession
 from agent.models.spend import Budget, BudgetNotice, BudgetStop, SpendSum
@@ -54,6 +55,7 @@ __all__ = [
     "OperatorAct",
     "Persona",
     "PersonaChoice",
+    "Reminder",
     "ResultPicture",
     "Run",
     "ServerProcess",

@@ -21,6 +21,7 @@ from agent.domain.manners import (
 from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
 from tools.live_rows import LiveKind, LiveModel, Tracked
+from tools.local_time import known_zones
 from tools.models.tool_config import check_ids, parse_ids
 from tools.schemas.patterns import (
     LOOKS_AROUND,
@@ -67,7 +68,7 @@ SPEAKING = (
     *("typing", "reaction", "says_beside_calls"),
 )
 SAID = (
-    *(*WAKING, "answered", *LISTS, *LIMITS, "quiet_hours", "command_prefix"),
+    *(*WAKING, "answered", *LISTS, *LIMITS, "quiet_hours", "zone", "command_prefix"),
     *(*HEARING, *SPEAKING, "endpoint"),
 )
 """The fields that say something of the manners; empty ones leave it to the rows behind."""
@@ -223,6 +224,16 @@ class Manners(LiveModel):
     quiet_hours = _words(
         _("quiet hours"), _("One a line: 23:00-07:30. Owners are answered all the same.")
     )
+    zone = models.CharField(
+        _("time zone"),
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "Of quiet hours and reminders, such as Asia/Shanghai. Empty: the installation's."
+        ),
+    )
     command_prefix = models.CharField(
         _("prefix of commands"),
         max_length=8,
@@ -322,6 +333,7 @@ class Manners(LiveModel):
             "quiet_hours": _quiet_hours_problems(self.quiet_hours),
             "wake_pattern": _pattern_problems(self.wake_pattern),
             "reaction": _reaction_problems(self.reaction),
+            "zone": _zone_problems(self.zone),
             **{name: check_ids(getattr(self, name)) for name in LISTS},
             **{name: _line_problems(getattr(self, name)) for name in LINES},
         }
@@ -384,6 +396,11 @@ def _pattern_problems(pattern: str) -> list[str]:
 def _reaction_problems(text: str) -> list[str]:
     is_known = text in ("", NONE) or (text.isascii() and text.isdigit())
     return [] if is_known else [gettext("The id of an emoji is a number, like 424.")]
+
+
+def _zone_problems(name: str) -> list[str]:
+    is_known = not name or name in known_zones()
+    return [] if is_known else [gettext("This machine knows no time zone of that name.")]
 
 
 def _line_problems(text: str) -> list[str]:

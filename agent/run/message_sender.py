@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.errors import MediaError
 from agent.domain.manners import MOST_PART_CHARS
-from agent.domain.states import MessageState
+from agent.domain.states import AWAY, MessageState
 from agent.domain.types import AnswerMessage, ChatAddress, Delivery, MessagePart, Outbox
 from agent.record.chats.sessions import OpenedChat
 from agent.record.run_journal import RunJournal
@@ -71,7 +71,7 @@ class SendAllowance:
         return text if len(text) <= self.left else text[: max(self.left - len(CUT), 0)] + CUT
 
 
-NOT_CONNECTED = Delivery(MessageState.FAILED, error=gettext_noop("the account is not connected"))
+NOT_CONNECTED = Delivery(MessageState.FAILED, error=AWAY)
 ASLEEP = Delivery(
     MessageState.PENDING, error=gettext_noop("this process was asleep when it was to be written")
 )
@@ -315,6 +315,7 @@ class MessageSender:
         """Whether any message was, or may have been, delivered."""
         self.has_replied = False
         """Whether the ``reply`` tool sent something: then the final text is not sent."""
+        self._has_turn = False
         self.allowance = SendAllowance()
         self.said: list[str] = []
         """What tools of the run have sent, but for questions to the owners."""
@@ -528,7 +529,15 @@ class MessageSender:
             **fields,
         )
 
+    async def wait_turn(self) -> None:
+        """Wait now for the turn of what is sent next, whose words depend on the time."""
+        await asyncio.sleep(self._next_turn())
+        self._has_turn = True
+
     def _next_turn(self) -> float:
+        if self._has_turn:
+            self._has_turn = False
+            return 0.0
         return self._outbox.next_turn(self.chat, self._sends_per_minute)
 
     async def _pass_on(

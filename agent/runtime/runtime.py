@@ -33,6 +33,7 @@ from agent.record.ground.clock_skew import ClockWatch
 from agent.record.record import Record
 from agent.record.settings.endpoints import mirror_environment
 from agent.record.settings.live import LiveSettings
+from agent.record.settings.snapshot import Settings, load_reminder_news
 from agent.record.settings.timed_silences import end_silences
 from agent.record.sums import budgets
 from agent.record.sums.budgets import BudgetAlarms
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from agent.domain.alerts import AlertLook
     from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_work import DailyWork
+    from agent.runtime.reminder_clock import ReminderClock
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +82,9 @@ class Runtime:
     _presence: asyncio.Task[None] | None = None
     _lock: IO[str] | None = None
     _has_listed = False
+    _loop: asyncio.AbstractEventLoop | None = None
+    _reminders: "ReminderClock | None" = None
+    """None until there is a reminder."""
 
     def __init__(
         self,
@@ -126,6 +131,7 @@ class Runtime:
             memory=self.memory,
             commands=CommandDesk(self.record, services),
         )
+        conversations.reminded = self._remind
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
@@ -146,7 +152,7 @@ class Runtime:
         """Start what runs in the background, once. Must be called on the loop that serves."""
         if self._presence is not None:
             return
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         alone = self._is_alone()
         self.shares_database = self.inbox.shares_database = not alone
         self._budgets.shares_database = not alone
@@ -207,6 +213,8 @@ class Runtime:
         """Answers for ``account`` can go out again: what waits for it is taken up."""
         self.ensure_started()
         self._accounts.add(account)
+        if self._reminders is not None:
+            self._reminders.look()
         self.inbox.resume(account)
 
     def account_disconnected(self, account: str) -> None:
@@ -246,6 +254,8 @@ class Runtime:
             await work.close()
         if self._alerts is not None:
             await self._alerts.close()
+        if self._reminders is not None:
+            await self._reminders.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -271,7 +281,11 @@ class Runtime:
         live.read_by(
             lambda known: replace(known, stickers=count_usable_stickers()), LiveKind.STICKERS
         )
+        live.read_by(
+            lambda known: replace(known, reminders=load_reminder_news()), LiveKind.REMINDERS
+        )
         live.subscribe(lambda *_: self._obey_installation(), "said")
+        live.subscribe(self._on_reminder_news, "reminders", "manners", "pauses")
         live.subscribe(lambda _, new: outbox.replace_accounts(new.accounts), "accounts")
         live.subscribe(lambda _, new: outbox.replace_pauses(new.pauses), "pauses")
         live.subscribe(lambda _, new: self._chat_tools.stickers.recount(new.stickers), "stickers")
@@ -283,6 +297,22 @@ class Runtime:
         if account in self._accounts:
             self.inbox.resume(account)
 
+    def _on_reminder_news(self, old: Settings, new: Settings) -> None:
+        """In the database thread: something else may be due, or be said again."""
+        if self._loop is not None and new.reminders.is_any:
+            is_afresh = old.manners is not new.manners
+            self._loop.call_soon_threadsafe(self._remind, is_afresh)
+
+    def _remind(self, is_afresh: bool = False) -> None:
+        """Look whether a reminder is due; the first time there is one, begin to."""
+        if self._reminders is None:
+            from agent.runtime.reminder_clock import ReminderClock
+
+            self._reminders = ReminderClock(
+                self.record, self._quotas, self._accounts, self.inbox.resume
+            )
+        self._reminders.look(afresh=is_afresh)
+
     async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
         """Renew the lease. Who was there at the start is dead or not; who comes later is judged by
         its own lease."""
@@ -293,6 +323,8 @@ class Runtime:
                 self._steering.hand_messages.look()
                 self._look_at_daily_work()
                 self._look_at_alerts()
+                if self._reminders is not None:
+                    self._reminders.check_time()
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),

@@ -28,10 +28,10 @@ groups = of_models.groups
 OURS = ("agent", "frostproject", "onebot", "tools")
 _LATER = (
     *("endpointchoice", "manners", "operatoract", "erasurereceipt", "installation"),
-    "alertroute",
+    *("alertroute", "reminder"),
 )
 _READ = {**groups.READ, "agent": (*groups.READ["agent"], *of_models.READ, *_LATER)}
-_EDITED = (*of_models.EDIT, "manners", "alertroute")
+_EDITED = (*of_models.EDIT, "manners", "alertroute", "reminder")
 
 
 #: The apps that this makes tables of. Those of others may do anything in their migrations.
@@ -164,6 +164,7 @@ def _grants() -> dict[str, set[tuple[str, str]]]:
     own = {
         *(("agent", f"view_{model}") for model in cockpit.OF_OWNERS),
         *(("agent", f"change_{model}") for model in ("chatsession", "approval")),
+        *(("agent", f"{verb}_reminder") for verb in ("view", "add", "change")),
     }
     return {
         "viewer": reads,

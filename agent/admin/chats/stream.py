@@ -29,7 +29,7 @@ from agent.admin.chats.messages import (
     picture_address,
     render_picture,
 )
-from agent.domain.states import ActKind
+from agent.domain.states import UNSAID, ActKind
 from agent.media.heard_words import cut_text
 from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
 from agent.pages.error_words import error_sentence
@@ -134,7 +134,7 @@ Reason, State = Message.Reason, Message.State
 #: Characters of the words of a quoted message, and of a name.
 QUOTE_CHARACTERS, NAME_CHARACTERS = 160, 100
 #: Messages that nobody said: the program tells the model or an owner.
-OF_NOBODY = frozenset({Reason.LATER_RESULT, Reason.OWNER_NOTE})
+OF_NOBODY = frozenset({*UNSAID, Reason.OWNER_NOTE})
 _TONES = {
     State.RECORDED: "none",
     State.SILENT: "quiet",

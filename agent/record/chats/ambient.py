@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from agent.domain.states import UNSAID
 from agent.models import Message
 from agent.record.chats.chat_record import RecordedMessage
 from agent.record.ground import statements
@@ -21,7 +22,7 @@ UNANSWERED = frozenset((State.RECORDED, State.SILENT, State.EXPIRED))
 LEFT_OUT = frozenset(
     (
         Reason.COMMAND,
-        Reason.LATER_RESULT,
+        *UNSAID,
         Reason.OWNER_NOTE,
         Reason.OWN_MESSAGE,
         Reason.SYSTEM_NOTICE,

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from agent.domain.states import UNSAID
 from agent.domain.types import ChatAddress, ChatKind
 from agent.models import ChatSession, Digest, Message, MessageMedia
 from agent.record.chats import early_recalls
@@ -19,7 +20,7 @@ ID_REUSE_AFTER = timedelta(days=1)
 #: Newest messages of a chat that may quote one which is not on record.
 MOST_QUOTING = 2_000
 #: Rows whose text was never seen in the chat.
-_UNSAID = Q(reason__in=(Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)) | Q(
+_UNSAID = Q(reason__in=(*UNSAID, Message.Reason.OWNER_NOTE)) | Q(
     direction=Direction.OUT, state__in=(State.PENDING, State.FAILED)
 )
 

@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db.models import Q
+
 from agent.domain.budgets import BudgetTerms
 from agent.domain.states import Pause
 from agent.domain.types import AccountSettings, ChatAddress
 from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_table
+from agent.models import Reminder
 from agent.record.settings.endpoints import load_endpoint_rows
 from agent.record.settings.installation import load_installation, obey
 from agent.record.settings.manners import MannersTable, load_manners_table
@@ -19,6 +22,13 @@ from tools.mcp.settings import McpServerSettings
 from tools.plugins.rows import PluginSettings
 from tools.registry.settings import ToolSettings, load_tool_settings
 from tools.secrets.masked import SecretValues
+
+
+@dataclass(frozen=True, slots=True)
+class ReminderNews:
+    """Reminders have changed since the one before: whether any has something to be done."""
+
+    is_any: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +58,17 @@ class Settings:
     """Where an account cannot speak, which nobody set."""
     stickers: int = 0
     """How many may be sent."""
+    reminders: ReminderNews = field(default_factory=lambda: ReminderNews(is_any=False))
 
 
 #: Reads one part again. The others stay as they are.
 Loader = Callable[[Settings], Settings]
+
+
+def load_reminder_news() -> ReminderNews:
+    """Whether any reminder waits, or is on its way."""
+    is_open = Q(next_at__isnull=False) | Q(fired__isnull=False)
+    return ReminderNews(Reminder._base_manager.filter(is_open).exists())
 
 
 def _read_installation(known: Settings) -> Settings:

@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from agent.domain.answer_triggers import TriggerDecision
-from agent.domain.states import MessageState
+from agent.domain.states import UNSAID, MessageState
 from agent.domain.types import is_playground
 from agent.models import ActivitySum, Message, Run, ToolCall, ToolUse
 from agent.models.activity import ANSWER_SECONDS, WHOLE_DAY
@@ -27,7 +27,7 @@ State = Message.State
 #: Sums that are deleted in one transaction.
 FORGOTTEN = 5_000
 #: Incoming messages that nobody said, or the bot itself.
-UNCOUNTED = frozenset({Message.Reason.LATER_RESULT, Message.Reason.OWN_MESSAGE})
+UNCOUNTED = frozenset({*UNSAID, Message.Reason.OWN_MESSAGE})
 TIME_COLUMNS = (*(f"within_{seconds}" for seconds in ANSWER_SECONDS), "later")
 OUTCOME_COLUMNS: dict[tuple[str, str | None], str] = {
     (Message.Direction.IN, State.ANSWERED): "answered",

@@ -65,7 +65,7 @@ def put_down(
     key = f"hand:{token}"
     if Message.objects.filter(session=session, event_key=f"{key}:1").exists():
         return []
-    temp_group_id = _find_temp_group(session)
+    temp_group_id = find_temp_group(session)
     rows = [
         Message.objects.create(
             text=one.text,
@@ -112,7 +112,7 @@ def _as_pending(session: ChatSession, author: User) -> dict[str, Any]:
     }
 
 
-def _find_temp_group(session: ChatSession) -> str:
+def find_temp_group(session: ChatSession) -> str:
     """The group that a temporary private session goes through, by what was said there last."""
     said = Message.objects.filter(session=session, direction=Direction.IN).order_by("-pk")
     return said.values_list("temp_group_id", flat=True).first() or ""

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Q
 from django.utils import timezone
 
-from agent.domain.states import Pause, PauseReason
+from agent.domain.states import UNSAID, Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, Message
 from agent.models.process import NEXT_CLAIM
@@ -15,7 +15,7 @@ from tools.live_rows import ConfigVersion, LiveKind
 
 State = Message.State
 #: What nobody in the chat said: it waits until the account can speak again.
-KEPT = (Message.Reason.LATER_RESULT, Message.Reason.OWNER_NOTE)
+KEPT = (*UNSAID, Message.Reason.OWNER_NOTE)
 
 
 def is_paused(now: datetime, prefix: str = "") -> Q:

@@ -17,7 +17,8 @@ from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, parse_command
 from agent.domain.manners import ChatManners, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
-from agent.domain.states import FIRST_CLAIM
+from agent.domain.reminders import FiredReminder, read_fired
+from agent.domain.states import FIRST_CLAIM, UNSAID
 from agent.domain.types import (
     DEFAULT_ACCOUNT,
     AccountSettings,
@@ -72,7 +73,9 @@ class PendingMessage:
     session_pk: int
     message: IncomingMessage
     is_later_result: bool = False
-    """Whether it stands for the outcome of an earlier call."""
+    """Whether nobody said it now: it stands for the outcome of an earlier call, or for a
+    reminder."""
+    reminder: FiredReminder | None = None
     claim_number: int = FIRST_CLAIM
     notice: str = ""
     """For a message that gets no model call: the notice for its chat
@@ -227,13 +230,14 @@ def _to_pending(
 ) -> PendingMessage:
     message = to_incoming(row, row.session)
     heard = manners.find(message.chat)
-    is_later_result = row.reason == Message.Reason.LATER_RESULT
+    is_later_result = row.reason in UNSAID
     is_command = row.reason == Message.Reason.COMMAND
     return PendingMessage(
         row.pk,
         row.session_id,
         message,
         is_later_result=is_later_result,
+        reminder=read_fired(row.raw) if row.reason == Message.Reason.REMINDER else None,
         claim_number=(row.claim_number or 0) + 1,
         notice=build_notice(row),
         approval_reply=None
