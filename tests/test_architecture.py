@@ -97,10 +97,12 @@ READS_ENVIRONMENT = {
     "tools.processes.process_reaper",
 }  # the last hands on what it was given
 LATE_IMPORTS = {
+    "agent.builtin_tools.reminder_tools": "times in words are read where somebody gives one",
+    "agent.commands.desk": "the same, for the first command of a reminder",
     "agent.llm.client.connections": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",
-    "agent.runtime.runtime": "what is done daily, and alerts that are told, where they are on",
+    "agent.runtime.runtime": "what is done daily, alerts told, reminders: where there are any",
     "agent.runtime.settings_watch": "psycopg, where the database is PostgreSQL",
     "frostproject.cockpit.alerts": "the newest version, where an address for it is set",
     "onebot.gateway.gateway": "why a client refuses a message, for the first refusal",

@@ -92,6 +92,12 @@ _USAGE = {
     CommandName.DENY: (_("ID or @"), _("do not answer these people here")),
     CommandName.PERSONA: (_("[name]"), _("show or choose who answers here")),
     CommandName.MODEL: (_("[name]"), _("show or choose the model that is asked first here")),
+    CommandName.REMIND: (
+        _("TIME [@] TEXT"),
+        _("say it here at that time, such as 10m or mon 9:00"),
+    ),
+    CommandName.REMINDERS: ("", _("your reminders here, with their numbers")),
+    CommandName.UNREMIND: (_("NUMBER"), _("cancel a reminder")),
     CommandName.BUDGET: (_("[tokens]"), _("show what is spent, or bound the tokens a day here")),
 }
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import ModuleType
 
 from django.utils import timezone, translation
 from django.utils.translation import gettext
@@ -192,6 +193,13 @@ def _group(call: CommandCall) -> ChatAddress | None:
     return ChatAddress(call.chat.account, "group", found[1], call.chat.platform)
 
 
+def _load_reminding() -> ModuleType:
+    """What the first of these commands needs: what reads times in words."""
+    from agent.commands import reminding
+
+    return reminding
+
+
 State = MessageState
 #: Characters of what is said of a command: one message.
 MOST_CHARS = 4_000
@@ -210,6 +218,9 @@ ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
     CommandName.PERSONA: owners.choose_chat_persona,
     CommandName.MODEL: owners.choose_chat_model,
     CommandName.BUDGET: owners.set_budget,
+    CommandName.REMIND: lambda call: _load_reminding().remind(call),
+    CommandName.REMINDERS: lambda call: _load_reminding().tell_reminders(call),
+    CommandName.UNREMIND: lambda call: _load_reminding().unremind(call),
 }
 
 

@@ -52,6 +52,9 @@ class CommandName(Enum):
     PERSONA = "persona", "人设", _OWNERS, True
     MODEL = "model", "模型", _OWNERS, True
     BUDGET = "budget", "预算", _OWNERS, True
+    REMIND = "remind", "提醒", _ALL, True
+    REMINDERS = "reminders", "提醒列表", _ALL, False
+    UNREMIND = "unremind", "取消提醒", _ALL, True
 
     def __init__(
         self, english: str, chinese: str, audience: CommandAudience, takes_arguments: bool
@@ -65,7 +68,7 @@ _NAMES = {word: name for name in CommandName for word in (name.english, name.chi
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """``arguments`` is what stands behind the name, ends trimmed, its digits ASCII."""
+    """``arguments`` is what stands behind the name, ends trimmed, its digits ASCII but for a reminder's."""
 
     name: CommandName
     arguments: str = ""
@@ -85,7 +88,9 @@ def parse_command(text: str, prefix: str) -> Command | None:
     name = _NAMES.get(unicodedata.normalize("NFKC", named[0]).casefold()) if named else None
     if name is None or named is None:
         return None
-    arguments = words[named.end() :].strip()[:MOST_ARGUMENTS].translate(_DIGITS)
+    arguments = words[named.end() :].strip()
+    if name is not CommandName.REMIND:  # whose text stays as it is
+        arguments = arguments[:MOST_ARGUMENTS].translate(_DIGITS)
     return Command(name, arguments) if name.takes_arguments or not arguments else None
 
 

@@ -1,5 +1,6 @@
 """What is said of a reminder that is due, and what people may set. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -7,11 +8,13 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from agent.domain.errors import pick_sentence
+from agent.domain.errors import HAN, choose_language, pick_sentence
 from agent.domain.manners import ChatManners
 from agent.domain.states import ReminderKind
 from tools.local_time import find_zone
 
+#: Characters of a text, and of a rule.
+MOST_TEXT, MOST_RULE = 5_000, 500
 #: Waiting or paused ones of one person, and of one chat.
 MOST_OF_PERSON, MOST_OF_CHAT = 20, 100
 #: Seconds between two instances of one rule, by kind; owners may have them sooner.
@@ -19,6 +22,7 @@ LEAST_GAP = {ReminderKind.TEXT: 60, ReminderKind.TASK: 600}
 LEAST_GAP_OF_OWNERS = 10
 #: Seconds until a task that was set by a task is due, at least.
 LEAST_WAIT = 600
+_LETTER = re.compile(r"[A-Za-z]")
 #: People that one mentions, and the word for everybody.
 MOST_MENTIONED, EVERYBODY = 20, "all"
 #: What is said later than this after its instant says so.
@@ -100,6 +104,14 @@ def read_fired(raw: Mapping[str, Any] | None) -> FiredReminder | None:
     if not isinstance(kept, dict):
         return None
     return FiredReminder(**{**kept, "mention": tuple(kept.get("mention", ()))})
+
+
+def pick_language(words: str, language: str = "") -> str:
+    """The language of the sentence around a reminder that was set with ``words``: a persona's own
+    ``language``, or that of the words, or LANGUAGE_CODE where they have none."""
+    if language or HAN.search(words) or not _LETTER.search(words):
+        return choose_language(words, language)
+    return "en"
 
 
 def format_instant(at: datetime, zone_name: str = "") -> str:

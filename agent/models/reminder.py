@@ -8,13 +8,11 @@ from django.db.models import Case, F, Q, When
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from agent.domain.reminders import MOST_RULE, MOST_TEXT
 from agent.domain.states import LateReminder, ReminderKind, ReminderState
 from agent.models.session import ChatSession
 from tools.live_rows import LiveKind, LiveModel, LiveQuerySet, Tracked
 from tools.text.storable import make_storable
-
-#: Characters of a text, and of a rule.
-MOST_TEXT, MOST_RULE = 5_000, 500
 
 
 class ReminderQuerySet(LiveQuerySet):

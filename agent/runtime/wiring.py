@@ -7,7 +7,15 @@ from pathlib import Path
 
 from django.conf import settings
 
-from agent.builtin_tools import course, memory_tools, reply, send_message, tool_search, use_subagent
+from agent.builtin_tools import (
+    course,
+    memory_tools,
+    reminder_tools,
+    reply,
+    send_message,
+    tool_search,
+    use_subagent,
+)
 from agent.builtin_tools.chat_tools import ChatTools
 from agent.builtin_tools.course import MaisakaBuiltinToolProvider
 from agent.domain.endpoint import Endpoint, ModelRole
@@ -190,6 +198,7 @@ def build_builtin_tools(
         memory_tools.forget_note,
         memory_tools.query_memory,
         memory_tools.query_person_profile,
+        *reminder_tools.TOOLS,
     ]
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from django.conf import settings
 from django.db.models import F, Min
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -22,13 +21,14 @@ from agent.domain.reminders import LATE_AFTER, FiredReminder, find_silence, read
 from agent.domain.states import AWAY, NOT_WRITTEN
 from agent.models import UNSETTLED, Message, Reminder
 from agent.record.chats.chat_record import find_address
+from agent.record.reminders.book import load_own_calendar
 from agent.record.runs.runs import RunStarter
 from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.waiting.hand_messages import find_temp_group
 from agent.record.waiting.pauses import is_paused
 from agent.record.waiting.recovery import to_incoming
 from agent.reminders.repeats import count_missed, next_due
-from agent.reminders.workdays import WorkCalendar, load_calendar
+from agent.reminders.workdays import WorkCalendar
 from tools.local_time import find_zone
 
 State, Reason = Reminder.State, Message.Reason
@@ -90,7 +90,7 @@ class _Batch:
 
     @cached_property
     def _calendar(self) -> WorkCalendar:
-        return load_calendar(settings.WORKDAYS_FILE)
+        return load_own_calendar()
 
     def fire(self, due: Sequence[Reminder]) -> set[str]:
         """The accounts of those that became messages."""

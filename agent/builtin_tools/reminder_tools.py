@@ -1,0 +1,152 @@
+"""The tools that set, list, change and cancel reminders of a chat."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from django.utils import translation
+from pydantic import Field
+
+from agent.domain.reminders import MOST_MENTIONED, MOST_RULE, MOST_TEXT
+from agent.run.services import get_sender, get_services
+from tools.contract import ToolExecutionContext, ToolFailed, ToolInvocation
+from tools.functions.function_tool import tool
+from tools.registry.catalogue import DefaultConfig
+
+if TYPE_CHECKING:
+    from agent.record.reminders.book import Asker
+
+DEFERRED = DefaultConfig(visibility="deferred", calls_per_minute_person=20)
+WHEN = (
+    "何时：本会话时区的 ISO 8601 日期时间（2026-01-31T08:00）、从现在起的 ISO 8601 时长（PT10M），"
+    "或用户的原话（明晚八点半、每周一9点）"
+)
+REPEAT = "重复：RFC 5545 规则，如 FREQ=WEEKLY;BYDAY=MO；空字符串为不重复"
+NOT_HERE = "本会话不能设置提醒：没有人问时，这里什么都不会说。"
+NOTHING = "本会话没有等待中的提醒。"
+_Number = Annotated[int, "提醒的编号", Field(ge=1, le=2**53)]
+_When = Annotated[str, WHEN, Field(max_length=MOST_TEXT)]
+_Repeat = Annotated[str | None, REPEAT, Field(max_length=MOST_RULE)]
+
+
+async def _submit(
+    context: ToolExecutionContext,
+    invocation: ToolInvocation,
+    work: Callable[[ModuleType, "Asker"], str],
+) -> str:
+    """What ``work`` says in the database thread, in Chinese; what it refuses is a failure."""
+    from agent.record.reminders import book
+
+    sender = get_sender(context)
+    if sender.chat.platform != "onebot":
+        raise ToolFailed(NOT_HERE)
+    record = sender.journal.record
+    zone = record.live.current.manners.find(sender.chat).zone
+
+    def carry_out() -> str:
+        asker = book.asker_of_call(
+            sender.session_pk,
+            invocation.call_pk,
+            get_services(context).persona.language,
+            person=context.user_id,
+            is_owner=context.is_owner,
+            zone=zone,
+        )
+        with translation.override("zh-hans"):
+            return work(book, asker)
+
+    try:
+        return await record.submit(carry_out, claim=sender.journal.claim)
+    except book.ReminderRefused as error:
+        raise ToolFailed(str(error)) from error
+
+
+@tool(
+    name="set_reminder",
+    description="设置提醒或定时任务：到时间后程序自己在本会话发送，不需要你再做任何事。",
+    lenient=True,
+    needs_chat=True,
+    default_config=DEFERRED,
+)
+async def set_reminder(
+    context: ToolExecutionContext,
+    invocation: ToolInvocation,
+    text: Annotated[str, "要提醒的内容，或要完成的任务", Field(min_length=1, max_length=MOST_TEXT)],
+    when: _When,
+    repeat: _Repeat = None,
+    kind: Annotated[
+        Literal["text", "task"],
+        "text 原样发送这段文字（默认）；task 到时由模型完成，例如查天气并告诉大家",
+    ] = "text",
+    mention: Annotated[
+        list[str],
+        "要 @ 的人的 ID；all 为所有人，只有主人可以",
+        Field(max_length=MOST_MENTIONED),
+    ] = [],  # noqa: B006 - pydantic copies it
+) -> str:
+    def work(book: ModuleType, asker: "Asker") -> str:
+        wish = book.Wish(text, book.read_words(when, asker.zone), repeat, kind, mention)
+        return f"已设置：{book.describe(book.set_reminder(asker, wish), asker.zone)}"
+
+    return await _submit(context, invocation, work)
+
+
+@tool(
+    name="list_reminders",
+    description="列出当前发言者在本会话的提醒及其编号；主人可以看到本会话所有人的。",
+    lenient=True,
+    needs_chat=True,
+    default_config=DEFERRED,
+    traits=("repeatable",),
+)
+async def list_reminders(context: ToolExecutionContext, invocation: ToolInvocation) -> str:
+    def work(book: ModuleType, asker: "Asker") -> str:
+        found = book.list_reminders(asker)
+        lines = (book.describe(row, asker.zone, shows_person=asker.is_owner) for row in found)
+        return "\n".join(lines) or NOTHING
+
+    return await _submit(context, invocation, work)
+
+
+@tool(
+    name="change_reminder",
+    description="按编号修改一个提醒，只写要改的部分。",
+    lenient=True,
+    needs_chat=True,
+    default_config=DEFERRED,
+)
+async def change_reminder(
+    context: ToolExecutionContext,
+    invocation: ToolInvocation,
+    number: _Number,
+    text: Annotated[str, "新的内容", Field(max_length=MOST_TEXT)] = "",
+    when: _When = "",
+    repeat: _Repeat = None,
+) -> str:
+    def work(book: ModuleType, asker: "Asker") -> str:
+        row = book.change_reminder(asker, number, text=text, when=when, repeat=repeat)
+        return f"已修改：{book.describe(row, asker.zone)}"
+
+    return await _submit(context, invocation, work)
+
+
+@tool(
+    name="cancel_reminder",
+    description="按编号取消一个提醒。",
+    lenient=True,
+    needs_chat=True,
+    default_config=DEFERRED,
+)
+async def cancel_reminder(
+    context: ToolExecutionContext, invocation: ToolInvocation, number: _Number
+) -> str:
+    def work(book: ModuleType, asker: "Asker") -> str:
+        row = book.cancel_reminder(asker, number)
+        was_said = row.state == row.State.DONE
+        told = "刚刚已经发送" if was_said else "已取消"
+        return f"{told}：{book.describe(row, asker.zone)}"
+
+    return await _submit(context, invocation, work)
+
+
+TOOLS = (set_reminder, list_reminders, change_reminder, cancel_reminder)

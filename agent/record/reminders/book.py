@@ -1,0 +1,278 @@
+"""What people and models may do with reminders: set, list, change and cancel them.
+
+What is refused is refused with one sentence, in the language that is active.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from agent.domain.reminders import (
+    EVERYBODY,
+    LEAST_GAP,
+    LEAST_GAP_OF_OWNERS,
+    LEAST_WAIT,
+    MOST_MENTIONED,
+    MOST_OF_CHAT,
+    MOST_OF_PERSON,
+    MOST_RULE,
+    MOST_TEXT,
+    format_instant,
+    pick_language,
+)
+from agent.domain.states import ReminderKind
+from agent.models import ChatSession, Message, Reminder, ToolCall
+from agent.models.reminder import OPEN_STATES
+from agent.record.waiting.command_orders import load_last_words
+from agent.record.waiting.stops import stop_answer
+from agent.reminders.repeats import check_repeat, least_gap, next_due, say_repeat
+from agent.reminders.unclear import Unclear, UnclearTime
+from agent.reminders.when import When, read_when
+from agent.reminders.workdays import WorkCalendar, load_calendar
+from tools.local_time import find_zone
+from tools.models.tool_config import check_ids
+from tools.text.readable import shorten_text
+
+logger = logging.getLogger(__name__)
+State = Reminder.State
+#: Reminders of one list, and characters of the text of each.
+LISTED, LISTED_CHARS = 50, 60
+_NUMBER = re.compile(r"#?(\d{1,18})", re.ASCII)
+
+
+class ReminderRefused(Exception):  # noqa: N818 - the word says what happened
+    """Nothing was changed; the text is one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks where. ``zone`` is the name of the chat's; ``is_task``: it is asked by a task that
+    was due itself."""
+
+    session_pk: int
+    person: str
+    is_owner: bool = False
+    zone: str = ""
+    language: str = ""
+    is_task: bool = False
+
+    @property
+    def reach(self) -> Q:
+        """The reminders that he may list, change and cancel."""
+        here = Q(session=self.session_pk)
+        return here if self.is_owner else here & Q(set_by=self.person)
+
+
+def asker_of_call(session_pk: int, call_pk: int, language: str, **fields: Any) -> Asker:
+    """Who asks by a call of a model, which may answer a task that was due. ``language`` is the
+    persona's own."""
+    of_task = Q(run__message__reason=Message.Reason.REMINDER)
+    is_task = ToolCall.objects.filter(of_task, pk=call_pk).exists()
+    spoken = pick_language(load_last_words(session_pk), language)
+    return Asker(session_pk, is_task=is_task, language=spoken, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a reminder is to be. ``repeat`` None: as the words of ``when`` say."""
+
+    text: str
+    when: When
+    repeat: str | None = None
+    kind: str = ReminderKind.TEXT
+    mention: Sequence[str] = ()
+
+
+def read_words(words: str, zone: str) -> When:
+    """The time that ``words`` as a whole mean. Raises :class:`ReminderRefused`."""
+    try:
+        return read_when(words, timezone.now(), find_zone(zone), load_own_calendar())
+    except UnclearTime as error:
+        raise ReminderRefused(error.say()) from error
+
+
+def load_own_calendar() -> WorkCalendar:
+    """The operator's calendar of holidays, or the one that is shipped."""
+    try:
+        return load_calendar(settings.WORKDAYS_FILE)
+    except (OSError, ValueError) as error:
+        logger.error("%s is not used: %s", settings.WORKDAYS_FILE, error)
+        return load_calendar()
+
+
+def set_reminder(asker: Asker, wish: Wish) -> Reminder:
+    """The reminder that is on record now. Raises :class:`ReminderRefused`."""
+    session = ChatSession.objects.select_for_update().get(pk=asker.session_pk)
+    row = Reminder(
+        session=session,
+        set_by=asker.person,
+        text=wish.text.strip(),
+        kind=wish.kind,
+        mention="\n".join(dict.fromkeys(wish.mention)),
+        language=asker.language,
+    )
+    _check_mentions(asker, wish, session)
+    _set_time(row, wish.when, wish.repeat, asker.zone)
+    check(row, asker)
+    row.save()
+    return row
+
+
+def check(row: Reminder, asker: Asker) -> None:
+    """Raise :class:`ReminderRefused` for what nobody may have, or ``asker`` may not."""
+    if not row.text.strip():
+        raise ReminderRefused(gettext("What is it to remind of? Write it behind the time."))
+    if len(row.text) > MOST_TEXT or len(row.repeat) > MOST_RULE:
+        text = gettext("That is too long: at most %(most)d characters.")
+        raise ReminderRefused(text % {"most": MOST_TEXT})
+    check_gap(row, is_owner=asker.is_owner, zone=asker.zone)
+    if asker.is_owner:
+        return
+    soonest = timezone.now() + timedelta(seconds=LEAST_WAIT)
+    if asker.is_task and row.kind == ReminderKind.TASK and row.due_at < soonest:
+        text = gettext("A task sets no task that is due sooner than in %(minutes)d minutes.")
+        raise ReminderRefused(text % {"minutes": LEAST_WAIT // 60})
+    _check_count(row)
+
+
+def check_gap(row: Reminder, *, is_owner: bool, zone: str) -> None:
+    """Raise :class:`ReminderRefused` for a rule that comes too often."""
+    if not row.repeat:
+        return
+    seconds = LEAST_GAP_OF_OWNERS if is_owner else LEAST_GAP[ReminderKind(row.kind)]
+    if least_gap(row.repeat, row.due_at, find_zone(zone)) < timedelta(seconds=seconds):
+        text = gettext("That is too often: at least %(seconds)d seconds between two.")
+        raise ReminderRefused(text % {"seconds": seconds})
+
+
+def _check_count(row: Reminder) -> None:
+    rows = Reminder.objects.filter(state__in=OPEN_STATES).exclude(pk=row.pk)
+    of_person = rows.filter(set_by=row.set_by, session__platform=row.session.platform)
+    if of_person.count() >= MOST_OF_PERSON:
+        text = gettext("You have %(most)d reminders already: cancel one first.")
+        raise ReminderRefused(text % {"most": MOST_OF_PERSON})
+    if rows.filter(session=row.session).count() >= MOST_OF_CHAT:
+        text = gettext("This chat has %(most)d reminders already: cancel one first.")
+        raise ReminderRefused(text % {"most": MOST_OF_CHAT})
+
+
+def _check_mentions(asker: Asker, wish: Wish, session: ChatSession) -> None:
+    people = [one for one in wish.mention if one != EVERYBODY]
+    if len(people) > MOST_MENTIONED:
+        text = gettext("At most %(most)d people can be mentioned.")
+        raise ReminderRefused(text % {"most": MOST_MENTIONED})
+    if EVERYBODY in wish.mention and not asker.is_owner:
+        raise ReminderRefused(gettext("Only owners can have everybody mentioned."))
+    if problems := check_ids("\n".join(people)):
+        raise ReminderRefused(problems[0])
+
+
+def _set_time(row: Reminder, when: When, repeat: str | None, zone: str) -> None:
+    """Have ``row`` due as ``when`` says, or as the rule ``repeat`` that is given besides."""
+    row.due_at, row.starts_at = when.due_at, None
+    row.repeat = when.repeat
+    if repeat is None:
+        return
+    try:
+        row.repeat = check_repeat(repeat) if repeat.strip() else ""
+        if row.repeat:
+            # The instant is the first of the rule, where the rule has it.
+            before = when.due_at - timedelta(seconds=1)
+            rule = (row.repeat, when.due_at, before, find_zone(zone), load_own_calendar())
+            if (due := next_due(*rule)) is None:
+                raise UnclearTime(Unclear.NEVER, words=row.repeat)
+            row.due_at = due
+    except UnclearTime as error:
+        raise ReminderRefused(error.say()) from error
+
+
+def list_reminders(asker: Asker, *, everywhere: bool = False) -> list[Reminder]:
+    """Those that wait or are paused, the next first; ``everywhere``: the asker's own of other chats
+    too, behind those of this one."""
+    rows = Reminder.objects.filter(state__in=OPEN_STATES).select_related("session")
+    here = list(rows.filter(asker.reach).order_by("due_at", "pk")[:LISTED])
+    if everywhere:
+        account = ChatSession.objects.values_list("account", flat=True).get(pk=asker.session_pk)
+        own = rows.filter(set_by=asker.person, session__account=account)
+        here += own.exclude(session=asker.session_pk).order_by("due_at", "pk")[:LISTED]
+    return here
+
+
+def find_open(asker: Asker, number: int) -> Reminder:
+    """The reminder with this number, locked. Raises :class:`ReminderRefused` where there is none
+    within reach, or it is over."""
+    row = Reminder.objects.select_for_update().filter(asker.reach, pk=number).first()
+    if row is None:
+        text = gettext("There is no reminder #%(number)d here.")
+        raise ReminderRefused(text % {"number": number})
+    if not row.is_open:
+        text = gettext("#%(number)d is over already: %(state)s.")
+        raise ReminderRefused(text % {"number": number, "state": row.get_state_display()})
+    return row
+
+
+def change_reminder(
+    asker: Asker, number: int, *, text: str = "", when: str = "", repeat: str | None = None
+) -> Reminder:
+    """The reminder as it is now; what is just being said stays as it was. Raises
+    :class:`ReminderRefused`."""
+    row = find_open(asker, number)
+    row.text = text.strip() or row.text
+    if when or repeat is not None:
+        known = When(row.due_at, row.repeat)
+        _set_time(row, read_words(when, asker.zone) if when else known, repeat, asker.zone)
+    check(row, asker)
+    row.save()
+    return row
+
+
+def cancel_reminder(asker: Asker, number: int) -> Reminder:
+    """The reminder, which is cancelled; or is done, where it had just been said. Raises
+    :class:`ReminderRefused`."""
+    row = find_open(asker, number)
+    cancel(row)
+    return row
+
+
+def cancel(row: Reminder) -> None:
+    """Cancel a reminder that is locked, also one that is on its way; where that was said already,
+    it stays said."""
+    row.state = State.CANCELLED
+    if row.fired:
+        stop_answer(row.fired, Message.Reason.STOPPED)
+        said = Message.objects.filter(pk=row.fired, state=Message.State.ANSWERED)
+        row.state = State.DONE if said.exists() and not row.repeat else State.CANCELLED
+    row.save(update_fields=["state"])
+
+
+def read_number(words: str) -> int | None:
+    """The number that ``#12`` or ``12`` names."""
+    found = _NUMBER.fullmatch(words.strip())
+    return int(found[1]) if found else None
+
+
+def describe(row: Reminder, zone: str, *, shows_person: bool = False) -> str:
+    """``#12 2026-01-31 08:00 …`` in one line."""
+    parts = [f"#{row.pk}", format_instant(row.due_at, zone)]
+    if row.repeat:
+        parts.append(f"({say_repeat(row.repeat)})")
+    if row.state == State.PAUSED:
+        parts.append(f"[{row.get_state_display()}]")
+    parts.append(shorten_text(row.text, LISTED_CHARS))
+    return " ".join([*parts, f"({row.set_by})"] if shows_person and row.set_by else parts)
+
+
+def day_words(due: datetime, zone: str) -> str:
+    """``today`` or ``tomorrow``; "" for other days."""
+    days = (
+        due.astimezone(find_zone(zone)).date() - timezone.now().astimezone(find_zone(zone)).date()
+    )
+    return {0: gettext("today"), 1: gettext("tomorrow")}.get(days.days, "")
