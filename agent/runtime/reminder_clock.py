@@ -13,6 +13,7 @@ from agent.record.record import Record
 from agent.record.reminders.firing import Firing
 from agent.record.sums.quotas import AnswerQuotas
 from tools.error_boundary import log_errors
+from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,8 @@ class ReminderClock:
                 )
                 is_waiting, self._next_at, seconds = found.is_waiting, found.next_at, None
                 self._is_under_way = found.is_under_way
+                if found.accounts:
+                    crash_points.hit_crash_point("reminder_fired")
                 for account in found.accounts:
                     self._resume(account)
             if is_waiting:

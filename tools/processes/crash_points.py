@@ -18,6 +18,7 @@ CrashPoint = Literal[
     "frame_written",
     "answer_received",
     "alert_claimed",
+    "reminder_fired",
 ]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1
