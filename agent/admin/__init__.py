@@ -10,6 +10,7 @@ from agent.admin import (
     notes,
     personas,
     records,
+    reminders,
     tools,
 )
 from agent.admin.chats import messages, sessions
@@ -27,6 +28,7 @@ __all__ = [
     "notes",
     "personas",
     "records",
+    "reminders",
     "run_page",
     "sessions",
     "tools",

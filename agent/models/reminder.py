@@ -132,13 +132,13 @@ class Reminder(LiveModel):
         if self.starts_at is None or not self.repeat or self.starts_at > self.due_at:
             self.starts_at = self.due_at
         is_due = self.state == ReminderState.WAITING and self.fired is None
-        self.next_at = self.due_at if is_due else None
+        self.next_at, self.is_extra = self.due_at if is_due else None, False
 
     def save(self, **options: Any) -> None:
         """With what follows from its fields."""
         self.plan()
         if (names := options.get("update_fields")) is not None:
-            options["update_fields"] = {*names, "text", "starts_at", "next_at"}
+            options["update_fields"] = {*names, "text", "starts_at", "next_at", "is_extra"}
         super().save(**options)
 
 

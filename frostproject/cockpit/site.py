@@ -234,6 +234,7 @@ NAVIGATION: tuple[Group, ...] = (
             Tabs(_("Chats"), ("agent.ChatSession", "agent.Message")),
             Tabs(_("Runs"), ("agent.Run", "agent.ToolCall")),
             NavigationPage("admin:people", _("People"), "agent.view_message"),
+            "agent.Reminder",
             Tabs(_("Memory and files"), ("agent.Note", *_FILES)),
             "onebot.Bot",
         ),

@@ -135,6 +135,11 @@ TABLES: dict[str, TableWords] = {
         _("What pictures, voice and files of chats say in words, as the model was told."),
         _("They are written when a model looks at a picture or hears a voice message."),
     ),
+    "agent.Reminder": TableWords(
+        _("What is to be said in a chat at its time, by a model or as it is written."),
+        _("Write /remind 10m tea in a chat, ask the bot for it, or add one here."),
+        add=_("Add a reminder"),
+    ),
     "agent.Manners": TableWords(
         _("How the bot behaves in which chats: when it answers, when it is quiet, how it writes."),
         _("Without any, the settings of the environment count everywhere."),

@@ -10,8 +10,10 @@ from django.utils import timezone
 
 from agent.admin.chats import act, session_list, who_answers
 from agent.admin.chats.stream import bubble_rows, load_bubbles
+from agent.admin.reminders import describe_repeat
 from agent.admin.runs.waterfall import build_waterfall
-from agent.models import ChatSession, Message, Run
+from agent.models import ChatSession, Message, Reminder, Run
+from agent.models.reminder import OPEN_STATES
 from agent.pages import run_facts
 from agent.pages.manners import describe_answering
 from agent.record.settings.manners import ONEBOT
@@ -21,6 +23,8 @@ from tools.text.readable import format_readable
 
 #: Runs of one message that are shown, the newest.
 MOST_RUNS = 3
+#: Reminders that are shown.
+MOST_REMINDERS = 50
 #: Large columns of steps that are not shown here.
 UNREAD = ("request", "sent", "response", "tools")
 
@@ -100,8 +104,18 @@ def _settings(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     return {"state": state, "state_json": format_readable(state)}
 
 
+def _reminders(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
+    """What is still to be said here, the next first."""
+    rows: list[Reminder] = []
+    if request.user.has_perm("agent.view_reminder"):
+        is_open = session.reminders.filter(state__in=OPEN_STATES).select_related(None)
+        rows = list(is_open.order_by("due_at", "pk")[:MOST_REMINDERS])
+    return {"reminders": [{"row": row, "repeat": describe_repeat(row)} for row in rows]}
+
+
 PANELS: dict[str, Callable[[ChatSession, HttpRequest], dict[str, Any]]] = {
     "chat": _chat,
+    "reminders": _reminders,
     "rules": session_list.describe_manners,
     "settings": _settings,
 }

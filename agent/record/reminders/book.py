@@ -276,3 +276,47 @@ def day_words(due: datetime, zone: str) -> str:
         due.astimezone(find_zone(zone)).date() - timezone.now().astimezone(find_zone(zone)).date()
     )
     return {0: gettext("today"), 1: gettext("tomorrow")}.get(days.days, "")
+
+
+# What operators do with single reminders. Each takes a row that is locked, and tells whether there
+# was anything to do.
+
+
+def run_now(row: Reminder) -> bool:
+    """Have it said now: a repeat once more, whatever its rule says; any other instead of later."""
+    if row.fired:
+        return False
+    now = timezone.now()
+    if row.repeat:
+        Reminder.objects.filter(pk=row.pk).update(is_extra=True, next_at=now)
+    else:
+        row.due_at, row.state = now, State.WAITING
+        row.save(update_fields=["due_at", "state"])
+    return True
+
+
+def pause(row: Reminder) -> bool:
+    return _move(row, State.WAITING, State.PAUSED)
+
+
+def resume(row: Reminder) -> bool:
+    """What fell due meanwhile is told as late, or dropped, as the row says."""
+    return _move(row, State.PAUSED, State.WAITING)
+
+
+def call_off(row: Reminder) -> bool:
+    if row.is_open:
+        cancel(row)
+        return True
+    return False
+
+
+def _move(row: Reminder, before: str, after: str) -> bool:
+    if row.state != before:
+        return False
+    row.state = after
+    row.save(update_fields=["state"])
+    return True
+
+
+ACTS = {"run": run_now, "pause": pause, "resume": resume, "cancel": call_off}

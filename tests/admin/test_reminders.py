@@ -1,0 +1,142 @@
+"""Reminders in the admin: added, changed, and steered one by one or many at once."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agent.models import ChatSession, Message, Reminder
+from tests.admin.record import chat, page
+from tools.models import ToolConfigChange
+
+REMINDERS = "/admin/agent/reminder/"
+
+
+def in_an_hour() -> str:
+    return f"{timezone.localtime() + timedelta(hours=1):%Y-%m-%dT%H:%M}"
+
+
+def form(session: ChatSession, **changes: Any) -> dict[str, Any]:
+    usual = {"session": session.pk, "text": "关火", "kind": "text", "due_at": in_an_hour()}
+    return usual | {"repeat": "", "mention": "", "set_by": "20001", "late": "tell"} | changes
+
+
+def remind(session: ChatSession, **fields: Any) -> Reminder:
+    due = timezone.now() + timedelta(hours=1)
+    usual = {"text": "关火", "set_by": "20001", "due_at": due}
+    row: Reminder = Reminder.objects.create(session=session, **usual | fields)
+    return row
+
+
+def state(row: Reminder) -> str:
+    row.refresh_from_db()
+    return str(row.state)
+
+
+def test_one_is_added_and_waits(browser: Client):
+    answer = browser.post(f"{REMINDERS}add/", form(chat(), repeat="freq=daily", mention="20002 all"))
+    assert answer.status_code == 302, answer.content.decode()
+    row = Reminder.objects.get()
+    assert (row.state, row.repeat, row.mention) == ("waiting", "FREQ=DAILY", "20002\nall")
+    assert row.next_at == row.due_at
+
+
+def test_the_two_fields_of_djangos_own_are_read_too(browser: Client):
+    day, time = in_an_hour().split("T")
+    sent = form(chat(), due_at_0=day, due_at_1=time)
+    del sent["due_at"]
+    assert browser.post(f"{REMINDERS}add/", sent).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("due_at", "2020-01-01T08:00", "over"),
+        ("repeat", "FREQ=SECONDLY", "often"),
+        ("repeat", "every day", "rule"),
+        ("mention", "x y!", "not an id"),
+        ("text", "x" * 5_001, "5000"),
+        ("session", "999999", "valid choice"),
+    ],
+)
+def test_what_cannot_be_is_said_beside_its_field(browser: Client, field, value, words):
+    answer = browser.post(f"{REMINDERS}add/", form(chat()) | {field: value})
+    problems = answer.context["adminform"].form.errors
+    assert words in str(problems[field])
+    assert not Reminder.objects.exists()
+
+
+def test_a_past_one_can_be_worded_otherwise_without_another_time(browser: Client):
+    row = remind(session := chat(), due_at=timezone.now() - timedelta(hours=1), state="paused")
+    due = f"{timezone.localtime(row.due_at):%Y-%m-%dT%H:%M:%S}"
+    answer = browser.post(f"{REMINDERS}{row.pk}/change/", form(session, text="关灯", due_at=due))
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    row.refresh_from_db()
+    assert (row.text, row.state) == ("关灯", "paused")
+
+
+def test_what_is_over_waits_again_when_it_is_given_another_time(browser: Client):
+    row = remind(session := chat(), state="done")
+    browser.post(f"{REMINDERS}{row.pk}/change/", form(session))
+    assert state(row) == "waiting"
+    assert row.next_at == row.due_at
+
+
+def test_buttons_pause_resume_run_and_cancel(browser: Client):
+    row = remind(chat())
+    for act, after in [("pause", "paused"), ("resume", "waiting"), ("run", "waiting")]:
+        assert f"/act/{act}/" in page(browser, f"{REMINDERS}{row.pk}/change/")
+        browser.post(f"{REMINDERS}{row.pk}/act/{act}/")
+        assert state(row) == after
+    assert row.next_at is not None
+    assert row.next_at <= timezone.now()
+    browser.post(f"{REMINDERS}{row.pk}/act/cancel/")
+    assert (state(row), row.next_at) == ("cancelled", None)
+    assert ToolConfigChange.objects.count() >= 3
+
+
+def test_a_repeat_that_is_run_keeps_its_rule(browser: Client):
+    row = remind(chat(), repeat="FREQ=DAILY")
+    due = row.due_at
+    browser.post(f"{REMINDERS}{row.pk}/act/run/")
+    row.refresh_from_db()
+    assert (row.due_at, row.is_extra) == (due, True)
+    assert row.next_at < due
+
+
+def test_many_are_cancelled_at_once(browser: Client):
+    rows = [remind(session := chat()), remind(session)]
+    chosen = [str(row.pk) for row in rows]
+    sent = {"action": "cancel", "_selected_action": chosen, "index": "0"}
+    assert browser.post(REMINDERS, sent).status_code == 302
+    assert [state(row) for row in rows] == ["cancelled", "cancelled"]
+
+
+def test_lists_are_searched_and_filtered(browser: Client):
+    remind(session := chat(), text="关火")
+    remind(session, text="tea", state="paused", set_by="20009")
+    for query in ("q=tea", "state__exact=paused", "q=20009"):
+        found = browser.get(f"{REMINDERS}?{query}").context["cl"].result_list
+        assert [row.text for row in found] == ["tea"]
+
+
+def test_the_panel_of_a_chat_shows_what_is_still_to_be_said(browser: Client):
+    remind(session := chat(), text="关火")
+    remind(session, text="done-one", state="done")
+    shown = page(browser, f"/admin/agent/chatsession/{session.pk}/change/?panel=reminders")
+    assert "关火" in shown
+    assert "done-one" not in shown
+
+
+def test_an_edit_of_one_on_its_way_does_not_say_it_twice(browser: Client):
+    row = remind(session := chat())
+    said = Message.objects.create(
+        session=session, direction="in", state="waiting", created_at=timezone.now()
+    )
+    Reminder.objects.filter(pk=row.pk).update(fired=said.pk, next_at=None)
+    due = f"{timezone.localtime(row.due_at):%Y-%m-%dT%H:%M:%S}"
+    browser.post(f"{REMINDERS}{row.pk}/change/", form(session, text="x", due_at=due))
+    row.refresh_from_db()
+    assert (row.text, row.next_at, row.fired) == ("x", None, said.pk)
