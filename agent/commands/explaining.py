@@ -81,7 +81,10 @@ def run_address(run_pk: int) -> str:
 def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
     name = clean_name(heard.sender_name)
     who = f"{name} ({heard.sender_id})" if name else heard.sender_id
-    yield gettext("%(time)s, message of %(who)s.") % {"time": _time(heard.at), "who": who}
+    if heard.reminder:
+        yield _reminder(heard, who)
+    else:
+        yield gettext("%(time)s, message of %(who)s.") % {"time": _time(heard.at), "who": who}
     why = str(heard.reason.label) if heard.reason is not None else "-"
     if heard.is_merged:
         yield gettext("Answered together with a later message of the same person.")
@@ -98,6 +101,13 @@ def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
         yield gettext("Not answered: %(why)s.") % {"why": why}
     yield _detail(heard, is_owner=is_owner)
     yield _media(heard.media)
+
+
+def _reminder(heard: HeardFacts, who: str) -> str:
+    """Who set it, and when; the row may have been erased."""
+    number, at = heard.reminder, _time(heard.set_at) if heard.set_at else "-"
+    text = gettext("Reminder #%(number)d, which %(who)s set at %(time)s.")
+    return text % {"number": number, "who": who or "-", "time": at}
 
 
 def _detail(heard: HeardFacts, *, is_owner: bool) -> str:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.states import ActKind
 from agent.models import ErasureReceipt, Message, PersonaChoice
 from agent.privacy.person import Person, find_chats
-from agent.privacy.phases import EraseBatch
+from agent.privacy.phases import EraseBatch, erase_reminders
 from agent.record.waiting.expiry import OPEN
 from agent.record.waiting.operator_acts import author_name, record_act
 
@@ -30,6 +30,7 @@ def begin_erasure(person: Person, author: User) -> ErasureReceipt:
         person_hash=person.hash,
         at=timezone.now(),
         author_name=author_name(author),
+        counts={"reminders": erase_reminders(person)},
         progress={
             "person": person.person_id,
             "platform": person.platform,
@@ -105,6 +106,7 @@ GONE: dict[str, Any] = {
     "names": _("names in messages that mention the person"),
     "summaries": _("summaries of chats"),
     "notes": _("memory notes"),
+    "reminders": _("reminders"),
     "sums": _("sums of what the person cost"),
     "chats": _("private chats"),
     "events": _("events of clients"),

@@ -23,6 +23,7 @@ from agent.models import (
     KeptFile,
     Message,
     MessageMedia,
+    Reminder,
     ResultPicture,
     Run,
     SpendSum,
@@ -32,6 +33,7 @@ from agent.models import (
 )
 from agent.privacy.person import Person, mentions_person
 from agent.record.waiting.expiry import OPEN
+from agent.record.waiting.stops import stop_answer
 from tools.live_rows import ConfigVersion, LiveKind
 from tools.models.change import delete_changes
 
@@ -54,6 +56,20 @@ class ErasureBatch:
 #: Erases the next batch of one kind behind a key. It is given the chats that hold something of the
 #: person.
 EraseBatch = Callable[[Person, Sequence[int], int], ErasureBatch]
+
+
+def erase_reminders(person: Person) -> int:
+    """Delete what the person had set, and what was to be said in private to the person; how many.
+    What is on its way is not said."""
+    own = Q(set_by=person.person_id, session__platform=person.platform)
+    rows = Reminder.objects.filter(own | _private(person, "session__"))
+    for fired in rows.filter(fired__isnull=False).values_list("fired", flat=True):
+        stop_answer(fired, Message.Reason.STOPPED)
+    pks = list(rows.values_list("pk", flat=True))
+    going = Reminder.objects.filter(pk__in=pks)
+    delete_changes(going)
+    going.delete()
+    return len(pks)
 
 
 def erase_requests(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:

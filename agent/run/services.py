@@ -86,18 +86,27 @@ class RunToolset:
         return replace(result, error_message=f"{result.error_message}\n{hint}".strip())
 
 
+_written: list[tuple[Sequence[ToolSpec], str]] = [((), "")]
+"""The reminder that was written last, and of which list: chats mostly have the same one."""
+
+
 def build_tool_reminder(deferred: Sequence[ToolSpec]) -> str:
     """The reminder of the tools that the model may search for.
 
     The same tools make the same text, found or not: were it to change with each
     discovery, the endpoint could not use again what it keeps of earlier requests.
     """
+    known, text = _written[0]
+    if known is deferred:
+        return text
     lines = format_tool_names(deferred)
     rest = (
         [NOT_NAMED.format(count=len(deferred) - len(lines))] if len(lines) < len(deferred) else []
     )
     fence = fence_lines(FenceKind.TOOLS, lines)
-    return "\n".join([REMINDER.format(count=len(deferred)), fence, *rest])
+    text = "\n".join([REMINDER.format(count=len(deferred)), fence, *rest])
+    _written[0] = (deferred, text)
+    return text
 
 
 def add_tool_reminder(system: ChatMessage, deferred: Sequence[ToolSpec]) -> ChatMessage:

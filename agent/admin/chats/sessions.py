@@ -36,8 +36,9 @@ from agent.domain.chat_state import (
     stored_state_size,
 )
 from agent.domain.states import ActKind
-from agent.models import ChatSession, Manners, Message
+from agent.models import ChatSession, Manners, Message, Reminder
 from agent.models.manners import LIMITS
+from agent.models.reminder import OPEN_STATES
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.person_names import find_names
 from agent.record.chats.sessions import save_changes
@@ -67,6 +68,8 @@ FIELDS = (
     *("reason", "message_id", "quoted_id", "run", "author", "recalled_at"),
 )
 
+#: The direction of what is still to be said.
+REMINDER = "reminder"
 Row = dict[str, Any]
 
 
@@ -88,6 +91,26 @@ async def stream_chat(session: ChatSession, form: ExportForm, zone: tzinfo) -> A
     while rows := await sync_to_async(_load_rows)(session.pk, after, zone):
         after = rows[-1]["id"]
         yield form.write(rows)
+    if rows := await sync_to_async(_load_reminders)(session.pk, zone):
+        yield form.write(rows)
+
+
+def _load_reminders(session_pk: int, zone: tzinfo) -> list[Row]:
+    """What is still to be said, at the time at which it is due; ``reason`` is its rule."""
+    is_open = Reminder.objects.filter(session=session_pk, state__in=OPEN_STATES)
+    return [
+        dict.fromkeys(FIELDS, "")
+        | {
+            "id": row.pk,
+            "at": row.due_at.astimezone(zone).isoformat(),
+            "direction": REMINDER,
+            "sender_id": row.set_by,
+            "text": row.text,
+            "state": row.state,
+            "reason": row.repeat,
+        }
+        for row in is_open.order_by("due_at", "pk")
+    ]
 
 
 def _load_rows(session_pk: int, after: int, zone: tzinfo) -> list[Row]:
@@ -118,6 +141,8 @@ def _write_csv(rows: Iterable[Row]) -> str:
 def _markdown_message(row: Row) -> str:
     at = datetime.fromisoformat(row["at"])
     who = row["sender_name"] or row["sender_id"] if row["direction"] == "in" else gettext("bot")
+    if row["direction"] == REMINDER:
+        who = f"{gettext('reminder')} #{row['id']}"
     if row["author"]:
         who = f"{who} ({row['author']})"
     # Quoted, so that nothing in the words is a heading, a picture or HTML of the file itself.

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from django.db.models import Q, Sum
 
+from agent.domain.reminders import read_fired
 from agent.domain.states import ApprovalState, MessageReason, MessageState, RunState, ToolCallState
 from agent.llm.requests.messages import ChatMessage, content_text
-from agent.models import Approval, Message, MessageMedia, Run, Step, ToolCall
+from agent.models import Approval, Message, MessageMedia, Reminder, Run, Step, ToolCall
 from agent.models.message import BY_HAND
 from tools.text.fences import FenceKind
 
@@ -39,6 +40,9 @@ class HeardFacts(NamedTuple):
     is_merged: bool
     media: Mapping[str, int]
     """How many of each kind were read in it (:class:`agent.models.MessageMedia.MediaKind`)."""
+    reminder: int = 0
+    """The number of the reminder that it is, 0 for other messages; and when that was set."""
+    set_at: datetime | None = None
 
 
 class ApprovalFacts(NamedTuple):
@@ -124,6 +128,8 @@ def _find_message(session_pk: int, quoted_id: str, command_pk: int) -> Message |
 
 
 def _heard(message: Message) -> HeardFacts:
+    fired = read_fired(message.raw) if message.reason == Reason.REMINDER else None
+    reminder = Reminder.objects.filter(pk=fired.pk).first() if fired else None
     read = MessageMedia.objects.filter(message=message, reason="").order_by("position")
     return HeardFacts(
         message.sender_id,
@@ -134,6 +140,8 @@ def _heard(message: Message) -> HeardFacts:
         message.detail,
         message.merged_into_id is not None,
         Counter(read.values_list("kind", flat=True)),
+        fired.pk if fired else 0,
+        reminder.created_at if reminder else None,
     )
 
 
