@@ -30,7 +30,7 @@ def begin_erasure(person: Person, author: User) -> ErasureReceipt:
         person_hash=person.hash,
         at=timezone.now(),
         author_name=author_name(author),
-        counts={"reminders": erase_reminders(person)},
+        counts=dict(+Counter(reminders=erase_reminders(person))),
         progress={
             "person": person.person_id,
             "platform": person.platform,

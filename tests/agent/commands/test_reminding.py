@@ -1,13 +1,19 @@
 """The commands that set, list and cancel reminders."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
+from agent.domain.errors import LLMError
 from agent.models import ChatSession, Message, Reminder
-from tests.agent.commands.conftest import MEMBER, OWNER, Room
-from tests.agent.talk import GROUP, PRIVATE
+from agent.record.reminders.firing import Firing, settle_fired
+from agent.record.sums.quotas import AnswerQuotas
+from agent.record.waiting.recovery import claim_messages
+from tests.agent.commands.conftest import MEMBER, OWNER, Room, newest
+from tests.agent.talk import GROUP, PRIVATE, PROCESS
 
 
 @sync_to_async
@@ -19,7 +25,7 @@ def rows() -> list[Any]:
 async def test_a_reminder_is_set_listed_and_cancelled_without_a_model(room: Room):
     said = await room.say("/remind 10m 关火 [@20005]")
     number = (await Reminder.objects.aget()).pk
-    assert f"#{number}: at 20" in said
+    assert f"#{number}：20" in said
     assert await rows() == [("关火", MEMBER, "20005", "zh-hans", "waiting")]
     assert f"#{number} " in await room.say("/reminders")
     assert "cancelled" in await room.say(f"/unremind #{number}")
@@ -117,3 +123,98 @@ async def test_a_reminder_that_was_just_said_is_not_cancelled(room: Room):
     await Reminder.objects.filter(pk=row.pk).aupdate(fired=fired.pk, next_at=None)
     assert "just been said" in await room.say(f"/unremind {row.pk}", GROUP)
     assert (await rows())[0][-1] == "done"
+
+
+# --- What is said ---------------------------------------------------------------
+
+
+async def set_by_command(room: Room, order: str, **fields: Any) -> Reminder:
+    await room.say(order)
+    await Reminder.objects.aupdate(due_at=timezone.now() - timedelta(seconds=1), **fields)
+    row: Reminder = await Reminder.objects.select_related("session").alatest("pk")
+    return row
+
+
+async def fire(room: Room) -> list[str]:
+    """Have what is due said; what was sent."""
+    before = len(room.mailbox.sent)
+    firing = Firing(room.record.run_starter, AnswerQuotas(room.record.live, 0))
+    await room.record.submit(firing.fire_due, {GROUP.account}, False)
+    for pending in await room.record.submit(claim_messages, GROUP.account, PROCESS):
+        await room.conversations.answer_message(pending, resumed=True)
+    await room.record.submit(settle_fired)
+    return [text for _chat, text in room.mailbox.sent[before:]]
+
+
+async def test_a_text_mentions_whom_it_is_for_and_nobody_else(room: Room):
+    await set_by_command(room, "/remind 10m 关火 [@20005]")
+    assert await fire(room) == ["20005 提醒：关火"]
+    assert (await rows())[0][-1] == "done"
+    assert await fire(room) == []
+    await set_by_command(room, "/remind 10m tea")
+    assert await fire(room) == ["Reminder: tea"]
+
+
+async def test_a_task_is_a_run_of_whoever_set_it(room: Room):
+    await set_by_command(room, "/remind 10m 查天气", kind="task")
+    room.model.answers = ["有雨"]
+    assert await fire(room) == ["有雨"]
+    assert (await rows())[0][-1] == "done"
+    asked = room.model.requests[-1].messages[-1]["content"]
+    assert "查天气" in asked
+    assert MEMBER in asked
+
+
+@pytest.mark.parametrize("answer", ["", LLMError("no")])
+async def test_a_task_that_a_model_leaves_alone_says_its_text_and_no_apology(room: Room, answer):
+    await set_by_command(room, "/remind 10m 喝水", kind="task")
+    room.model.answers = [answer] * 2
+    assert await fire(room) == ["提醒：喝水（模型没有回答）"]
+    assert (await rows())[0][-1] == "done"
+
+
+async def test_what_is_late_says_when_it_was_due(room: Room):
+    await set_by_command(room, "/remind 10m tea")
+    due = timezone.localtime() - timedelta(days=2)
+    await Reminder.objects.aupdate(due_at=due)
+    assert await fire(room) == [f"(was due {due:%Y-%m-%d %H:%M}) Reminder: tea"]
+
+
+async def test_a_repeat_that_was_missed_often_is_one_sentence(room: Room):
+    await set_by_command(room, "/remind 10m tea", repeat="FREQ=DAILY")
+    due = timezone.localtime() - timedelta(days=9, seconds=30)
+    await Reminder.objects.aupdate(due_at=due, starts_at=due)
+    (said,) = await fire(room)
+    assert said.endswith("Reminder: tea (missed 10 times)")
+
+
+async def test_a_long_text_arrives_in_several_messages(room: Room):
+    await set_by_command(room, f"/remind 10m {'很长的字' * 1_000}")
+    said = await fire(room)
+    assert len(said) == 3
+    assert "".join(said).replace(" ", "") == f"提醒：{'很长的字' * 1_000}"
+
+
+async def test_in_a_chat_silenced_as_it_fires_nothing_is_said(room: Room):
+    await set_by_command(room, "/remind 10m tea")
+    firing = Firing(room.record.run_starter, AnswerQuotas(room.record.live, 0))
+    await room.record.submit(firing.fire_due, {GROUP.account}, False)
+    await room.order("/off")
+    assert await fire(room) == []
+    row = await Reminder.objects.aget()
+    assert (row.state, row.outcome) == ("missed", "this chat is silenced")
+
+
+async def test_why_names_who_set_it_and_when(room: Room):
+    row = await set_by_command(room, "/remind 10m tea")
+    await fire(room)
+    said = await newest(direction="out")
+    await Message.objects.filter(pk=said.pk).aupdate(message_id="-7")
+    told = await room.say("[回复:-7]/why", quoted_id="-7")
+    assert f"Reminder #{row.pk}, which Ann ({MEMBER}) set at " in told
+    assert "No model was asked." in told
+
+
+async def test_words_of_a_reminder_are_no_mention_and_no_code(room: Room):
+    await set_by_command(room, "/remind 10m @Ann [CQ:at,qq=all] /off")
+    assert await fire(room) == ["Reminder: @Ann [CQ:at,qq=all] /off"]

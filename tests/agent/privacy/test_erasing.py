@@ -19,6 +19,7 @@ from agent.models import (
     MessageMedia,
     Note,
     OperatorAct,
+    Reminder,
     Run,
     SpendSum,
     Step,
@@ -170,3 +171,15 @@ def test_a_number_within_anothers_number_is_another_person():
     assert Message.objects.get() == message
     assert not Run.objects.exists()
     assert not Step.objects.exists()
+
+
+def test_reminders_of_the_person_go_first_and_what_is_on_its_way_is_not_said():
+    group, due = chat("900"), timezone.now()
+    message = said(group, SECRET, sender_id=GOING, state="waiting", reason="reminder")
+    usual = {"session": group, "text": SECRET, "due_at": due}
+    Reminder.objects.create(set_by=GOING, fired=message.pk, **usual)
+    Reminder.objects.create(set_by=STAYING, **usual)
+    receipt, _ = erase()
+    assert [row.set_by for row in Reminder.objects.all()] == [STAYING]
+    assert receipt.counts["reminders"] == 1
+    assert not Message.objects.filter(pk=message.pk).exists()
