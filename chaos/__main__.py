@@ -12,9 +12,12 @@ from dataclasses import replace
 from chaos.case import KINDS
 from chaos.mutants import MUTANTS
 from chaos.play import ERRORS, Options, Outcome, play
+from chaos.reminders import SHAPES, play_all
 from chaos.scenarios import SCENARIOS, SHORT, Scenario
 
 ALL = SCENARIOS | SHORT
+#: With every change: reminders, and kills meanwhile.
+SHORT_REMINDERS = (100, 3)
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
@@ -37,6 +40,13 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="the same seed makes the same load and the same faults"
+    )
+    parser.add_argument(
+        "--reminders",
+        nargs=2,
+        type=int,
+        metavar=("COUNT", "KILLS"),
+        help="so many reminders that fall due over so many kills, and nothing else",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
@@ -122,9 +132,12 @@ def main() -> int:
         seen = [asyncio.run(run_mutant(name, options)) for name in names]
         sys.stderr.write(f"{sum(seen)} of {len(seen)} mutants were seen\n")
         return 0 if all(seen) else 1
+    if words.reminders:
+        return 0 if asyncio.run(play_all(list(SHAPES), *words.reminders, words.seed)) else 1
+    is_told = not words.short or asyncio.run(play_all(["reminders"], *SHORT_REMINDERS, words.seed))
     outcomes = [asyncio.run(run(name, options)) for name in chosen(words)]
     sys.stderr.write(summary(outcomes, time.monotonic() - began) + "\n")
-    return 0 if all(outcome.is_clean for outcome in outcomes) else 1
+    return 0 if is_told and all(outcome.is_clean for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":
