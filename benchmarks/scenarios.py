@@ -29,6 +29,7 @@ from benchmarks.onebot_load import Load, Plan, connected, warm_up
 from benchmarks.outcome import Outcome, of_tallies
 from benchmarks.pictures import measure, picture_servers
 from benchmarks.process import ADMIN, TOKEN, Installation, Server, fresh_folder
+from benchmarks.reminder_times import read_lateness
 from benchmarks.tally import Tally, percentile, slope
 
 WARM_UP = 200
@@ -338,6 +339,41 @@ async def change(rig: Rig) -> Outcome:
     return await asyncio.to_thread(change_times.times, rig.installation, changes)
 
 
+async def reminders(rig: Rig) -> Outcome:
+    """10,000 reminders that are due in a year: what they cost an idle server. How late 200 are said
+    that are due one by one, and 1,000 within a second."""
+    far, near, crowd = map(rig.options.scaled, (10_000, 200, 1_000))
+    rig.installation.settings["CHAT_ANSWERS_PER_MINUTE"] = "0"
+    async with rig.serving() as (server, _):
+        before = await _idle_percent(server)
+    await rig.installation.seed("reminders", str(far), "0", "0", seconds=120)
+    async with rig.serving() as (server, _):
+        after = await _idle_percent(server)
+        await rig.installation.seed("reminders", "0", str(near), str(crowd), seconds=120)
+        deadline = time.monotonic() + 120
+        while len(late := read_lateness(rig.installation.folder)) < near + crowd:
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(1)
+    figures = {
+        "added_idle_percent": after - before,
+        "late_seconds_p99": percentile(late[:near], 0.99),
+        "at_once_seconds_p99": percentile(late[near:], 0.99),
+    }
+    faults = Counter(
+        lost=max(0, near + crowd - len(late)), doubled=max(0, len(late) - near - crowd)
+    )
+    return Outcome({"added_idle_percent": 0.1, "late_seconds_p99": 2}, figures, faults)
+
+
+async def _idle_percent(server: Server, seconds: float = 20) -> float:
+    """Of one core, while nobody asks for anything."""
+    await asyncio.sleep(2)
+    before = server.usage().cpu_seconds
+    await asyncio.sleep(seconds)
+    return 100 * (server.usage().cpu_seconds - before) / seconds
+
+
 async def processes(rig: Rig) -> Outcome:
     """Several servers on one PostgreSQL and Redis, and one alone, by turns: CPU per message, and
     how much more work several do; what they cost idle."""
@@ -416,7 +452,19 @@ SCENARIOS: dict[str, Scenario] = {
     function.__name__: function
     for function in (
         *(saturate, rate50, inflight2000, growth, history),
-        *(tools, tools50, outside, mcp, plugins, pictures, frames, recall, search, change),
+        *(
+            tools,
+            tools50,
+            outside,
+            mcp,
+            plugins,
+            pictures,
+            frames,
+            recall,
+            search,
+            change,
+            reminders,
+        ),
         *(processes, start, admin),
     )
 }

@@ -21,7 +21,7 @@ from django.db import connection, models, transaction
 from django.utils import timezone
 
 from agent.models import ChatSession, Message, Run, Step, ToolCall
-from benchmarks import cockpit_past, outside_tools
+from benchmarks import cockpit_past, outside_tools, reminder_times
 from benchmarks.chats import CONNECTIONS, FIRST_ACCOUNT, Chat, chats
 from onebot.models import Bot
 from tools.models import ToolConfig
@@ -259,5 +259,6 @@ def main() -> None:
         "cockpit": cockpit_past.seed_cockpit,
         "offer": offer,
         "outside": outside_tools.switch,
+        "reminders": reminder_times.seed_reminders,
     }
     kinds[kind](*map(int, numbers))
