@@ -62,7 +62,7 @@ class MomentInput(forms.DateTimeInput):
     input_type = "datetime-local"
 
     def __init__(self) -> None:
-        super().__init__({"class": "vDateField", "step": 1}, format="%Y-%m-%dT%H:%M:%S")
+        super().__init__({"class": "vTextField moment", "step": 1}, format="%Y-%m-%dT%H:%M:%S")
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         found = super().value_from_datadict(data, files, name)

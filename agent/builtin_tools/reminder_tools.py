@@ -42,12 +42,13 @@ async def _submit(
         raise ToolFailed(NOT_HERE)
     record = sender.journal.record
     zone = record.live.current.manners.find(sender.chat).zone
+    persona = get_services(context).persona
 
     def carry_out() -> str:
         asker = book.asker_of_call(
             sender.session_pk,
             invocation.call_pk,
-            get_services(context).persona.language,
+            persona.language if persona else "",
             person=context.user_id,
             is_owner=context.is_owner,
             zone=zone,

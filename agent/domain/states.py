@@ -74,7 +74,7 @@ UNSAID = frozenset({MessageReason.LATER_RESULT, MessageReason.REMINDER})
 
 
 class ReminderKind(TextChoices):
-    TEXT = "text", _("text")
+    TEXT = "text", _("fixed text")
     TASK = "task", _("task for the model")
 
 

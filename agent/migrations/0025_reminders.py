@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                 ('text', models.TextField(max_length=5000, verbose_name='text')),
                 ('due_at', models.DateTimeField(verbose_name='due')),
                 ('repeat', models.CharField(blank=True, default='', help_text='A rule of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO. Empty: once.', max_length=500, verbose_name='repeat')),
-                ('kind', models.CharField(choices=[('text', 'text'), ('task', 'task for the model')], default='text', help_text='A text is said as it is; a task is given to the model.', max_length=8, verbose_name='kind')),
+                ('kind', models.CharField(choices=[('text', 'fixed text'), ('task', 'task for the model')], default='text', help_text='A text is said as it is; a task is given to the model.', max_length=8, verbose_name='kind')),
                 ('state', models.CharField(choices=[('waiting', 'waiting'), ('paused', 'paused'), ('done', 'done'), ('cancelled', 'cancelled'), ('missed', 'missed'), ('failed', 'failed')], default='waiting', max_length=16, verbose_name='state')),
                 ('late', models.CharField(choices=[('tell', 'told as late'), ('drop', 'dropped')], default='tell', help_text='Where the account was away, or the hours were quiet.', max_length=8, verbose_name='when it is late')),
                 ('set_by', models.CharField(blank=True, default='', help_text="A person's id.", max_length=64, verbose_name='set by')),

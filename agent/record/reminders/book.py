@@ -209,7 +209,8 @@ def list_reminders(asker: Asker, *, everywhere: bool = False) -> list[Reminder]:
 def find_open(asker: Asker, number: int) -> Reminder:
     """The reminder with this number, locked. Raises :class:`ReminderRefused` where there is none
     within reach, or it is over."""
-    row = Reminder.objects.select_for_update().filter(asker.reach, pk=number).first()
+    rows = Reminder.objects.select_for_update()
+    row: Reminder | None = rows.filter(asker.reach, pk=number).first()
     if row is None:
         text = gettext("There is no reminder #%(number)d here.")
         raise ReminderRefused(text % {"number": number})
