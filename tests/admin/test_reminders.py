@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agent.models import ChatSession, Message, Reminder
 from tests.admin.record import chat, page
+from tests.security.two_chats import owner_of
 from tools.models import ToolConfigChange
 
 REMINDERS = "/admin/agent/reminder/"
@@ -36,7 +37,9 @@ def state(row: Reminder) -> str:
 
 
 def test_one_is_added_and_waits(browser: Client):
-    answer = browser.post(f"{REMINDERS}add/", form(chat(), repeat="freq=daily", mention="20002 all"))
+    answer = browser.post(
+        f"{REMINDERS}add/", form(chat(), repeat="freq=daily", mention="20002 all")
+    )
     assert answer.status_code == 302, answer.content.decode()
     row = Reminder.objects.get()
     assert (row.state, row.repeat, row.mention) == ("waiting", "FREQ=DAILY", "20002\nall")
@@ -140,3 +143,17 @@ def test_an_edit_of_one_on_its_way_does_not_say_it_twice(browser: Client):
     browser.post(f"{REMINDERS}{row.pk}/change/", form(session, text="x", due_at=due))
     row.refresh_from_db()
     assert (row.text, row.next_at, row.fired) == ("x", None, said.pk)
+
+
+def test_a_chat_owner_adds_and_steers_those_of_his_chats_alone(browser: Client):
+    own, other = chat("700"), chat("701")
+    mine, foreign = remind(own, text="MINE"), remind(other, text="ANOTHERS")
+    client = owner_of((own.account, own.key))
+    assert "ANOTHERS" not in page(client, REMINDERS)
+    assert client.post(f"{REMINDERS}add/", form(own)).status_code == 302
+    refused = client.post(f"{REMINDERS}add/", form(other))
+    assert "session" in refused.context["adminform"].form.errors
+    client.post(f"{REMINDERS}{mine.pk}/act/cancel/")
+    assert state(mine) == "cancelled"
+    assert client.post(f"{REMINDERS}{foreign.pk}/act/cancel/").status_code == 404
+    assert state(foreign) == "waiting"

@@ -39,6 +39,7 @@ from agent.models import (
     OperatorAct,
     Persona,
     PersonaChoice,
+    Reminder,
     ResultPicture,
     Run,
     SpendSum,
@@ -116,6 +117,10 @@ def fill(account: str, peer: str, word: str, person: str) -> Owned:
     Digest.objects.create(
         session=session, kind="summary", first_run=1, last_run=run.pk, created_at=now,
         text=f"{word}-digest hello",
+    )  # fmt: skip
+    Reminder.objects.create(
+        session=session, text=f"{word}-reminder hello", set_by=person, due_at=now,
+        outcome=f"{word}-outcome",
     )  # fmt: skip
     Note.objects.create(
         account=account, chat=session.key, owner_kind="person", owner_id=person, said_by=person,

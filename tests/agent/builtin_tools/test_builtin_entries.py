@@ -46,7 +46,9 @@ def test_the_list_holds_every_tool_with_its_stage():
     stages = {spec.name: spec.metadata.get("builtin_stage", "action") for spec in specs}
     actions = "send_message reply use_subagent finish stay_silent tool_search send_emoji send_image"
     memory = "view_complex_message fetch_history remember forget query_memory query_person_profile"
-    expected = dict.fromkeys([*actions.split(), *memory.split()], "action")
+    reminders = "set_reminder list_reminders change_reminder cancel_reminder"
+    names = [*actions.split(), *memory.split(), *reminders.split()]
+    expected = dict.fromkeys(names, "action")
     assert stages == expected | {"wait": "both", "no_action": "both", "continue": "timing"}
     assert {spec.provider_name for spec in specs} == {PROVIDER_NAME}
 
