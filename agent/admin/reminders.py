@@ -18,7 +18,7 @@ from agent.models import ChatSession, Reminder
 from agent.pages.error_words import explain_error
 from agent.pages.own_chats import OwnChatsAdmin
 from agent.record.chats.chat_record import find_address
-from agent.record.reminders.book import ACTS, ReminderRefused, check_gap
+from agent.record.reminders.book import ReminderRefused, act as do_act, check_gap
 from agent.record.settings.manners import load_manners_table
 from agent.reminders.repeats import check_repeat, say_repeat
 from agent.reminders.unclear import UnclearTime
@@ -143,11 +143,21 @@ def _due(row: Reminder) -> str:
 
 
 def _outcome(row: Reminder) -> str:
-    return str(explain_error(row.outcome).sentence) if row.outcome else ""
+    words = explain_error(row.outcome).sentence if row.outcome else ""
+    return with_less(render_state(row), words)
 
 
-def _who(row: Reminder) -> str:
-    return with_less(row.set_by or "-", format_moment(row.created_at))
+def _list_action(act: str, words: Any) -> Any:
+    """The act for all that are chosen in the list."""
+
+    @admin.action(description=words, permissions=["change"])
+    def carry_out(page: "ReminderAdmin", request: HttpRequest, queryset: Rows) -> None:
+        done = sum(page.carry_out(request, row, act) for row in queryset.order_by("pk"))
+        text = ngettext("%(count)d reminder: done.", "%(count)d reminders: done.", done)
+        page.message_user(request, text % {"count": done}, messages.SUCCESS)
+
+    carry_out.__name__ = act  # by which the list names it
+    return carry_out
 
 
 @admin.register(Reminder)
@@ -155,7 +165,7 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
     rights = PageAdmin.rights
     addresses = (("act", "<path:object_id>/act/<slug:act>/"),)
     form = ReminderForm
-    actions = ("run", "pause", "resume", "cancel")  # type: ignore[assignment]
+    actions = [_list_action(act, words) for act, (words, *_) in ACT_WORDS.items()]  # noqa: RUF012
     list_display = ("due", "excerpt", "chat", "who", "verdict")
     list_filter = ("state", "kind", "late")
     list_select_related = ("session",)
@@ -176,11 +186,12 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
             lambda row: with_less(clamp_text(row.text[:EXCERPT]), row.get_kind_display()),
         ),
         "chat": Column(_("chat session"), _chat_link),
-        "who": Column(_("set by"), _who),
-        "verdict": Column(_("state"), lambda row: with_less(render_state(row), _outcome(row))),
-        "outcome_words": Column(
-            _("outcome"), lambda row: with_less(render_state(row), _outcome(row))
+        "who": Column(
+            _("set by"),
+            lambda row: with_less(row.set_by or "-", format_moment(row.created_at)),
         ),
+        "verdict": Column(_("state"), _outcome),
+        "outcome_words": Column(_("outcome"), _outcome),
         "last_said": Column(
             _("last message"),
             lambda row: (
@@ -232,37 +243,17 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
         """Do one of :data:`ACT_WORDS` with one reminder."""
         row = get_object_or_404(self.get_queryset(request), pk=parse_row_number(object_id))
         require(self.has_change_permission(request, row))
-        if act not in ACTS:
+        if act not in ACT_WORDS:
             raise BadRequest
         words, done, _states = ACT_WORDS[act]
-        if self._carry_out(request, row, act):
+        if self.carry_out(request, row, act):
             return self.tell_done(request, row, str(done), str(words))
         told = gettext("Nothing was changed: it is on its way, or over.")
         return self.tell_done(request, row, told, level=messages.WARNING)
 
-    def _carry_out(self, request: HttpRequest, row: Reminder, act: str) -> bool:
+    def carry_out(self, request: HttpRequest, row: Reminder, act: str) -> bool:
+        """Whether there was anything to do; on record, with its author."""
         with transaction.atomic():
             locked = Reminder.objects.select_for_update().get(pk=row.pk)
             with record_changes(author_of(request), locked):
-                return ACTS[act](locked)
-
-    def _act_on(self, request: HttpRequest, queryset: Rows, act: str) -> None:
-        done = sum(self._carry_out(request, row, act) for row in queryset.order_by("pk"))
-        text = ngettext("%(count)d reminder: done.", "%(count)d reminders: done.", done)
-        self.message_user(request, text % {"count": done}, messages.SUCCESS)
-
-    @admin.action(description=_("Say them now"), permissions=["change"])
-    def run(self, request: HttpRequest, queryset: Rows) -> None:
-        self._act_on(request, queryset, "run")
-
-    @admin.action(description=_("Pause"), permissions=["change"])
-    def pause(self, request: HttpRequest, queryset: Rows) -> None:
-        self._act_on(request, queryset, "pause")
-
-    @admin.action(description=_("Resume"), permissions=["change"])
-    def resume(self, request: HttpRequest, queryset: Rows) -> None:
-        self._act_on(request, queryset, "resume")
-
-    @admin.action(description=_("Cancel them"), permissions=["change"])
-    def cancel(self, request: HttpRequest, queryset: Rows) -> None:
-        self._act_on(request, queryset, "cancel")
+                return do_act(locked, act)

@@ -142,7 +142,7 @@ async def cancel_reminder(
     context: ToolExecutionContext, invocation: ToolInvocation, number: _Number
 ) -> str:
     def work(book: ModuleType, asker: "Asker") -> str:
-        row = book.cancel_reminder(asker, number)
+        row = book.cancel(book.find_open(asker, number))
         was_said = row.state == row.State.DONE
         told = "刚刚已经发送" if was_said else "已取消"
         return f"{told}：{book.describe(row, asker.zone)}"

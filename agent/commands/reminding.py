@@ -13,12 +13,11 @@ from agent.record.reminders.book import (
     Asker,
     ReminderRefused,
     Wish,
-    cancel_reminder,
-    day_words,
+    cancel,
     describe,
+    find_open,
     list_reminders,
     load_own_calendar,
-    read_number,
     set_reminder,
 )
 from agent.reminders.repeats import say_repeat
@@ -28,6 +27,7 @@ from tools.local_time import find_zone
 from tools.text.readable import shorten_text
 
 _MENTION = re.compile(r"\s*\[@([^\]\s]{1,64})\]\s*")
+_NUMBER = re.compile(r"#?(\d{1,18})", re.ASCII)
 SHOWN_CHARS = 200
 
 
@@ -59,10 +59,9 @@ def remind(call: CommandCall) -> str:
         return error.say()
     except ReminderRefused as error:
         return str(error)
-    at, day = format_instant(row.due_at, asker.zone), day_words(row.due_at, asker.zone)
     values = {
         "number": row.pk,
-        "at": f"{at} ({day})" if when.day_taken and day else at,
+        "at": format_instant(row.due_at, asker.zone),
         "text": shorten_text(row.text, SHOWN_CHARS),
     }
     if not row.repeat:
@@ -84,11 +83,12 @@ def tell_reminders(call: CommandCall) -> str:
 
 
 def unremind(call: CommandCall) -> str:
-    number = read_number(call.command.arguments)
-    if number is None:
+    found = _NUMBER.fullmatch(call.command.arguments)
+    if found is None:
         return tell_usage(call.command.name, call.manners.command_prefix)
+    number = int(found[1])
     try:
-        row = cancel_reminder(_asker(call), number)
+        row = cancel(find_open(_asker(call), number))
     except ReminderRefused as error:
         return str(error)
     if row.state == ReminderState.DONE:

@@ -68,8 +68,8 @@ _NAMES = {word: name for name in CommandName for word in (name.english, name.chi
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """``arguments`` is what stands behind the name, ends trimmed, its digits ASCII where they are no
-    text to be kept."""
+    """``arguments`` is what stands behind the name, ends trimmed; its digits ASCII, but those of a
+    reminder."""
 
     name: CommandName
     arguments: str = ""

@@ -17,8 +17,6 @@ from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
 
 logger = logging.getLogger(__name__)
-#: How long nothing is tried after the database refused.
-REST_SECONDS = TIME_LIMITS.turn_pause
 
 
 class ReminderClock:
@@ -70,7 +68,7 @@ class ReminderClock:
         while is_waiting or self._change.is_set():
             self._change.clear()
             afresh, self._is_afresh = self._is_afresh, False
-            seconds: float | None = REST_SECONDS
+            seconds: float | None = TIME_LIMITS.turn_pause  # where the database refuses
             with log_errors(logger, "Reminders that are due could not be looked up"):
                 found = await self._record.submit(
                     self._firing.fire_due, frozenset(self._accounts), afresh

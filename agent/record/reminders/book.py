@@ -4,10 +4,9 @@ What is refused is refused with one sentence, in the language that is active.
 """
 
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -45,7 +44,6 @@ logger = logging.getLogger(__name__)
 State = Reminder.State
 #: Reminders of one list, and characters of the text of each.
 LISTED, LISTED_CHARS = 50, 60
-_NUMBER = re.compile(r"#?(\d{1,18})", re.ASCII)
 
 
 class ReminderRefused(Exception):  # noqa: N818 - the word says what happened
@@ -235,29 +233,16 @@ def change_reminder(
     return row
 
 
-def cancel_reminder(asker: Asker, number: int) -> Reminder:
-    """The reminder, which is cancelled; or is done, where it had just been said. Raises
-    :class:`ReminderRefused`."""
-    row = find_open(asker, number)
-    cancel(row)
-    return row
-
-
-def cancel(row: Reminder) -> None:
-    """Cancel a reminder that is locked, also one that is on its way; where that was said already,
-    it stays said."""
+def cancel(row: Reminder) -> Reminder:
+    """Cancel a reminder that is locked, also one that is on its way; it is done where that was said
+    already."""
     row.state = State.CANCELLED
     if row.fired:
         stop_answer(row.fired, Message.Reason.STOPPED)
         said = Message.objects.filter(pk=row.fired, state=Message.State.ANSWERED)
         row.state = State.DONE if said.exists() and not row.repeat else State.CANCELLED
     row.save(update_fields=["state"])
-
-
-def read_number(words: str) -> int | None:
-    """The number that ``#12`` or ``12`` names."""
-    found = _NUMBER.fullmatch(words.strip())
-    return int(found[1]) if found else None
+    return row
 
 
 def describe(row: Reminder, zone: str, *, shows_person: bool = False) -> str:
@@ -271,53 +256,31 @@ def describe(row: Reminder, zone: str, *, shows_person: bool = False) -> str:
     return " ".join([*parts, f"({row.set_by})"] if shows_person and row.set_by else parts)
 
 
-def day_words(due: datetime, zone: str) -> str:
-    """``today`` or ``tomorrow``; "" for other days."""
-    days = (
-        due.astimezone(find_zone(zone)).date() - timezone.now().astimezone(find_zone(zone)).date()
-    )
-    return {0: gettext("today"), 1: gettext("tomorrow")}.get(days.days, "")
+#: What operators do with single reminders: the states in which it can be done, and that after it.
+MOVES = {
+    "pause": ((State.WAITING,), State.PAUSED),
+    "resume": ((State.PAUSED,), State.WAITING),
+    "cancel": (OPEN_STATES, State.CANCELLED),
+}
 
 
-# What operators do with single reminders. Each takes a row that is locked, and tells whether there
-# was anything to do.
-
-
-def run_now(row: Reminder) -> bool:
-    """Have it said now: a repeat once more, whatever its rule says; any other instead of later."""
-    if row.fired:
+def act(row: Reminder, name: str) -> bool:
+    """Do one of :data:`MOVES` with a row that is locked, or ``run`` it: a repeat is said once more
+    now, whatever its rule says, any other instead of later. Whether there was anything to do. What
+    fell due while it was paused is told as late, or dropped, as the row says."""
+    if name == "run":
+        if row.repeat and not row.fired:
+            Reminder.objects.filter(pk=row.pk).update(is_extra=True, next_at=timezone.now())
+        elif not row.fired:
+            row.due_at, row.state = timezone.now(), State.WAITING
+            row.save(update_fields=["due_at", "state"])
+        return not row.fired
+    before, after = MOVES[name]
+    if row.state not in before:
         return False
-    now = timezone.now()
-    if row.repeat:
-        Reminder.objects.filter(pk=row.pk).update(is_extra=True, next_at=now)
-    else:
-        row.due_at, row.state = now, State.WAITING
-        row.save(update_fields=["due_at", "state"])
-    return True
-
-
-def pause(row: Reminder) -> bool:
-    return _move(row, State.WAITING, State.PAUSED)
-
-
-def resume(row: Reminder) -> bool:
-    """What fell due meanwhile is told as late, or dropped, as the row says."""
-    return _move(row, State.PAUSED, State.WAITING)
-
-
-def call_off(row: Reminder) -> bool:
-    if row.is_open:
+    if name == "cancel":
         cancel(row)
-        return True
-    return False
-
-
-def _move(row: Reminder, before: str, after: str) -> bool:
-    if row.state != before:
-        return False
-    row.state = after
-    row.save(update_fields=["state"])
+    else:
+        row.state = after
+        row.save(update_fields=["state"])
     return True
-
-
-ACTS = {"run": run_now, "pause": pause, "resume": resume, "cancel": call_off}

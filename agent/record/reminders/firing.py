@@ -39,6 +39,12 @@ rows = Reminder._base_manager
 DROPPED = gettext_noop("dropped: it could not be said in time")
 SAID = gettext_noop("said")
 NOT_SAID = gettext_noop("nothing was said")
+ENDS: dict[str | None, tuple[str, str]] = {
+    Message.State.ANSWERED: (State.DONE, SAID),
+    Message.State.FAILED: (State.FAILED, NOT_SAID),
+    None: (State.MISSED, NOT_SAID),
+}
+"""How a reminder ends, and its outcome without other words, by how its message does."""
 UNWRITTEN = frozenset({AWAY, *NOT_WRITTEN.values()})
 """Of a message that was certainly not written: it is said once the account can speak."""
 
@@ -214,7 +220,8 @@ def settle(row: Reminder, message: Message | None) -> None:
         row.due_at = fired.due_at if row.repeat else row.due_at
         row.next_at = row.due_at if row.state == State.WAITING else None
         return
-    state, row.outcome = _read_end(message)
+    ended = (State.DONE, "") if message is None else ENDS.get(message.state, ENDS[None])
+    state, row.outcome = ended[0], (message.detail if message else "") or ended[1]
     is_over = fired.is_last and row.due_at <= fired.due_at if fired else not row.repeat
     if row.state == State.WAITING and not is_over:
         row.next_at = row.due_at
@@ -228,16 +235,3 @@ def _is_unwritten(message: Message) -> bool:
         return False
     said = Message.objects.filter(run=message.run_id, direction=Message.Direction.OUT)
     return not said.exclude(state=Message.State.FAILED).exists()
-
-
-def _read_end(message: Message | None) -> tuple[str, str]:
-    """How a reminder ended, by how its message did; and the outcome in words."""
-    if message is None:
-        return State.DONE, ""
-    match message.state:
-        case Message.State.ANSWERED:
-            return State.DONE, message.detail or SAID
-        case Message.State.FAILED:
-            return State.FAILED, message.detail or NOT_SAID
-        case _:
-            return State.MISSED, message.detail or NOT_SAID

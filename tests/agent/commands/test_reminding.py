@@ -28,9 +28,9 @@ async def test_a_reminder_is_set_listed_and_cancelled_without_a_model(room: Room
     assert f"#{number}：20" in said
     assert await rows() == [("关火", MEMBER, "20005", "zh-hans", "waiting")]
     assert f"#{number} " in await room.say("/reminders")
-    assert "cancelled" in await room.say(f"/unremind #{number}")
+    assert "已取消" in await room.say(f"/unremind #{number}")
     assert (await rows())[0][-1] == "cancelled"
-    assert "no reminders here" in await room.say("/reminders")
+    assert "没有提醒" in await room.say("/reminders")
     assert not room.model.requests
 
 
