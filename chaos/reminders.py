@@ -107,7 +107,7 @@ def _judge(world: World, count: int) -> dict[str, Any]:
     )
     chats = {row["text"]: (row["account"], f"{row['kind']}:{row['peer_id']}") for row in rows}
     doubtful = world.servers[0].rows(
-        "SELECT text FROM agent_message WHERE direction = 'out' AND state = 'unknown'"
+        "SELECT text, detail FROM agent_message WHERE direction = 'out' AND state = 'unknown'"
     )
     unknown = {found[0] for row in doubtful if (found := _MARK.search(row["text"]))}
     heard = [
@@ -123,6 +123,7 @@ def _judge(world: World, count: int) -> dict[str, Any]:
         "heard": len(times),
         "lost": len([mark for mark in missing if mark not in unknown]),
         "unknown": len([mark for mark in missing if mark in unknown]),
+        "reasons": dict(Counter(row["detail"] for row in doubtful)),
         "doubled": sum(number > 1 for number in times.values()),
         "misrouted": sum(chat != chats.get(mark) for mark, chat in heard),
         "states": dict(Counter(row["state"] for row in rows)),

@@ -98,7 +98,6 @@ READS_ENVIRONMENT = {
 }  # the last hands on what it was given
 LATE_IMPORTS = {
     "agent.builtin_tools.reminder_tools": "times in words are read where somebody gives one",
-    "agent.commands.desk": "the same, for the first command of a reminder",
     "agent.llm.client.connections": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",
     "agent.record.ground.record_socket": "psycopg, where the database is PostgreSQL",

@@ -4,14 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from types import ModuleType
+from importlib import import_module
 
 from django.utils import timezone, translation
 from django.utils.translation import gettext
 
 from agent.chat.message_run import MessageRun, StopAnswer
 from agent.chat.speaking import say_sentence
-from agent.commands import everybody, owners
 from agent.commands.call import (
     CommandCall,
     CommandServices,
@@ -19,7 +18,6 @@ from agent.commands.call import (
     name_command,
     tell_usage,
 )
-from agent.commands.explaining import explain
 from agent.domain.commands import Command, CommandAudience, CommandName
 from agent.domain.errors import choose_language
 from agent.domain.manners import Audience, ChatManners
@@ -193,11 +191,9 @@ def _group(call: CommandCall) -> ChatAddress | None:
     return ChatAddress(call.chat.account, "group", found[1], call.chat.platform)
 
 
-def _load_reminding() -> ModuleType:
-    """What the first of these commands needs: what reads times in words."""
-    from agent.commands import reminding
-
-    return reminding
+def _later(module: str, name: str) -> Callable[[CommandCall], str]:
+    """The action ``name`` of a module of this room, which the first such command loads."""
+    return lambda call: str(getattr(import_module(f"agent.commands.{module}"), name)(call))
 
 
 State = MessageState
@@ -205,22 +201,22 @@ State = MessageState
 MOST_CHARS = 4_000
 
 ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
-    CommandName.HELP: everybody.tell_help,
-    CommandName.RESET: everybody.reset_chat,
-    CommandName.STOP: everybody.tell_stopped,
-    CommandName.STATUS: everybody.tell_status,
-    CommandName.WHY: explain,
+    CommandName.HELP: _later("everybody", "tell_help"),
+    CommandName.RESET: _later("everybody", "reset_chat"),
+    CommandName.STOP: _later("everybody", "tell_stopped"),
+    CommandName.STATUS: _later("everybody", "tell_status"),
+    CommandName.WHY: _later("explaining", "explain"),
     CommandName.ON: speak_again,
     CommandName.OFF: be_silent,
     CommandName.ONLY: answer_one,
     CommandName.ALLOW: allow_people,
     CommandName.DENY: deny_people,
-    CommandName.PERSONA: owners.choose_chat_persona,
-    CommandName.MODEL: owners.choose_chat_model,
-    CommandName.BUDGET: owners.set_budget,
-    CommandName.REMIND: lambda call: _load_reminding().remind(call),
-    CommandName.REMINDERS: lambda call: _load_reminding().tell_reminders(call),
-    CommandName.UNREMIND: lambda call: _load_reminding().unremind(call),
+    CommandName.PERSONA: _later("owners", "choose_chat_persona"),
+    CommandName.MODEL: _later("owners", "choose_chat_model"),
+    CommandName.BUDGET: _later("owners", "set_budget"),
+    CommandName.REMIND: _later("reminding", "remind"),
+    CommandName.REMINDERS: _later("reminding", "tell_reminders"),
+    CommandName.UNREMIND: _later("reminding", "unremind"),
 }
 
 
