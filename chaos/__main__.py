@@ -133,7 +133,8 @@ def main() -> int:
         sys.stderr.write(f"{sum(seen)} of {len(seen)} mutants were seen\n")
         return 0 if all(seen) else 1
     if words.reminders:
-        return 0 if asyncio.run(play_all(list(SHAPES), *words.reminders, words.seed)) else 1
+        count, kills = words.reminders
+        return 0 if asyncio.run(play_all(list(SHAPES), count, kills, words.seed)) else 1
     is_told = not words.short or asyncio.run(play_all(["reminders"], *SHORT_REMINDERS, words.seed))
     outcomes = [asyncio.run(run(name, options)) for name in chosen(words)]
     sys.stderr.write(summary(outcomes, time.monotonic() - began) + "\n")

@@ -165,7 +165,7 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
     rights = PageAdmin.rights
     addresses = (("act", "<path:object_id>/act/<slug:act>/"),)
     form = ReminderForm
-    actions = [_list_action(act, words) for act, (words, *_) in ACT_WORDS.items()]  # noqa: RUF012
+    actions = tuple(_list_action(act, words) for act, (words, *_) in ACT_WORDS.items())  # type: ignore[assignment] # the base has none
     list_display = ("due", "excerpt", "chat", "who", "verdict")
     list_filter = ("state", "kind", "late")
     list_select_related = ("session",)

@@ -96,7 +96,7 @@ def test_buttons_pause_resume_run_and_cancel(browser: Client):
     assert row.next_at is not None
     assert row.next_at <= timezone.now()
     browser.post(f"{REMINDERS}{row.pk}/act/cancel/")
-    assert (state(row), row.next_at) == ("cancelled", None)
+    assert Reminder.objects.filter(pk=row.pk, state="cancelled", next_at=None).exists()
     assert ToolConfigChange.objects.count() >= 3
 
 
@@ -106,6 +106,7 @@ def test_a_repeat_that_is_run_keeps_its_rule(browser: Client):
     browser.post(f"{REMINDERS}{row.pk}/act/run/")
     row.refresh_from_db()
     assert (row.due_at, row.is_extra) == (due, True)
+    assert row.next_at is not None
     assert row.next_at < due
 
 

@@ -108,7 +108,7 @@ def _reminders(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     """What is still to be said here, the next first."""
     rows: list[Reminder] = []
     if request.user.has_perm("agent.view_reminder"):
-        is_open = session.reminders.filter(state__in=OPEN_STATES).select_related(None)
+        is_open = Reminder.objects.filter(session=session, state__in=OPEN_STATES)
         rows = list(is_open.order_by("due_at", "pk")[:MOST_REMINDERS])
     return {"reminders": [{"row": row, "repeat": describe_repeat(row)} for row in rows]}
 

@@ -45,6 +45,7 @@ def fired() -> list[Message]:
 def end(row: Reminder, state: str = "answered", detail: str = "") -> Reminder:
     """Have the message of ``row`` end, and what comes of it put down."""
     row.refresh_from_db()
+    assert row.fired is not None
     Message.objects.filter(pk=row.fired).update(state=state, detail=detail)
     look()
     row.refresh_from_db()
