@@ -284,7 +284,7 @@ def address(run: MessageRun, parts: list[MessagePart]) -> list[MessagePart]:
     """``parts`` with what says to whom they are said: whoever is answered, or those whom a reminder
     mentions."""
     if run.pending.reminder is None:
-        return address_answer(parts, run.message, run.active.persona, run.active.manners)
+        return address_answer(parts, run.pending.message, run.active.persona, run.active.manners)
     people = run.pending.reminder.mention if run.message.chat.kind == "group" else ()
     if people and parts[0].type == "plain":
         parts = [replace(parts[0], text=f" {parts[0].text}"), *parts[1:]]

@@ -242,7 +242,7 @@ SILENCES = (
     ),
     Silence(
         Reason.QUIET_HOURS,
-        lambda case: case.manners.is_quiet(case.occasion.now),
+        lambda case: bool(case.manners.quiet_hours) and case.manners.is_quiet(case.occasion.now),
         "quiet_hours",
         is_heard_by_hand=True,
     ),

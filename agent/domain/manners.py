@@ -140,8 +140,6 @@ class ChatManners:
 
     def is_quiet(self, now: datetime) -> bool:
         """Whether ``now`` is within its quiet hours."""
-        if not self.quiet_hours:
-            return False
         moment = now.astimezone(find_zone(self.zone)).time()
         return any(span.covers(moment) for span in self.quiet_hours)
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agent.domain.chat_state import ChatState, ToolDiscovery
 from agent.domain.persona import PersonaSettings
-from agent.llm.requests.messages import ChatMessage, system_message
+from agent.llm.requests.messages import ChatMessage
 from agent.llm.spending import SpendScope
 from agent.memory.recall import NoteService
 from agent.run.deferred_calls import DeferredCalls
@@ -116,8 +115,7 @@ def add_tool_reminder(system: ChatMessage, deferred: Sequence[ToolSpec]) -> Chat
     holds it as well; behind the persona's words, which the operator means to come first;
     and in no message of its own, since some endpoints take one system message alone.
     """
-    content: Any = system["content"]
-    return system_message(f"{content}\n\n{build_tool_reminder(deferred)}")
+    return {**system, "content": f"{system['content']}\n\n{build_tool_reminder(deferred)}"}
 
 
 @dataclass(frozen=True, slots=True)

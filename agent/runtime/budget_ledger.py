@@ -165,15 +165,16 @@ class BudgetLedger:
         posting = Posting(self._today(), spend, self._posted)
         self._latest.append(posting)
         self._record.post(posting).add_done_callback(lambda done: self._on_posted(posting, done))
-        self._obey()
+        cost = spend.cost
+        checked = [*self._checked(cost.endpoint_pk, cost.endpoint_name, spend.scope)]
         subjects, first = _subjects(posting), first_of_day(posting.day)
         for kind, period in self._bounded if self._sums else ():
             if (subject := subjects.get(kind)) is None:
                 continue
             total = self._sums.get(SumRange(kind, subject, period_start(period, first)))
             if total is not None and total.read_at is not None:
-                total.add(spend.cost)
-        for one in self._checked(spend.cost.endpoint_pk, spend.cost.endpoint_name, spend.scope):
+                total.add(cost)
+        for one in checked:
             self._watch(*one, spend.scope)
 
     @property

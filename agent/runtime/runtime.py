@@ -82,6 +82,8 @@ class Runtime:
     _presence: asyncio.Task[None] | None = None
     _lock: IO[str] | None = None
     _has_listed = False
+    shares_database = False
+    """Whether other processes may work on the same database; known once started."""
     _loop: asyncio.AbstractEventLoop | None = None
     _reminders: "ReminderClock | None" = None
     """None until there is a reminder."""
@@ -138,8 +140,6 @@ class Runtime:
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
         self._steering = Steering(outbox, self.inbox, hand_messages)
         self._clock_watch = ClockWatch()
-        self.shares_database = False
-        """Whether other processes may work on the same database; known once started."""
         self._accounts: set[str] = set()
         self._kept = [*record_retention.retention_rules(), *kept]
         self._retention: list[asyncio.Task[None]] = []
