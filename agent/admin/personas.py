@@ -126,8 +126,8 @@ async def _preview(
         message, active, context, tools.registry, media=MediaText(), memory=memory
     )
     offered = await tools.registry.offering(context.availability(), active.discovered)
-    if offered.deferred:
-        messages[0] = add_tool_reminder(messages[0], offered.deferred)
+    if offered.named:
+        messages[0] = add_tool_reminder(messages[0], offered.named)
     request = base.LLMRequest(messages, offered.definitions, len(messages) - 1)
     choice = persona.endpoints.get(ModelRole.CHAT, ())
     return {

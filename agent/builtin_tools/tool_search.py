@@ -18,7 +18,8 @@ SHOWN_QUERY = 100
 
 @tool(
     name=SEARCH_TOOL,
-    description="搜索没有列出参数的工具。找到的工具从下一步起可以直接调用，在本会话中一直有效。",
+    description="搜索没有列出参数的工具，提醒和定时任务的工具（set_reminder 等）也在其中。"
+    "找到的工具从下一步起可以直接调用，在本会话中一直有效。",
     lenient=True,
     traits=("repeatable",),
 )

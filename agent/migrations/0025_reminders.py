@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='manners',
             name='zone',
-            field=models.CharField(blank=True, db_default='', default='', help_text="Of quiet hours and reminders, such as Asia/Shanghai. Empty: the installation's.", max_length=64, verbose_name='time zone'),
+            field=models.CharField(blank=True, db_default='', default='', help_text="The time zone of quiet hours and reminders, such as Asia/Shanghai.", max_length=64, verbose_name='zone of the chat'),
         ),
         migrations.AlterField(
             model_name='message',

@@ -225,14 +225,12 @@ class Manners(LiveModel):
         _("quiet hours"), _("One a line: 23:00-07:30. Owners are answered all the same.")
     )
     zone = models.CharField(
-        _("time zone"),
+        _("zone of the chat"),
         max_length=64,
         blank=True,
         default="",
         db_default="",
-        help_text=_(
-            "Of quiet hours and reminders, such as Asia/Shanghai. Empty: the installation's."
-        ),
+        help_text=_("The time zone of quiet hours and reminders, such as Asia/Shanghai."),
     )
     command_prefix = models.CharField(
         _("prefix of commands"),

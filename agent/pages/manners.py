@@ -19,6 +19,7 @@ from agent.record.settings.manners import said_values
 from agent.record.settings.personas import find_answering_row
 from tools.admin.record_pages import record_link
 from tools.admin.settings_page import field_label
+from tools.local_time import find_zone
 from tools.text.readable import shorten_text
 
 #: Characters of one value that a list shows, and entries of a list in it.
@@ -85,6 +86,8 @@ def value_words(name: str, value: Any) -> str:
     """A value of the field ``name`` as rows or :class:`ChatManners` have it."""
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
+    if name == "zone":
+        return str(value) or find_zone().key
     if value is None:
         unbounded = gettext("as many as answers in one chat")
         return unbounded if name == "sends_per_minute" else gettext("as the persona says")

@@ -168,10 +168,8 @@ class Engine:
                 chat, found = task.context.availability(), task.discoveries.names
                 offered = await self.registry.offering(chat, found)
                 definitions = offered.definitions
-                opening = progress.messages[0]
-                # The first request names what can be found.
-                if offered.deferred and progress.unrecorded and progress.unrecorded[0] is opening:
-                    system = add_tool_reminder(opening, offered.deferred)
+                if offered.named and progress.is_opening:
+                    system = add_tool_reminder(progress.messages[0], offered.named)
                     progress.messages[0] = progress.unrecorded[0] = system
             response, step = await call_model(self.model, task, journal, progress, definitions)
             if is_last:

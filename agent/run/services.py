@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent.domain.chat_state import ChatState, ToolDiscovery
 from agent.domain.persona import PersonaSettings
-from agent.llm.requests.messages import ChatMessage
+from agent.llm.requests.messages import ChatMessage, system_message
 from agent.llm.spending import SpendScope
 from agent.memory.recall import NoteService
 from agent.run.deferred_calls import DeferredCalls
@@ -85,27 +86,18 @@ class RunToolset:
         return replace(result, error_message=f"{result.error_message}\n{hint}".strip())
 
 
-_written: list[tuple[Sequence[ToolSpec], str]] = [((), "")]
-"""The reminder that was written last, and of which list: chats mostly have the same one."""
-
-
 def build_tool_reminder(deferred: Sequence[ToolSpec]) -> str:
     """The reminder of the tools that the model may search for.
 
     The same tools make the same text, found or not: were it to change with each
     discovery, the endpoint could not use again what it keeps of earlier requests.
     """
-    known, text = _written[0]
-    if known is deferred:
-        return text
     lines = format_tool_names(deferred)
     rest = (
         [NOT_NAMED.format(count=len(deferred) - len(lines))] if len(lines) < len(deferred) else []
     )
     fence = fence_lines(FenceKind.TOOLS, lines)
-    text = "\n".join([REMINDER.format(count=len(deferred)), fence, *rest])
-    _written[0] = (deferred, text)
-    return text
+    return "\n".join([REMINDER.format(count=len(deferred)), fence, *rest])
 
 
 def add_tool_reminder(system: ChatMessage, deferred: Sequence[ToolSpec]) -> ChatMessage:
@@ -115,7 +107,8 @@ def add_tool_reminder(system: ChatMessage, deferred: Sequence[ToolSpec]) -> Chat
     holds it as well; behind the persona's words, which the operator means to come first;
     and in no message of its own, since some endpoints take one system message alone.
     """
-    return {**system, "content": f"{system['content']}\n\n{build_tool_reminder(deferred)}"}
+    content: Any = system["content"]
+    return system_message(f"{content}\n\n{build_tool_reminder(deferred)}")
 
 
 @dataclass(frozen=True, slots=True)

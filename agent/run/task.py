@@ -252,6 +252,11 @@ class RunProgress:
         self.messages.append(message)
         self.unrecorded.append(message)
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether the first request, which begins with the system message, is still to be made."""
+        return bool(self.unrecorded) and self.unrecorded[0] is self.messages[0]
+
     def add_gate_step(self, gate: "RunProgress") -> None:
         """Count a step of the timing gate, and what it cost."""
         self.number += 1

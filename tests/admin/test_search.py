@@ -68,7 +68,7 @@ def test_every_field_that_is_found_has_words_in_the_readers_language(browser: Cl
         *of_kind(browser, "setting", "asked"),
         *of_kind(browser, "setting", "granted"),
     }
-    assert of_kind(browser, "setting", "time zone") == ["Time zone"]
+    assert of_kind(browser, "setting", "time zone") == ["Time zone", "Zone of the chat"]
 
 
 def test_pages_are_in_the_readers_language_and_found_in_both(browser: Client):

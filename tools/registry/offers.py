@@ -54,6 +54,12 @@ class ResolvedTool:
         """Whether that is so however few tools there are."""
         return self.settings.visibility == _DEFERRED
 
+    @property
+    def is_named_by_search(self) -> bool:
+        """Whether it is one of the program's own that are deferred from the beginning: what finds
+        them says that they are there, so that no request has to."""
+        return not self.is_from_outside and declared_settings(self.declared).visibility == _DEFERRED
+
 
 class ToolResolver:
     """Makes offers, and keeps them for as long as declaration and row are the same objects.
@@ -171,10 +177,12 @@ DESCRIBED = NAMED_CHARS // NAMED
 
 @dataclass(frozen=True, slots=True)
 class SplitTools:
-    """The tools of a chat: ``shown`` in full, and ``deferred``, by name."""
+    """The tools of a chat: ``shown`` in full, and ``deferred``, of which requests name those that
+    are ``named``."""
 
     shown: list[ToolSpec]
     deferred: list[ToolSpec]
+    named: list[ToolSpec]
 
     def found(self, discovered: Sequence[str]) -> list[ToolSpec]:
         """The deferred tools among ``discovered``, in the order of that; what is no longer there is
@@ -185,11 +193,12 @@ class SplitTools:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTools:
-    """What the model gets: the ``definitions`` of tools, and the names of tools it may search
-    for."""
+    """What the model gets: the ``definitions`` of tools, the tools it may search for, and those of
+    them that its first request names."""
 
     definitions: list[dict[str, Any]]
     deferred: list[ToolSpec]
+    named: list[ToolSpec]
 
 
 def split_deferred(offers: Sequence[ResolvedTool], above: float) -> SplitTools:
@@ -199,17 +208,21 @@ def split_deferred(offers: Sequence[ResolvedTool], above: float) -> SplitTools:
         offer for offer in offers if offer.is_deferrable and offer.spec.name != SEARCH_TOOL
     ]
     if not deferrable or all(offer.spec.name != SEARCH_TOOL for offer in offers):
-        return SplitTools([offer.spec for offer in offers if offer.spec.name != SEARCH_TOOL], [])
+        shown = [offer.spec for offer in offers if offer.spec.name != SEARCH_TOOL]
+        return SplitTools(shown, [], [])
     are_many = sum(offer.is_from_outside for offer in offers) > above
-    deferred = {
-        id(offer): offer.spec for offer in deferrable if are_many or offer.is_always_deferred
-    }
+    deferred = sorted(
+        (offer for offer in deferrable if are_many or offer.is_always_deferred),
+        key=lambda offer: offer.spec.name,
+    )
+    left_out = {id(offer) for offer in deferred}
     shown = [
         offer.spec
         for offer in offers
-        if id(offer) not in deferred and (deferred or offer.spec.name != SEARCH_TOOL)
+        if id(offer) not in left_out and (deferred or offer.spec.name != SEARCH_TOOL)
     ]
-    return SplitTools(shown, sorted(deferred.values(), key=lambda spec: spec.name))
+    named = [offer.spec for offer in deferred if not offer.is_named_by_search]
+    return SplitTools(shown, [offer.spec for offer in deferred], named)
 
 
 def format_tool_names(tools: Sequence[ToolSpec]) -> list[str]:

@@ -274,7 +274,7 @@ class ToolRegistry:
         told = sort_for_model(shelves.shown)
         if discovered:
             told = [*told, *shelves.found(discovered)]
-        return OfferedTools(self._definitions.of(told), shelves.deferred)
+        return OfferedTools(self._definitions.of(told), shelves.deferred, shelves.named)
 
     async def invoke(
         self,
