@@ -104,7 +104,8 @@ def page_clock(clock: Clock) -> Iterator[None]:
 def find_zone(own: str = "") -> zoneinfo.ZoneInfo:
     """The zone of a chat or of a message: its ``own`` where it has one, else the installation's."""
     is_known = bool(own) and own in known_zones()
-    return zoneinfo.ZoneInfo(own if is_known else timezone.get_current_timezone_name())
+    # Its name, which str() gives: Django's own name of a zone without summer time is no zone's.
+    return zoneinfo.ZoneInfo(own if is_known else str(timezone.get_current_timezone()))
 
 
 def current_day() -> str:

@@ -1,12 +1,12 @@
 """Our tools and results in the words of the Model Context Protocol."""
 
+import subprocess
 import sys
 
 import pytest
 from mcp_types import CallToolResult, TextContent
 
 from agent.api.mcp_server import to_mcp_result, to_mcp_tool
-from tests import zygote
 from tests.environment import clean_environment
 from tools.contract import ToolAnnotation, ToolContentItem, ToolExecutionResult, ToolSpec
 
@@ -117,5 +117,11 @@ def test_the_library_is_loaded_where_the_address_is_switched_on_and_nowhere_else
             MCP_SERVER_TOKEN=token,
             DJANGO_SETTINGS_MODULE="frostproject.settings",
         )
-        done = zygote.run([sys.executable, "-c", code], environment, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         assert done.stdout.split() == [loaded]
