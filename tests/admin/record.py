@@ -30,6 +30,7 @@ PERMISSIONS = [
         "0010_manners_permissions",
         "0012_cockpit_permissions",
         "0015_installation",
+        "0024_alert_routes",
         "0025_reminders",
     )
 ]
