@@ -2,7 +2,6 @@
 files. Also the shared parts of tools that send: who may be mentioned, and the result of a delivery
 for the model."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import WithJsonSchema
 
-from agent.domain.answer_parts import split_message
+from agent.domain.answer_parts import may_be_person, split_message
 from agent.domain.states import MessageState
 from agent.domain.types import (
     AnswerMessage,
@@ -42,10 +41,6 @@ REST_IS_SENT = "其余内容已发送或可能已送达，请勿重发"
 EVERYBODY = "all"
 #: Other chats that a refusal names.
 OTHERS_NAMED = 10
-#: No leading zero: clients read "0" as everyone.
-_NUMBER = re.compile(r"[1-9][0-9]{0,18}")
-#: What the ids of official bots' chats look like; no name, and no number with a sign.
-_LETTERS = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{1,64}")
 #: Characters of a message that name it where only some of several could be sent.
 NAME_LENGTH = 40
 MEDIA = ("image", "record", "video", "file")
@@ -239,10 +234,7 @@ def check_mention(user_id: str, context: ToolExecutionContext, *, is_here: bool 
     if he can. Only senders who may do so themselves can have everyone mentioned; in another chat
     than theirs (not ``is_here``) only owners may."""
     if user_id != EVERYBODY:
-        # Where the sender's id is a number, so are those of the others.
-        is_lettered = bool(context.user_id) and not context.user_id.isdecimal()
-        is_person = _NUMBER.fullmatch(user_id) or (is_lettered and _LETTERS.fullmatch(user_id))
-        return "" if is_person else " 只能是用户 ID"
+        return "" if may_be_person(user_id, context.user_id) else " 只能是用户 ID"
     if context.is_owner or (is_here and is_chat_manager(context)):
         return ""
     return " 不能是 all：只有群主、群管理员或机器人的主人可以 @全体成员，请如实告诉用户，不要重试"

@@ -254,6 +254,19 @@ _UNSPACED = (
 )
 
 
+#: No leading zero: clients read "0" as everyone.
+_NUMBERED = re.compile(r"[1-9][0-9]{0,18}")
+#: What the ids of official bots' chats look like; no name, and no number with a sign.
+_LETTERED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{1,64}")
+
+
+def may_be_person(user_id: str, speaker: str) -> bool:
+    """Whether ``user_id`` can be somebody whom ``speaker`` has mentioned. Where the speaker's id is
+    a number, so are those of the others."""
+    is_lettered = bool(speaker) and not speaker.isdecimal()
+    return bool(_NUMBERED.fullmatch(user_id) or (is_lettered and _LETTERED.fullmatch(user_id)))
+
+
 def split_mentions(text: str, members: Mapping[str, str]) -> list[MessagePart]:
     """``text`` as parts in which ``@name`` and ``[@number]`` mention who is meant; joined, the
     parts say what the text says.

@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from agent.domain.answer_parts import may_be_person
 from agent.domain.reminders import (
     EVERYBODY,
     LEAST_GAP,
@@ -37,7 +38,6 @@ from agent.reminders.unclear import Unclear, UnclearTime
 from agent.reminders.when import When, read_when
 from agent.reminders.workdays import WorkCalendar, load_calendar
 from tools.local_time import find_zone
-from tools.models.tool_config import check_ids
 from tools.text.readable import shorten_text
 
 logger = logging.getLogger(__name__)
@@ -169,8 +169,9 @@ def _check_mentions(asker: Asker, wish: Wish, session: ChatSession) -> None:
         raise ReminderRefused(text % {"most": MOST_MENTIONED})
     if EVERYBODY in wish.mention and not asker.is_owner:
         raise ReminderRefused(gettext("Only owners can have everybody mentioned."))
-    if problems := check_ids("\n".join(people)):
-        raise ReminderRefused(problems[0])
+    for one in people:
+        if not may_be_person(one, asker.person):
+            raise ReminderRefused(gettext("“%(id)s” is not an id.") % {"id": one[:64]})
 
 
 def _set_time(row: Reminder, when: When, repeat: str | None, zone: str) -> None:

@@ -9,9 +9,11 @@ from django.utils import timezone
 from agent.domain.reminders import read_fired
 from agent.domain.states import Pause, PauseReason
 from agent.models import ChatSession, Manners, Message, Reminder
+from agent.record.reminders.book import Asker, ReminderRefused, Wish, set_reminder
 from agent.record.reminders.firing import DueReminders, Firing
 from agent.record.sums.quotas import AnswerQuotas
 from agent.record.waiting.pauses import lift_pause, pause_chat
+from agent.reminders.when import When
 from tests.agent.talk import GROUP, accept, beginnings, give_owners, message
 
 pytestmark = pytest.mark.django_db
@@ -223,3 +225,17 @@ def test_the_29th_of_february_comes_in_the_next_leap_year(session):
     look()
     row = end(row)
     assert row.due_at.date().isoformat() == "2028-02-29"
+
+
+@pytest.mark.parametrize("whom", ["20002 all", "20002\nall", "x:all", "ALL", "-1", "0", "20002x"])
+def test_nobody_but_a_person_is_mentioned_whatever_a_model_writes(session: ChatSession, whom: str):
+    at = When(timezone.now() + timedelta(minutes=1))
+    with pytest.raises(ReminderRefused):
+        set_reminder(Asker(session.pk, "20001"), Wish("hi", at, mention=[whom]))
+    assert not Reminder.objects.exists()
+
+
+def test_a_person_of_an_official_bot_is_mentioned_by_one_of_its_people(session: ChatSession):
+    at, person = When(timezone.now() + timedelta(minutes=1)), "A1B2C3D4E5F60718293A4B5C6D7E8F90"
+    row = set_reminder(Asker(session.pk, person), Wish("hi", at, mention=[person]))
+    assert row.mention == person
