@@ -12,8 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
 
 from agent.access import NOTHING, find_access
+from agent.access.players import CHANGE_TOOLS
 from agent.admin.notes import SUGGESTED
 from agent.domain.reminders import EVERYBODY
+from agent.domain.states import ReminderKind
 from agent.models import ChatSession, Reminder
 from agent.pages.error_words import explain_error
 from agent.pages.own_chats import OwnChatsAdmin
@@ -54,6 +56,8 @@ ACT_WORDS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
 }
 #: What a repeat is counted from anew.
 TIMES = frozenset({"due_at", "repeat"})
+#: What a task does, and for whom.
+ASKED = frozenset({"session", "text", "kind", "set_by"})
 
 
 class MomentInput(forms.DateTimeInput):
@@ -75,6 +79,8 @@ class ReminderForm(ModelForm):
 
     #: What the writer may reach; set for each of them.
     access = NOTHING
+    #: Whether tasks may be done in the name of others, with what tools allow them.
+    may_name_others = False
     due_at = forms.DateTimeField(
         label=_("Due"), widget=MomentInput, help_text=_("In the time zone of this page.")
     )
@@ -114,6 +120,10 @@ class ReminderForm(ModelForm):
             self.add_error("due_at", gettext("That is over."))
         if cleaned.get("repeat") and not self.errors:
             self._check_repeat(cleaned)
+        is_in_name = cleaned.get("kind") == ReminderKind.TASK and cleaned.get("set_by")
+        if is_in_name and not self.may_name_others and ASKED & set(self.changed_data):
+            text = gettext("Only who may change tools has tasks done for others: leave this empty.")
+            self.add_error("set_by", text)
         return cleaned
 
     def _check_repeat(self, cleaned: dict[str, Any]) -> None:
@@ -212,6 +222,7 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
     ) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
         form.access = find_access(request.user)
+        form.may_name_others = request.user.has_perm(CHANGE_TOOLS)
         return form
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
@@ -231,7 +242,8 @@ class ReminderAdmin(OwnChatsAdmin, HistoryAdmin, RecordAdmin):
 
     def save_model(self, request: HttpRequest, obj: Reminder, form: Any, change: bool) -> None:
         """What is over waits again where it is given another time."""
-        if not obj.set_by and obj.session.kind == ChatSession.Kind.PRIVATE:
+        may_name = form.may_name_others or obj.kind != ReminderKind.TASK
+        if not obj.set_by and may_name and obj.session.kind == ChatSession.Kind.PRIVATE:
             obj.set_by = obj.session.peer_id
         if TIMES & set(form.changed_data):
             obj.starts_at = None

@@ -158,3 +158,24 @@ def test_a_chat_owner_adds_and_steers_those_of_his_chats_alone(browser: Client):
     assert state(mine) == "cancelled"
     assert client.post(f"{REMINDERS}{foreign.pk}/act/cancel/").status_code == 404
     assert state(foreign) == "waiting"
+
+
+def test_who_may_not_change_tools_has_no_task_done_in_the_name_of_others(browser: Client):
+    own, private = chat("700"), chat("20001", kind="private")
+    theirs = remind(own, text="weather", kind="task")
+    client = owner_of((own.account, own.key), (private.account, private.key))
+
+    def refused(address: str, sent: dict[str, Any]) -> bool:
+        answer = client.post(f"{REMINDERS}{address}/", sent)
+        return answer.status_code == 200 and "set_by" in answer.context["adminform"].form.errors
+
+    assert refused("add", form(own, kind="task"))
+    assert refused(f"{theirs.pk}/change", form(own, kind="task", text="kick everybody"))
+    assert refused(f"{remind(own).pk}/change", form(own, kind="task"))
+    assert client.post(f"{REMINDERS}add/", form(own, kind="task", set_by="")).status_code == 302
+    sent = form(private, kind="task", set_by="")
+    assert client.post(f"{REMINDERS}add/", sent).status_code == 302
+    assert [row.set_by for row in Reminder.objects.order_by("-pk")[:2]] == ["", ""]
+    later = form(own, kind="task", text="weather", due_at="2027-01-01T08:00")
+    assert client.post(f"{REMINDERS}{theirs.pk}/change/", later).status_code == 302
+    assert browser.post(f"{REMINDERS}add/", form(own, kind="task")).status_code == 302
