@@ -4,8 +4,9 @@ statements, commits, and hops to other threads.
 
 The server's threads are profiled by ``sys.setprofile`` from its start on; counted is what happens
 between a message and half a second after its answer, and what each of some messages has taken is
-printed, so that what the server does at its own times beside some of them is left out. ``calls`` are calls of functions, and of
-coroutines when they are begun; comprehensions and generators that go on count for nothing.
+printed, so that what the server does at its own times beside some of them is left out. ``calls``
+are calls of functions from one place, and of coroutines when they are begun; comprehensions and
+generators that go on count for nothing.
 """
 
 import argparse

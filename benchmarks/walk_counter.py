@@ -44,7 +44,10 @@ def watch(frame, event, argument):
         if code.co_name not in ANONYMOUS and (not code.co_flags & 0x2A0 or frame.f_lasti <= 2):
             short = name[len(root) :]
             files[short] += 1
-            functions[f"{short}:{code.co_name}"] += 1
+            # With who called it: what two messages have in common is called from the same place.
+            caller = frame.f_back and frame.f_back.f_code
+            origin = f"{Path(caller.co_filename).name}:{caller.co_name}" if caller else ""
+            functions[f"{short}:{code.co_name} < {origin}"] += 1
     elif code.co_name == HOP[0] and name.endswith(HOP[1]):
         others["hops"] += 1
 
