@@ -8,7 +8,8 @@ PYTHON ?=
 ARGS ?=
 # Tests at a time: one more than there are cores, because those of servers wait for a part of their time.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A process of tests that crashes is a failure with its words; replaced by another one the run would wait for ever.
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 INSTALL := PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 $(PY) -m pip install --quiet --disable-pip-version-check
 LOCK = $(VENV)/bin/uv pip compile - --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" $(ARGS)

@@ -1,26 +1,24 @@
 """What no test may do unnoticed: leave the machine, or block the event loop."""
 
 import asyncio.events
-import dis
+import faulthandler
 import gc
 import ipaddress
 import linecache
+import os
+import re
 import socket
-import sys
+import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.environment import PROJECT
 
 PRODUCTION = tuple(PROJECT / package for package in ("frostproject", "onebot", "agent", "tools"))
-Stack = list[tuple[CodeType, int]]
-RESUME = dis.opmap["RESUME"]
 LOCAL_NAMES = frozenset({"", "localhost", "localhost.localdomain", socket.gethostname()})
 
 
@@ -144,6 +142,21 @@ def stall(spent: Spent, queued: Queued, tick: float) -> float:
     return max(computed, waited, 0.0)
 
 
+class Place(NamedTuple):
+    """Where a function of a stack is at work."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def words(self) -> str:
+        return linecache.getline(self.file, self.line).strip()
+
+
+Stack = list[Place]
+
+
 @dataclass(slots=True, eq=False)
 class _Callback:
     """One callback of the event loop, as far as it has been watched."""
@@ -158,8 +171,9 @@ class LoopWatch:
     """Collects callbacks of this thread's event loop in which code under ``roots`` took longer than
     ``limit`` seconds.
 
-    A second thread looks at the stack every ``tick`` seconds, and after a call that lets
-    no other thread run as soon as that has ended, which is still in the function that made it.
+    A second thread looks at the stack of a callback that is older than a ``tick`` every ``tick``
+    seconds, and after a call that lets no other thread run as soon as that has ended, which is
+    still in the function that made it.
     What passed since its last look is laid to production only when a file under
     ``roots`` is on the stack: what a test or the harness itself blocks on is its own
     affair. So are imports, the starting of threads, garbage collection, and a machine
@@ -234,19 +248,28 @@ class LoopWatch:
             self._collecting_since = None
 
     def _watch(self) -> None:
-        # Whoever was kept from looking looks at once.
-        while not self._stopped.wait(max(0.0, self._last.wall + self._tick - time.perf_counter())):
-            if self._collecting_since is not None:
-                time.sleep(self._tick)  # the next look knows how long it took
-                continue
-            callback, stack = self._current, _stack(sys._current_frames().get(self._thread))
-            now = self._spent()
-            if callback is None:
-                self._queue = self._queued()
-            elif self._is_ours(stack):
-                self._note_stall(callback, stack, now)
-            # Reading a file lets the watched thread go on: what it did meanwhile is laid to nobody.
-            self._last = self._spent()
+        with tempfile.TemporaryFile() as file:
+            # Whoever was kept from looking looks at once.
+            while not self._stopped.wait(
+                max(0.0, self._last.wall + self._tick - time.perf_counter())
+            ):
+                if self._collecting_since is not None:
+                    time.sleep(self._tick)  # the next look knows how long it took
+                    continue
+                self._look(file.fileno())
+                # Reading a file lets the watched thread go on: what it did meanwhile is laid to
+                # nobody.
+                self._last = self._spent()
+
+    def _look(self, file: int) -> None:
+        callback, now = self._current, self._spent()
+        if callback is None or now.wall - callback.wall < self._tick:
+            self._queue = self._queued()
+            return
+        faulthandler.dump_traceback(file)
+        stack = _read_stack(file, self._thread)
+        if self._is_ours(stack):
+            self._note_stall(callback, stack, now)
 
     def _note_stall(self, callback: _Callback, stack: Stack, now: Spent) -> None:
         last, queued = self._last, Queued()
@@ -269,39 +292,46 @@ class LoopWatch:
         return Queued(_queued(self._native_id), _queued(self._watcher.native_id))
 
     def _is_ours(self, stack: Stack) -> bool:
-        names = [(code.co_filename, code.co_name) for code, _ in stack]
-        return any(file.startswith(self._roots) for file, _ in names) and not any(
-            map(_is_excused, names)
-        )
+        is_ours = any(place.file.startswith(self._roots) for place in stack)
+        return is_ours and not any(map(_is_excused, stack))
 
     def _told(self, callback: _Callback) -> str:
         """Where it was seen last: what is ours, and where that had led to."""
         last = len(callback.stack) - 4
         lines = (
-            f'  File "{code.co_filename}", line {line}, in {code.co_name}\n'
-            f"    {linecache.getline(code.co_filename, line).strip()}"
-            for number, (code, line) in enumerate(callback.stack)
-            if number >= last or code.co_filename.startswith(self._roots)
+            f'  File "{place.file}", line {place.line}, in {place.function}\n    {place.words}'
+            for number, place in enumerate(callback.stack)
+            if number >= last or place.file.startswith(self._roots)
         )
         return f"the event loop stood still for {callback.stall:.2f} s at\n" + "\n".join(lines)
 
 
-def _stack(frame: FrameType | None) -> Stack:
-    """Who is at work, the outermost first. A function that was only just entered has done nothing
-    yet. The thread goes on beside this, and Python 3.11 has been seen to hand out what is no frame
-    for one that just ended: nothing can be said of that look."""
-    try:
-        if frame and frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == RESUME:
-            frame = frame.f_back
-        walked = traceback.walk_stack(frame) if frame else ()
-        return [(each.f_code, line) for each, line in walked][::-1]
-    except AttributeError:
-        return []
+_PLACE = re.compile(rb'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 
-def _is_excused(place: tuple[str, str]) -> bool:
+def _read_stack(file: int, thread: int) -> Stack:
+    """Who is at work in ``thread``, the outermost first, by the dump of all threads that was just
+    written to ``file``, which is left empty. A function that was only just entered has done nothing
+    yet.
+
+    Why a dump: it is written at one moment and touches no frame. Walking the frames of a thread
+    that goes on crashes Python 3.11, which hands out frames that are just being cleared.
+    """
+    size = os.lseek(file, 0, os.SEEK_CUR)
+    dump = os.pread(file, size, 0)
+    os.lseek(file, 0, os.SEEK_SET)
+    _before, _title, rest = dump.partition(b"hread 0x%016x " % thread)
+    found = _PLACE.findall(rest.partition(b"\n\n")[0])
+    stack = [Place(name.decode(), int(line), function.decode()) for name, line, function in found]
+    if stack and stack[0].words.startswith(("def ", "async def ", "@")):
+        del stack[0]
+    return stack[::-1]
+
+
+def _is_excused(place: Place) -> bool:
     """Whether it imports, or starts a thread, which a busy machine may make wait."""
-    return place[0].startswith("<frozen importlib") or place == (threading.__file__, "start")
+    is_start = (place.file, place.function) == (threading.__file__, "start")
+    return is_start or place.file.startswith("<frozen importlib")
 
 
 def _queued(native_id: int | None) -> float:

@@ -43,7 +43,8 @@ def test_a_plain_message_takes_no_more_than_is_written_down():
 
 
 def test_what_a_server_does_beside_some_messages_only_is_not_counted():
-    plain = {"files": {"a.py": 2}, "functions": {"a.py:f < a.py:g": 2}, "sql": {"BEGIN": 1}}
+    plain = {"files": {"a.py": 2}, "sql": {"BEGIN": 1}}
+    plain |= {"functions": {"a.py:f < a.py:g": 2, "a.py:f < c.py:i": 1}}
     beside = {"files": {"a.py": 2, "b.py": 1}}
     beside |= {"functions": {"a.py:f < a.py:g": 2, "a.py:f < b.py:g": 1, "b.py:g < b.py:h": 1}}
     beside |= {"sql": {"BEGIN": 2}}
