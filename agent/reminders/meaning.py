@@ -30,12 +30,10 @@ _DAYS_OF |= {"minutes": 1 / 1_440, "seconds": 1 / 86_400}
 @dataclass(frozen=True, slots=True)
 class When:
     """``due_at`` is aware, in UTC, and in the future; with ``repeat``, a rule of
-    :mod:`agent.reminders.repeats`, it is the first instant of the rule. ``day_taken``: the words
-    name an hour without a day, and this day was taken; who said them is told which."""
+    :mod:`agent.reminders.repeats`, it is the first instant of the rule."""
 
     due_at: datetime
     repeat: str = ""
-    day_taken: bool = False
 
 
 class Meaning:
@@ -64,8 +62,7 @@ class Meaning:
             raise UnclearTime(Unclear.PAST, due=f"{to_shown(due, self._zone):%Y-%m-%d %H:%M}")
         if due > self._now + MOST_YEARS * 366 * _DAY:
             raise UnclearTime(Unclear.TOO_FAR, years=MOST_YEARS)
-        is_taken = not said.keys() & {"day", "span", "every", "instant"}
-        return When(due, rule, is_taken)
+        return When(due, rule)
 
     def _refuse(self, reason: Unclear) -> UnclearTime:
         return UnclearTime(reason, words=self._words)

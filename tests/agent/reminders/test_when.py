@@ -41,8 +41,7 @@ def read(phrase: str, now: datetime) -> str:
     assert when.due_at.tzinfo is UTC
     due = when.due_at.astimezone(now.tzinfo)
     shown = f"{due:%Y-%m-%d %H:%M}" + (f":{due:%S}" if due.second else "")
-    taken = shown + ("*" if when.day_taken else "")
-    return " ".join(filter(None, [taken, when.repeat])) + (f" … {rest}" if rest else "")
+    return " ".join(filter(None, [shown, when.repeat])) + (f" … {rest}" if rest else "")
 
 
 def test_phrases_mean_what_the_table_says():
