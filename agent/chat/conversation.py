@@ -23,7 +23,7 @@ from agent.domain.client_actions import ClientActions
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
 from agent.domain.failures import failure_kind
 from agent.domain.states import RunOrigin
-from agent.domain.types import IncomingMessage, Outbox
+from agent.domain.types import ChatAddress, IncomingMessage, Outbox
 from agent.llm.requests.base import ToolCallRequest
 from agent.llm.spending import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
@@ -299,10 +299,7 @@ class ConversationHandler:
             spend_scope=scope.get(),
             actions=self.actions,
         )
-        own_role = ""
-        if self.acts_are_on and self.actions is not None and message.chat.kind == "group":
-            own = await self.actions.find_member(message.chat, message.chat.account)
-            own_role = own.role if own else ""
+        own_role = await self._find_own_role(message.chat) if self.acts_are_on else ""
         context = build_tool_context(message, account, services, own_role)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
@@ -336,6 +333,13 @@ class ConversationHandler:
             if run.active.manners.says_beside_calls
             else None,
         )
+
+    async def _find_own_role(self, chat: ChatAddress) -> str:
+        """The account's own role in a group; "" where the client does not say."""
+        if self.actions is None or chat.kind != "group":
+            return ""
+        own = await self.actions.find_member(chat, chat.account)
+        return own.role if own else ""
 
 
 def _is_needless(run: MessageRun) -> bool:
