@@ -35,6 +35,7 @@ from tools.contract import (
     ToolIcon,
     ToolInvocation,
     ToolSpec,
+    Undo,
 )
 from tools.error_boundary import LogLimit
 from tools.processes.threads import run_in_thread
@@ -108,6 +109,8 @@ class ToolOptions(TypedDict, total=False):
     arguments."""
     hooks: Hooks
     """What is asked before and after the calls of this tool, after the registry's own hooks."""
+    undo: Undo
+    """An ``async def`` that takes a call back, for ``/undo``."""
     describe_now: Callable[[ToolSpec], ToolSpec]
     """Makes of the declaration the one that counts at this moment: the same object while nothing
     is different. Asked before each listing, without I/O."""
@@ -241,7 +244,9 @@ class FunctionTool:
         return ToolExecutionResult(name, success=True, structured_content=structured)
 
 
-_OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout")} | {
+_OBEYED = {
+    name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout", "undo")
+} | {
     "traits": "traits",
     "stage": "builtin_stage",
     "own_checks": OWN_CHECKS_KEY,
@@ -255,6 +260,8 @@ def _metadata(options: ToolOptions) -> dict[str, object]:
     metadata = {key: given[name] for name, key in _OBEYED.items() if given.get(name)}
     if rule := validate_approval_rule(options.get("requires_approval", False)):
         metadata["requires_approval"] = rule
+    if "undo" in metadata and not inspect.iscoroutinefunction(metadata["undo"]):
+        raise InvalidDeclaration(f"undo is an async function, not {metadata['undo']!r}")
     return metadata
 
 

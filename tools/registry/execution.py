@@ -42,6 +42,8 @@ from tools.contract import (
     InvalidArguments,
     InvalidDeclaration,
     JsonSchema,
+    OutcomeUnknown,
+    RecordedCall,
     ToolContentItem,
     ToolExecutionContext,
     ToolExecutionResult,
@@ -49,6 +51,7 @@ from tools.contract import (
     ToolInvocation,
     ToolProvider,
     ToolSpec,
+    Undo,
 )
 from tools.error_boundary import LogLimit, capture_error, contain
 from tools.models.tool_config import ApprovalMode
@@ -62,6 +65,10 @@ from tools.text.storable import make_storable
 
 LEVELS = 100
 """Of nested objects and lists; code that walks over them goes as deep as they do."""
+UNDO_SECONDS = 60
+UNDO_CHARS = 500
+RAISED = "E_PLUGIN_FAILED"
+"""Of a plugin whose own code said that it could not; other codes are about its process."""
 _RESULT: Mapping[str, type] = {
     "success": bool,
     "content": str,
@@ -396,6 +403,31 @@ async def run_after_hooks(
     if call.hooks.on_error and not result.success:
         result = await _first(call.hooks.on_error, call, result)
     return await _first(call.hooks.after, call, result)
+
+
+async def undo_by_tool(
+    provider: ToolProvider, name: str, call: RecordedCall, context: ToolExecutionContext
+) -> str:
+    """Take ``call`` back by the tool ``name`` of its provider."""
+    result = call.content if call.structured_content is None else call.structured_content
+    arguments = {"arguments": call.arguments, "result": result}
+    done = await provider.invoke(ToolInvocation(name, arguments), context)
+    words = done.get_history_content()
+    if not done.success:
+        was_made = done.metadata.get("error_code") in (None, RAISED)
+        raise (ToolFailed if was_made else OutcomeUnknown)(words)
+    return words
+
+
+async def run_undo(undo: Undo, call: RecordedCall, context: ToolExecutionContext) -> str:
+    """What ``undo`` says, within its time. Raises :class:`ToolFailed` alone."""
+    with capture_error() as attempt:
+        async with asyncio.timeout(UNDO_SECONDS):
+            return (await contain(undo(call, context)))[:UNDO_CHARS]
+    if isinstance(attempt.error, ToolFailed):
+        raise attempt.error
+    logger.error("the undo of tool %s raised", call.tool_name, exc_info=attempt.error)
+    raise OutcomeUnknown(str(attempt.error)[:UNDO_CHARS]) from attempt.error
 
 
 async def _first(

@@ -12,17 +12,22 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
+
+from django.utils.translation import gettext
 
 from tools import refusals
 from tools.contract import (
     ApprovalNeeded,
     CallRefused,
     InvalidArguments,
+    RecordedCall,
     ToolAvailabilityContext,
     ToolError,
     ToolExecutionContext,
     ToolExecutionResult,
+    ToolFailed,
     ToolInvocation,
     ToolProvider,
     ToolSpec,
@@ -40,6 +45,8 @@ from tools.registry.execution import (
     hooks_of,
     requires_approval,
     run_after_hooks,
+    run_undo,
+    undo_by_tool,
 )
 from tools.registry.offers import (
     OfferedTools,
@@ -344,6 +351,26 @@ class ToolRegistry:
         except ToolError:
             return False
         return False
+
+    async def undo(self, call: RecordedCall, context: ToolExecutionContext) -> str:
+        """Have ``call`` taken back by what its tool declares for that, whatever its row says now;
+        what there is to say about it.
+
+        Raises :class:`ToolFailed` where it was not, :class:`OutcomeUnknown` where nobody can tell.
+        """
+        listed = await self._listed(None)
+        provider, spec = next(
+            (pair for pair in listed if pair[1].name == call.tool_name), (None, None)
+        )
+        undo = spec.metadata.get("undo") if spec else None
+        if provider is None or spec is None or not undo:
+            raise ToolFailed(gettext("it declares nothing that takes it back"))
+        if not callable(undo):
+            named = next((one for _, one in listed if one.name == undo), None)
+            if named is None or named.provider_name != spec.provider_name:
+                raise ToolFailed(gettext("it declares nothing that takes it back"))
+            undo = partial(undo_by_tool, provider, str(undo))
+        return await run_undo(undo, call, context)
 
     async def close(self) -> None:
         """Close every provider once; one that fails does not keep the others open."""
