@@ -1,4 +1,4 @@
-"""What the account is told to do in a group, over a real socket, by a model that obeys everybody."""
+"""What the account is told to do in a group, by a model that obeys everybody."""
 
 import asyncio
 import re
