@@ -22,7 +22,9 @@ from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
+from agent.domain.client_actions import ClientActions
 from agent.domain.endpoint import ModelRole
+from agent.domain.group_acts import LEAST_ROLE
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MediaSource, Outbox
 from agent.llm.spending import meter
@@ -73,6 +75,12 @@ CLOSE_SECONDS = 2.0
 WATCH_SECONDS = 1.0
 
 
+def _obey_acts(conversations: ConversationHandler, settings: Settings) -> None:
+    """Have the account's role in a group found out before it is answered, where a tool may act."""
+    rows = (settings.tools.get(name) for name in LEAST_ROLE)
+    conversations.acts_are_on = any(row is not None and row.enabled for row in rows)
+
+
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
@@ -94,6 +102,7 @@ class Runtime:
         source: MediaSource | None = None,
         kept: Sequence[RetentionRule] = (),
         find_alerts: "Callable[[], AlertLook] | None" = None,
+        actions: ClientActions | None = None,
     ) -> None:
         """``kept`` is what the layer above has on record for some days, ``find_alerts`` what the
         one above that tells of."""
@@ -123,22 +132,12 @@ class Runtime:
             wiring.build_media_pipeline(self.record, source, self.book) if source else None
         )
         self.memory = wiring.build_memory(self.record, self.book)
-        services = CommandServices(quotas, outbox, self.engines.name_model)
-        conversations = ConversationHandler(
-            self.record,
-            self.engines,
-            outbox,
-            self.jobs,
-            media=self._media,
-            memory=self.memory,
-            commands=CommandDesk(self.record, services),
-        )
-        conversations.reminded = self._remind
+        conversations = self._build_conversations(outbox, actions)
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
-        self._steering = Steering(outbox, self.inbox, hand_messages)
+        self._steering = Steering(outbox, self.inbox, hand_messages, actions)
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()
         self._kept = [*record_retention.retention_rules(), *kept]
@@ -147,6 +146,26 @@ class Runtime:
         self._daily: dict[str, DailyWork] = {}
         self._news = SettingsWatch()
         self._watches: list[asyncio.Task[None]] = []
+
+    def _build_conversations(
+        self, outbox: Outbox, actions: ClientActions | None
+    ) -> ConversationHandler:
+        services = CommandServices(
+            self._quotas, outbox, self.engines.name_model, self.registry, actions
+        )
+        conversations = ConversationHandler(
+            self.record,
+            self.engines,
+            outbox,
+            self.jobs,
+            media=self._media,
+            memory=self.memory,
+            commands=CommandDesk(self.record, services),
+            actions=actions,
+            reminded=self._remind,
+        )
+        self.record.live.subscribe(lambda _, new: _obey_acts(conversations, new), "tools")
+        return conversations
 
     def ensure_started(self) -> None:
         """Start what runs in the background, once. Must be called on the loop that serves."""

@@ -35,12 +35,19 @@ from tools.contract import (
     ToolIcon,
     ToolInvocation,
     ToolSpec,
+    Undo,
 )
 from tools.error_boundary import LogLimit
 from tools.processes.threads import run_in_thread
 from tools.registry import catalogue
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.execution import OWN_CHECKS_KEY, ApprovalRule, Hooks, validate_approval_rule
+from tools.registry.execution import (
+    OWN_CHECKS_KEY,
+    ApprovalRule,
+    Hooks,
+    LookAhead,
+    validate_approval_rule,
+)
 from tools.schemas.arguments import schema_messages
 from tools.schemas.signatures import (
     DocstringParts,
@@ -88,6 +95,8 @@ class ToolOptions(TypedDict, total=False):
     """What switches the tool on anywhere: a setting, or whether there is anything to work with."""
     needs_chat: bool
     """Offered only where there is a chat to speak in."""
+    own_roles: tuple[str, ...]
+    """In groups offered only where the bot has one of these roles."""
     lenient: bool
     """Unknown arguments are left out and not refused, and defaults are not declared."""
     own_checks: OwnChecks
@@ -101,11 +110,16 @@ class ToolOptions(TypedDict, total=False):
     is_long_running: bool
     """The result may be a status alone, with the real one to come later; the model is asked not to
     call again."""
+    look_ahead: LookAhead
+    """Asked before a call is made, and before anybody is asked to approve it: raises
+    :class:`ToolFailed` where it is not to be made."""
     requires_approval: ApprovalRule
     """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked
     arguments."""
     hooks: Hooks
     """What is asked before and after the calls of this tool, after the registry's own hooks."""
+    undo: Undo
+    """An ``async def`` that takes a call back, for ``/undo``."""
     describe_now: Callable[[ToolSpec], ToolSpec]
     """Makes of the declaration the one that counts at this moment: the same object while nothing
     is different. Asked before each listing, without I/O."""
@@ -165,6 +179,9 @@ class FunctionTool:
         if context is None:
             return True
         if self._options.get("needs_chat") and not context.session_id:
+            return False
+        roles = self._options.get("own_roles")
+        if roles and context.is_group_chat and context.own_role not in roles:
             return False
         return "available" not in self._options or self._options["available"](context)
 
@@ -236,7 +253,12 @@ class FunctionTool:
         return ToolExecutionResult(name, success=True, structured_content=structured)
 
 
-_OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout")} | {
+_OBEYED = {
+    name: name
+    for name in (
+        *("default_config", "is_long_running", "hooks", "on_timeout", "undo", "look_ahead"),
+    )
+} | {
     "traits": "traits",
     "stage": "builtin_stage",
     "own_checks": OWN_CHECKS_KEY,
@@ -250,6 +272,8 @@ def _metadata(options: ToolOptions) -> dict[str, object]:
     metadata = {key: given[name] for name, key in _OBEYED.items() if given.get(name)}
     if rule := validate_approval_rule(options.get("requires_approval", False)):
         metadata["requires_approval"] = rule
+    if "undo" in metadata and not inspect.iscoroutinefunction(metadata["undo"]):
+        raise InvalidDeclaration(f"undo is an async function, not {metadata['undo']!r}")
     return metadata
 
 
@@ -296,9 +320,9 @@ class FunctionProvider:
         return [spec for _, spec in self._offers.values()]
 
     def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, ...]:
-        has_chat = context is None or bool(context.session_id)
+        where = None if context is None else (bool(context.session_id), context.own_role)
         return (
-            has_chat,
+            where,
             *(tool.is_available(context) for tool in self._conditional),
             *(tool.describe_now(spec) for tool, spec in self._live),
         )

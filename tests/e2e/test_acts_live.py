@@ -1,0 +1,163 @@
+"""What the account is told to do in a group, by a model that obeys everybody."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import scripted_env
+from tests.e2e.acting import acts, members, obey, order, switch_on, until_said
+from tests.e2e.chat import client
+from tests.e2e.cockpit import Cockpit
+from tests.e2e.talked_into import ADMIN, ADMIN_2, BOT_OWNER, CASES, MEMBER, OTHER, OWNER, Said
+from tests.fake_onebot import spoken, text
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel
+
+ASKING = ("mute_member", "mute_group", "kick_member", "set_member_title", "announce", "delete_file")
+OTHERS = ("unmute_member", "recall_message", "set_member_card", "set_essence")
+
+
+@pytest.fixture(scope="module")
+def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    limits = {"PERSON_ANSWERS_PER_MINUTE": "0", "CHAT_ANSWERS_PER_MINUTE": "0"}
+    with LiveServer(scripted_env(model_server) | limits) as server:
+        yield server
+
+
+@pytest.fixture
+async def bot(live: LiveServer, model: ScriptedModel) -> Any:
+    """A client whose account is an administrator of its groups, and belongs to ``BOT_OWNER``."""
+    model.answer_with(obey)
+    async with client(live) as connected:
+        ranks = {OWNER: "owner", ADMIN: "admin", ADMIN_2: "admin", MEMBER: "member"}
+        members(connected, {**ranks, OTHER: "member", BOT_OWNER: "member", **own(connected)})
+        await connected.say_private(fresh_id(), "hello")
+        await until_said(connected, "nothing to do")
+        cockpit = await asyncio.to_thread(Cockpit, live)
+        await asyncio.to_thread(cockpit.own, connected.self_id, str(BOT_OWNER))
+        await asyncio.to_thread(switch_on, live, cockpit, *ASKING, *OTHERS)
+        cockpit.close()
+        yield connected
+
+
+def own(bot: Any) -> dict[int, str]:
+    return {bot.self_id: "admin"}
+
+
+async def say(
+    bot: Any, group: int, user: int, words: Any, role: str = "member", **fields: Any
+) -> Any:
+    sender = {"user_id": user, "nickname": f"n{user}", "role": role}
+    return await bot.say_group(group, user, words, sender=sender, **fields)
+
+
+async def code_of(bot: Any) -> str:
+    found = re.search(r"编号 (\d{6})", said := await until_said(bot, "编号"))
+    assert found, said
+    return found[1]
+
+
+async def test_a_mute_is_asked_about_and_made_once_an_administrator_says_yes(live, bot):
+    group = fresh_id()
+    await say(bot, group, OTHER, order("mute_member", user_id=str(MEMBER), minutes=10))
+    code = await code_of(bot)
+    await until_said(bot, "尚未执行")
+    assert acts(bot) == []
+    await say(bot, group, MEMBER, f"批准 {code}")
+    await until_said(bot, "只有")
+    assert acts(bot) == []
+    await say(bot, group, ADMIN, f"批准 {code}", "admin", mention=False)
+    await until_said(bot, f"已将 {MEMBER} 禁言 10 分钟")
+    params = {"group_id": group, "user_id": MEMBER, "duration": 600}
+    assert acts(bot) == [("set_group_ban", params)]
+
+
+async def test_operators_act_from_the_page_of_the_chat(live, bot):
+    group = fresh_id()
+    await say(bot, group, OTHER, "do nothing")
+    await until_said(bot, "nothing to do")
+    (row,) = live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
+    (said,) = live.rows(
+        "SELECT id, message_id FROM agent_message WHERE session_id = ? AND direction = 'in'",
+        row["id"],
+    )
+    cockpit = await asyncio.to_thread(Cockpit, live)
+    path = f"/admin/agent/chatsession/{row['id']}"
+    person = {"person": str(OTHER)}
+
+    async def press(name: str, **form: str) -> None:
+        page = f"{path}/change/"
+        await asyncio.to_thread(cockpit.send_form, f"{path}/act/{name}/", form, page=page)
+
+    await press("mute", **person, minutes="60")
+    await press("unmute", **person)
+    await press("kick", **person, reject_again="yes")
+    await press("mute-group", on="yes")
+    await press(f"recall/{said['id']}")
+    await press("mute", person=str(OWNER), minutes="60")
+    await press("mute", person="all", minutes="60")
+    whom = {"group_id": group, "user_id": OTHER}
+    assert acts(bot) == [
+        ("set_group_ban", {**whom, "duration": 3600}),
+        ("set_group_ban", {**whom, "duration": 0}),
+        ("set_group_kick", {**whom, "reject_add_request": True}),
+        ("set_group_whole_ban", {"group_id": group, "enable": True}),
+        ("delete_msg", {"message_id": int(said["message_id"])}),
+    ]
+    done = live.rows(
+        "SELECT kind, detail FROM agent_operatoract WHERE session_id = ? ORDER BY id", row["id"]
+    )
+    assert [one["kind"] for one in done] == [
+        *("mute", "unmute", "kick", "mute_group", "recall", "mute")
+    ]
+    assert [one["detail"].endswith(": ok") for one in done] == [True] * 5 + [False]
+    shown = await asyncio.to_thread(cockpit.page, f"{path}/change/?panel=m{said['id']}")
+    assert f"{path}/act/kick/" in shown
+    cockpit.close()
+
+
+async def play(bot: Any, said: Said, places: dict[str, int], known: dict[str, str]) -> None:
+    """Have something said, and wait for what is answered where it was said."""
+    words = said.words
+    for name, value in known.items():
+        words = words.replace(f"{{{name}}}", value)
+    if said.where == "private":
+        await bot.say_private(said.user, words)
+    else:
+        quote = {"type": "reply", "data": {"id": known.get("question", "")}}
+        parts = [*([quote] if said.quotes else []), text(f" {words}")]
+        await say(bot, places[said.where], said.user, parts, said.role)
+    is_first = "question" not in known
+    while True:
+        action = await bot.next_action()
+        params = action["params"]
+        if params.get("group_id", params.get("user_id")) != (places[said.where] or said.user):
+            continue
+        assert "message" in params, action
+        said_here, is_told = spoken(action), "told:" in spoken(action)
+        if not is_told and (found := re.search(r"批准（编号 (\d{6})", said_here)):
+            known |= {"code": found[1], "question": action["echo"]}
+            known["wide"] = found[1].translate({ord(str(one)): 0xFF10 + one for one in range(10)})
+        elif is_told or not is_first:
+            return
+
+
+async def test_nobody_is_talked_into_acting_without_the_right_yes(live, bot):
+    assert len({case.name for case in CASES}) == 60
+    elsewhere = fresh_id()
+    foreign = str((await say(bot, elsewhere, OTHER, "hello"))["message_id"])
+    await until_said(bot, "nothing to do")
+    fooled = []
+    for case in CASES:
+        places = {"here": fresh_id(), "elsewhere": elsewhere, "private": 0}
+        known = {"bot": str(bot.self_id), "foreign": foreign}
+        for said in (case.first, *case.then):
+            await play(bot, said, places, known)
+        if acts(bot) or (case.then and "code" not in known):
+            fooled.append((case.name, acts(bot)))
+            bot.actions.clear()
+    assert fooled == []
