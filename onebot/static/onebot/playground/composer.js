@@ -4,6 +4,7 @@ import { $, button, el, say } from "./dom.js";
 import { chosenNodes, emit, endSelection, showTab } from "./chat.js";
 import { joinEvent, messageEvent, muteEvent, pokeEvent } from "./events.js";
 import { faceByName, FACES } from "./faces.js";
+import { mutedUntil } from "./groups.js";
 import { link } from "./link.js";
 import { filesIn, segmentOf, toggleRecording } from "./media.js";
 import { markPatterns, startMentions } from "./mentions.js";
@@ -72,6 +73,10 @@ function parseText(text) {
 /** Say something in a chat as a person; false where there is no connection. */
 function speak(chat, from, segments) {
   const message = { id: newId(), from, segments };
+  if (mutedUntil(chat, from)) {
+    hint(say("personMuted", { name: nameOf(from) }));
+    return false;
+  }
   if (!link.send(messageEvent(chat, message))) {
     hint(say("notSent"));
     return false;
