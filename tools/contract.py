@@ -247,7 +247,8 @@ class ToolInvocation:
 class ToolAvailabilityContext:
     """The chat that tools are listed for; ``is_group_chat`` is None where there is no chat.
 
-    ``is_owner``: it is for one of the bot's owners.
+    ``is_owner``: it is for one of the bot's owners. ``own_role`` is the bot's own in the group,
+    ``owner``, ``admin`` or ``member``; "" where it is not known, or no tool asks for it.
     """
 
     session_id: str = ""
@@ -257,6 +258,7 @@ class ToolAvailabilityContext:
     user_id: str = ""
     platform: str = ""
     is_owner: bool = False
+    own_role: str = ""
 
 
 @dataclass(slots=True)
@@ -283,6 +285,8 @@ class ToolExecutionContext:
     believes_sender: bool = True
     """Whether ids and role give rights; not where whoever writes makes them up. Then nobody is an
     owner, on a list or an administrator."""
+    own_role: str = ""
+    """As that of :class:`ToolAvailabilityContext`."""
     other_chats: frozenset[str] = frozenset()
     """The chats beside its own, as ``kind:peer``, that the tool's row lets this sender reach."""
     on_progress: Callable[[str, bool], None] | None = None
@@ -314,6 +318,7 @@ class ToolExecutionContext:
             user_id=self.user_id,
             platform=self.platform,
             is_owner=self.is_owner,
+            own_role=self.own_role,
         )
 
 

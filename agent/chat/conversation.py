@@ -19,6 +19,7 @@ from agent.chat.message_run import (
 )
 from agent.chat.speaking import Speaker, approval_outcome_text
 from agent.domain.chat_state import ChatState
+from agent.domain.client_actions import ClientActions
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
 from agent.domain.failures import failure_kind
 from agent.domain.states import RunOrigin
@@ -89,6 +90,10 @@ class ConversationHandler:
     commands: CommandAnswers | None = field(default=None)
     """None: a command is answered like any other message."""
     stop_answer: StopAnswer = field(default=stop_nothing)
+    actions: ClientActions | None = field(default=None)
+    """None: there is no client that could act."""
+    acts_are_on: bool = False
+    """Whether the row of one of the tools that act is switched on."""
     reminded: Callable[[], None] = field(default=lambda: None)
     """Called when the message of a reminder has come to its end."""
     speaker: Speaker = field(init=False)
@@ -292,8 +297,13 @@ class ConversationHandler:
             notes=self.memory.notebook if self.memory else None,
             persona=persona,
             spend_scope=scope.get(),
+            actions=self.actions,
         )
-        context = build_tool_context(message, account, services)
+        own_role = ""
+        if self.acts_are_on and self.actions is not None and message.chat.kind == "group":
+            own = await self.actions.find_member(message.chat, message.chat.account)
+            own_role = own.role if own else ""
+        context = build_tool_context(message, account, services, own_role)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
             message,

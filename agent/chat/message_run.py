@@ -166,7 +166,7 @@ def build_spenders(pending: PendingMessage, persona: str) -> dict[str, Any]:
 
 
 def build_tool_context(
-    message: IncomingMessage, account: AccountSettings, services: RunServices
+    message: IncomingMessage, account: AccountSettings, services: RunServices, own_role: str = ""
 ) -> ToolExecutionContext:
     """Where tools of this run act: the chat of the message, on behalf of its sender."""
     chat = message.chat
@@ -188,6 +188,7 @@ def build_tool_context(
         owners=account.owners,
         sender_role=role,
         believes_sender=account.believes_senders,
+        own_role=own_role,
         services=services,
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.domain.chat_state import ChatState, ToolDiscovery
+from agent.domain.client_actions import ClientActions
 from agent.domain.persona import PersonaSettings
 from agent.llm.requests.messages import ChatMessage, system_message
 from agent.llm.spending import SpendScope
@@ -133,6 +134,8 @@ class RunServices:
     """The names of the subagents at work, the outermost first."""
     persona: PersonaSettings | None = None
     """Who answers; also in the runs of its subagents."""
+    actions: ClientActions | None = None
+    """What has the account act; None where no client can."""
 
 
 def get_services(context: ToolExecutionContext) -> RunServices:

@@ -22,7 +22,9 @@ from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
 from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
+from agent.domain.client_actions import ClientActions
 from agent.domain.endpoint import ModelRole
+from agent.domain.group_acts import LEAST_ROLE
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MediaSource, Outbox
 from agent.llm.spending import meter
@@ -73,6 +75,12 @@ CLOSE_SECONDS = 2.0
 WATCH_SECONDS = 1.0
 
 
+def _obey_acts(conversations: ConversationHandler, settings: Settings) -> None:
+    """Have the account's role in a group found out before it is answered, where a tool may act."""
+    rows = (settings.tools.get(name) for name in LEAST_ROLE)
+    conversations.acts_are_on = any(row is not None and row.enabled for row in rows)
+
+
 class Runtime:
     """Inbox, engine and record of this process, on one event loop."""
 
@@ -94,6 +102,7 @@ class Runtime:
         source: MediaSource | None = None,
         kept: Sequence[RetentionRule] = (),
         find_alerts: "Callable[[], AlertLook] | None" = None,
+        actions: ClientActions | None = None,
     ) -> None:
         """``kept`` is what the layer above has on record for some days, ``find_alerts`` what the
         one above that tells of."""
@@ -132,8 +141,10 @@ class Runtime:
             media=self._media,
             memory=self.memory,
             commands=CommandDesk(self.record, services),
+            actions=actions,
         )
         conversations.reminded = self._remind
+        live.subscribe(lambda _, new: _obey_acts(conversations, new), "tools")
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)

@@ -8,6 +8,7 @@ from pathlib import Path
 from django.conf import settings
 
 from agent.builtin_tools import (
+    acts,
     course,
     memory_tools,
     reminder_tools,
@@ -199,6 +200,7 @@ def build_builtin_tools(
         memory_tools.query_memory,
         memory_tools.query_person_profile,
         *reminder_tools.TOOLS,
+        *acts.TOOLS,
     ]
 
 

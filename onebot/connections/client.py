@@ -476,6 +476,12 @@ class OneBotClient:
         socket = self._connections.action_socket(account)
         return socket.user_agent if socket else ""
 
+    def unsupported(self, account: str) -> set[str] | None:
+        """The actions that the client has said on this connection that it does not know; None where
+        its socket is not in this process."""
+        socket = self._connections.action_socket(account)
+        return socket.unsupported if socket else None
+
     async def call(
         self,
         account: str,

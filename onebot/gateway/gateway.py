@@ -34,6 +34,7 @@ from onebot.connections.handshake import (
     account_refusal,
 )
 from onebot.gateway import bots
+from onebot.gateway.client_actions import OneBotActions
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
 from onebot.gateway.introductions import GroupNames, Introductions
 from onebot.gateway.media import OneBotMedia
@@ -144,7 +145,8 @@ class Gateway:
             "client events", bots.erase_client_events, lambda: settings.EVENT_KEEP_DAYS
         )
         self._media = OneBotMedia(self._client)
-        self.runtime = Runtime(self._delivery, self._media, [events], find_alerts)
+        self._actions = OneBotActions(self._client)
+        self.runtime = Runtime(self._delivery, self._media, [events], find_alerts, self._actions)
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._introductions = Introductions(
@@ -190,6 +192,7 @@ class Gateway:
         if socket.takes_actions:
             self.runtime.account_connected(self_id)
             self._pauses.connected(self_id)
+            self._actions.connected(self_id)
             self._introductions.connected(self_id)
             self._names.connected(self_id)
         logger.info(
@@ -259,6 +262,7 @@ class Gateway:
                     self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))
                 self._follow_recall(self_id, event)
                 self._pauses.follow(self_id, event)
+                self._actions.follow(self_id, event)
 
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is

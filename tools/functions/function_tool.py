@@ -88,6 +88,8 @@ class ToolOptions(TypedDict, total=False):
     """What switches the tool on anywhere: a setting, or whether there is anything to work with."""
     needs_chat: bool
     """Offered only where there is a chat to speak in."""
+    own_roles: tuple[str, ...]
+    """In groups offered only where the bot has one of these roles."""
     lenient: bool
     """Unknown arguments are left out and not refused, and defaults are not declared."""
     own_checks: OwnChecks
@@ -165,6 +167,9 @@ class FunctionTool:
         if context is None:
             return True
         if self._options.get("needs_chat") and not context.session_id:
+            return False
+        roles = self._options.get("own_roles")
+        if roles and context.is_group_chat and context.own_role not in roles:
             return False
         return "available" not in self._options or self._options["available"](context)
 
@@ -296,9 +301,9 @@ class FunctionProvider:
         return [spec for _, spec in self._offers.values()]
 
     def listing_key(self, context: ToolAvailabilityContext | None) -> tuple[object, ...]:
-        has_chat = context is None or bool(context.session_id)
+        where = None if context is None else (bool(context.session_id), context.own_role)
         return (
-            has_chat,
+            where,
             *(tool.is_available(context) for tool in self._conditional),
             *(tool.describe_now(spec) for tool, spec in self._live),
         )

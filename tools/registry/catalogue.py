@@ -228,6 +228,7 @@ MOST_OF_SOURCE = 1_000
 class DefaultConfig:
     """First values of a tool's row, carried in ``spec.metadata["default_config"]``."""
 
+    enabled: bool = True
     mock_enabled: bool = False
     mock_value: str = ""
     timeout_seconds: int = DEFAULT_TIMEOUT

@@ -56,9 +56,10 @@ class ResolvedTool:
 
     @property
     def is_named_by_search(self) -> bool:
-        """Whether it is one of the program's own that are deferred from the beginning: what finds
-        them says that they are there, so that no request has to."""
-        return not self.is_from_outside and declared_settings(self.declared).visibility == _DEFERRED
+        """Whether it is one of the program's own that are on and deferred from the beginning: what
+        finds them says that they are there, so that no request has to."""
+        declared = declared_settings(self.declared)
+        return not self.is_from_outside and declared.enabled and declared.visibility == _DEFERRED
 
 
 class ToolResolver:
