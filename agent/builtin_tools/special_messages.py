@@ -52,8 +52,8 @@ async def send_face(
 async def send_music(
     context: ToolExecutionContext,
     invocation: ToolInvocation,
-    type: Annotated[Literal["qq", "163", "custom"], "QQ 音乐、网易云音乐，或自己给出的网址"],  # noqa: A002 - its name on the wire
-    id: Annotated[str, "歌曲编号，用于 qq 和 163", Field(pattern=r"^[0-9A-Za-z]{0,64}$")] = "",  # noqa: A002
+    type: Annotated[Literal["qq", "163", "custom"], "QQ 音乐、网易云音乐，或自己给出的网址"],
+    id: Annotated[str, "歌曲编号，用于 qq 和 163", Field(pattern=r"^[0-9A-Za-z]{0,64}$")] = "",
     url: Annotated[_Url, "点开后的网址，用于 custom"] = "",
     audio: Annotated[_Url, "音频的网址，用于 custom"] = "",
     title: Annotated[str, "歌名，用于 custom", Field(max_length=200)] = "",
