@@ -230,9 +230,10 @@ async def _read(
     downloads: MediaDownloader, reader: DocumentExtractor, chat: ChatAddress, ref: MediaRef
 ) -> str:
     """The beginning of the words in a file. Raises :class:`MediaUnavailable`."""
+    allowance = DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20)
     try:
-        kept = await downloads.get(chat, ref, DownloadAllowance(settings.MEDIA_FETCH_MIB * 2**20))
-    except MediaUnavailable as error:  # whose words may hold the address
+        kept = await downloads.get(chat, ref, allowance, lambda mime: True)
+    except MediaUnavailable as error:
         logger.info("A file of %s was not downloaded: %s", chat.place, error)
         raise MediaUnavailable(NOT_LOADED) from error
     beginning = await reader.beginning(kept.path, settings.FILE_EXCERPT_CHARS)

@@ -164,7 +164,7 @@ class Downloads:
     def __init__(self, path: Any, error: Exception | None = None) -> None:
         self.path, self.error, self.refs = path, error, list[Any]()
 
-    async def get(self, chat: Any, ref: Any, allowance: Any) -> Any:
+    async def get(self, chat: Any, ref: Any, allowance: Any, accepts: Any) -> Any:
         self.refs.append(ref)
         if self.error:
             raise self.error
