@@ -159,10 +159,21 @@ def test_playground_is_erased_with_one_button(page, model, live):
     assert live.rows(chats) == []
 
 
+#: Somebody who is in no group.
+OUTSIDER = """async () => {
+    const { changed, state } = await import("/static/onebot/playground/store.js");
+    state.people.push({ id: "1004", name: "Li", role: "member", friend: false, owner: false });
+    changed();
+}"""
+#: Ask to join; the flag of the request.
+ASK = """async (button) => {
+    const { state } = await import("/static/onebot/playground/store.js");
+    button.click();
+    return Object.keys(state.requests)[0];
+}"""
 #: Have the page answer actions as if the server had sent them; the frames that it sends.
 ANSWER = """async (calls) => {
-    const main = document.querySelector("script[src*='playground/main']").src;
-    const { answerAction } = await import(main.replace("main.js", "actions.js"));
+    const { answerAction } = await import("/static/onebot/playground/actions.js");
     const frames = [];
     for (const [action, params] of calls)
         await answerAction({ action, params, echo: "e" }, { send: (one) => frames.push(one) });
@@ -174,6 +185,9 @@ def test_client_of_the_playground_lets_the_bot_do_what_its_role_allows(page):
     page.click("[data-chat='group:2001']")
     say(page, "大家好")
     message_id = page.locator(".play-by-person").get_attribute("data-message")
+    page.evaluate(OUTSIDER)
+    page.click("#play-join summary")
+    flag = page.locator("[data-ask='1004']").evaluate(ASK)
     group = {"group_id": 2001}
     acts: list[tuple[str, dict[str, object], bool]] = [
         ("set_group_ban", {"user_id": 1002, "duration": 600}, True),
@@ -188,14 +202,22 @@ def test_client_of_the_playground_lets_the_bot_do_what_its_role_allows(page):
         ("set_group_kick", {"user_id": 1002}, True),
         ("get_group_member_info", {"user_id": 1002}, False),
         ("get_group_root_files", {}, True),
-        ("set_group_add_request", {"flag": "f", "approve": True}, True),
+        ("set_group_add_request", {"flag": flag, "approve": True}, True),
+        ("set_group_add_request", {"flag": flag, "approve": False}, False),
     ]
     frames = page.evaluate(ANSWER, [[name, group | params] for name, params, _ in acts])
     answers = [frame["retcode"] == 0 for frame in frames if "echo" in frame]
     assert answers == [is_done for _, _, is_done in acts]
     told = [frame["notice_type"] for frame in frames if "notice_type" in frame]
-    assert told == ["group_ban", "group_ban", "group_card", "essence", "group_decrease"]
-    expect(page.locator(".play-notice")).to_have_count(7)
+    assert told == [
+        "group_ban",
+        "group_ban",
+        "group_card",
+        "essence",
+        "group_decrease",
+        "group_increase",
+    ]
+    expect(page.locator(".play-notice")).to_have_count(8)
     expect(page.locator(".play-notice", has_text="<b>")).to_be_visible()
 
 

@@ -62,6 +62,14 @@ export function pokeEvent(chat, from, target = ACCOUNT) {
 
 export const joinEvent = (chat, id) => groupNotice(chat, "group_increase", { sub_type: "approve", operator_id: "0", user_id: id });
 
+/** Somebody asks to join a group, or in private to be a friend. */
+export function requestEvent(chat, id, flag, comment) {
+  const group = chat.kind === "group" ? { request_type: "group", sub_type: "add", group_id: number(chat.peer) } : { request_type: "friend" };
+  return frame("request", { ...group, user_id: number(id), comment, flag });
+}
+
+export const friendEvent = (id) => frame("notice", { notice_type: "friend_add", user_id: number(id) });
+
 export const roleEvent = (chat, id) => groupNotice(chat, "group_admin", { sub_type: roleOf(id, chat) === "member" ? "unset" : "set", user_id: id });
 
 /** The bot is muted in a group for some seconds; 0: it is no more. */

@@ -1,8 +1,8 @@
 // What the server does in groups, and asks of them: carried out as far as QQ would let the bot, by its role.
 
 import { say } from "./dom.js";
-import { groupNotice, pokeEvent, recallEvent, senderOf } from "./events.js";
-import { ACCOUNT, addMessage, changed, chatBy, chatOf, findMessage, messagesOf, nameOf, newId, roleOf, state } from "./store.js";
+import { friendEvent, groupNotice, joinEvent, pokeEvent, recallEvent, senderOf } from "./events.js";
+import { ACCOUNT, addMessage, changed, chatBy, chatOf, findMessage, messagesOf, nameOf, newId, person, roleOf, state } from "./store.js";
 
 export const REFUSED = 1200;
 const RANKS = { member: 0, admin: 1, owner: 2 };
@@ -156,8 +156,21 @@ function deleteFile(params) {
   tell(chat, "didDeleteFile", { name: found.data.name });
 }
 
-function decide(params) {
-  tell(chatBy(state.current), params.approve === false ? "didRefuse" : "didApprove", { words: String(params.reason || params.remark || params.flag) });
+/** Answer what somebody of the playground asked for, once. */
+function decide(params, link) {
+  const { key, id } = state.requests?.[params.flag] ?? refuse("请求不存在或已被处理");
+  const chat = chatBy(key) ?? refuse(chatError(key));
+  delete state.requests[params.flag];
+  const isRefused = params.approve === false;
+  tell(chat, isRefused ? "didRefuse" : "didApprove", { name: nameOf(id), words: String(params.reason || params.remark || "–") });
+  if (isRefused) return;
+  if (chat.kind === "private") {
+    Object.assign(person(id) ?? {}, { friend: true });
+    link.send(friendEvent(id));
+  } else if (!chat.members.includes(id)) {
+    chat.members.push(id);
+    link.send(joinEvent(chat, id));
+  }
 }
 
 function member(groupId, id) {
