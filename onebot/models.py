@@ -69,6 +69,24 @@ class Bot(models.Model):
     connected_at = models.DateTimeField(_("connected since"), null=True, blank=True)
     disconnected_at = models.DateTimeField(_("disconnected at"), null=True, blank=True)
     last_heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
+    silent_at = models.DateTimeField(
+        _("closed for silence"),
+        null=True,
+        blank=True,
+        help_text=_(
+            "When a connection was closed because nothing came over it for three intervals of its "
+            "heartbeats."
+        ),
+    )
+    cannot_speak_since = models.DateTimeField(
+        _("cannot speak since"),
+        null=True,
+        blank=True,
+        help_text=_(
+            "The first of five sends or more in a row that failed or of which nobody knows, while "
+            "events came. A message that arrives ends it."
+        ),
+    )
     channel = models.CharField(
         _("process channel"),
         max_length=200,

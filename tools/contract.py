@@ -13,6 +13,7 @@ What can go wrong with a tool, and who reads it.
     ├── CallRefused           the call may not be made
     ├── ApprovalNeeded        the call has to wait for an owner's approval; the caller asks
     └── ToolFailed            the tool could not do it
+        └── OutcomeUnknown    it may have done it, or not; it is not tried again
 
 Their texts, except the first one's, are written for the model. Any other exception that
 leaves a tool is a bug of the tool: it is logged with its traceback and reported as a
@@ -21,7 +22,7 @@ failure.
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -74,6 +75,10 @@ class ToolFailed(ToolError):  # noqa: N818 - as above
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+
+
+class OutcomeUnknown(ToolFailed):
+    """Nobody can tell whether it was done."""
 
 
 JsonSchema = dict[str, Any]
@@ -158,8 +163,8 @@ class ToolSpec:
 
     A spec is not changed once it was listed: a tool that changes is a new spec. The registry reads
     these entries of ``metadata``: ``default_config``, ``timeout_seconds``, ``is_long_running``,
-    ``requires_approval``, ``hooks``, ``on_timeout``, and, for a new row, ``visibility`` and
-    ``core_tool``.
+    ``requires_approval``, ``look_ahead``, ``hooks``, ``on_timeout``, ``undo``, and, for a new row,
+    ``visibility`` and ``core_tool``.
     """
 
     name: str
@@ -241,6 +246,17 @@ class ToolInvocation:
     """The key of the call on record; 0 for one that is not on record."""
     begun_at: datetime | None = None
     """When an earlier process began the call, which did not live to finish it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBasis:
+    """What was found before a call is made. ``asks``: it waits for approval, unless its row says
+    that no call does. The others tell of the message that it rests on, for who decides."""
+
+    asks: bool = False
+    message_id: str = ""
+    said_by: str = ""
+    words: str = ""
 
 
 @dataclass(slots=True)
@@ -353,6 +369,27 @@ class ToolExecutionResult:
             return json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError):
             return str(value).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call that succeeded, as it is on record, for the ``undo`` of its tool."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    content: str = ""
+    structured_content: Any = None
+    """What the result noted, such as the value that was there before."""
+    call_pk: int = 0
+
+
+Undo = Callable[[RecordedCall, ToolExecutionContext], Awaitable[str]]
+"""Takes one call back, once. Returns what there is to say about it, "" where that is nothing.
+
+Raises :class:`ToolFailed` where it certainly did not, with words for the chat, and
+:class:`OutcomeUnknown` where nobody can tell; so does any other exception. The context is that of
+the chat, and ``user_id`` who takes it back.
+"""
 
 
 @runtime_checkable

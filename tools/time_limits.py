@@ -29,6 +29,10 @@ class TimeLimits:
     # Clients
     send: float = 60.0
     lost_socket: float = 15.0
+    least_silence: float = 15.0
+    silence_look: float = 1.0
+    unanswered_ping: float = 30.0
+    ping: float = 20.0
     playground_check: float = 30.0
     tool_message: float = 20.0
     # Tools

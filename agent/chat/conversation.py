@@ -23,7 +23,7 @@ from agent.domain.client_actions import ClientActions
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
 from agent.domain.failures import failure_kind
 from agent.domain.states import RunOrigin
-from agent.domain.types import IncomingMessage, Outbox
+from agent.domain.types import ChatAddress, IncomingMessage, Outbox
 from agent.llm.requests.base import ToolCallRequest
 from agent.llm.spending import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
@@ -47,6 +47,7 @@ from agent.run.tool_results import ChatPauses
 from tools.contract import ToolExecutionResult
 from tools.error_boundary import LogLimit
 from tools.registry.execution import time_limit
+from tools.registry.policy import GROUP_ADMIN_ROLES
 
 
 def working_sign(outbox: Outbox, pending: PendingMessage) -> AbstractContextManager[None]:
@@ -224,8 +225,9 @@ class ConversationHandler:
             return None
         account = message.chat.account
         is_owner = message.sender_id in run.pending.account.owners
+        leads = None if is_owner or not await self._leads_group(run) else run.pending.session_pk
         outcome, problem = await self.record.submit(
-            apply_approval_decision, reply, account, message.sender_id, is_owner
+            apply_approval_decision, reply, account, message.sender_id, is_owner, leads
         )
         if outcome is ApprovalOutcome.UNKNOWN and not is_owner:
             return None
@@ -234,6 +236,17 @@ class ConversationHandler:
         language = choose_language(message.text, run.active.persona.language)
         text = approval_outcome_text(outcome, reply.code, problem, language)
         return RunResult(text, None, 0, 0, 0)
+
+    async def _leads_group(self, run: MessageRun) -> bool:
+        """Whether the sender is the owner or an administrator of the group, as he speaks: where
+        his message does not say, the client is asked."""
+        chat, role = run.message.chat, run.message.sender_role
+        if chat.kind != "group" or not run.pending.account.believes_senders:
+            return False
+        if not role and self.actions is not None:
+            member = await self.actions.find_member(chat, run.message.sender_id)
+            role = member.role if member else ""
+        return role in GROUP_ADMIN_ROLES
 
     async def _run_engine(
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
@@ -299,10 +312,7 @@ class ConversationHandler:
             spend_scope=scope.get(),
             actions=self.actions,
         )
-        own_role = ""
-        if self.acts_are_on and self.actions is not None and message.chat.kind == "group":
-            own = await self.actions.find_member(message.chat, message.chat.account)
-            own_role = own.role if own else ""
+        own_role = await self._find_own_role(message.chat) if self.acts_are_on else ""
         context = build_tool_context(message, account, services, own_role)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
@@ -336,6 +346,13 @@ class ConversationHandler:
             if run.active.manners.says_beside_calls
             else None,
         )
+
+    async def _find_own_role(self, chat: ChatAddress) -> str:
+        """The account's own role in a group; "" where the client does not say."""
+        if self.actions is None or chat.kind != "group":
+            return ""
+        own = await self.actions.find_member(chat, chat.account)
+        return own.role if own else ""
 
 
 def _is_needless(run: MessageRun) -> bool:

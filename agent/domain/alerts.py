@@ -20,6 +20,7 @@ class AlertKind(TextChoices):
     OUTAGE = "outage", _("database cannot be written")
     DISCONNECTED = "disconnected", _("account not connected")
     ACCOUNT_OFFLINE = "account_offline", _("account signed out of QQ")
+    CANNOT_SPEAK = "cannot_speak", _("account hears and cannot speak")
     PAUSED = "paused", _("account muted, or no longer in a group")
     MODEL = "model", _("model endpoint fails")
     BUDGET = "budget", _("budget near its end")

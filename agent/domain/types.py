@@ -167,6 +167,8 @@ class AccountSettings:
     user has those rights himself."""
     all_for_me: bool = False
     """Whether every message that arrives from a group counts as addressed to it."""
+    is_voiceless: bool = False
+    """Whether it hears and cannot speak, as far as is known."""
 
     def without_rights(self) -> "AccountSettings":
         """The same for senders who may be nobody special."""

@@ -132,19 +132,7 @@ class Runtime:
             wiring.build_media_pipeline(self.record, source, self.book) if source else None
         )
         self.memory = wiring.build_memory(self.record, self.book)
-        services = CommandServices(quotas, outbox, self.engines.name_model)
-        conversations = ConversationHandler(
-            self.record,
-            self.engines,
-            outbox,
-            self.jobs,
-            media=self._media,
-            memory=self.memory,
-            commands=CommandDesk(self.record, services),
-            actions=actions,
-        )
-        conversations.reminded = self._remind
-        live.subscribe(lambda _, new: _obey_acts(conversations, new), "tools")
+        conversations = self._build_conversations(outbox, actions)
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
@@ -158,6 +146,24 @@ class Runtime:
         self._daily: dict[str, DailyWork] = {}
         self._news = SettingsWatch()
         self._watches: list[asyncio.Task[None]] = []
+
+    def _build_conversations(
+        self, outbox: Outbox, actions: ClientActions | None
+    ) -> ConversationHandler:
+        services = CommandServices(self._quotas, outbox, self.engines.name_model)
+        conversations = ConversationHandler(
+            self.record,
+            self.engines,
+            outbox,
+            self.jobs,
+            media=self._media,
+            memory=self.memory,
+            commands=CommandDesk(self.record, services),
+            actions=actions,
+            reminded=self._remind,
+        )
+        self.record.live.subscribe(lambda _, new: _obey_acts(conversations, new), "tools")
+        return conversations
 
     def ensure_started(self) -> None:
         """Start what runs in the background, once. Must be called on the loop that serves."""

@@ -49,6 +49,8 @@ def find_accounts(viewer: Viewer) -> Iterator[Alert]:
                 if since
                 else _("Account %(account)s is not connected.")
             )
+            if bot.silent_at:
+                text = _("Account %(account)s fell silent and was disconnected, at %(since)s.")
             yield Alert(
                 "disconnected",
                 text % {"account": account_words(bot), "since": since},
@@ -72,6 +74,21 @@ def find_accounts(viewer: Viewer) -> Iterator[Alert]:
                 url,
                 BAD,
                 facts=(bot.self_id,),
+                about=bot.self_id,
+                account=bot.self_id,
+            )
+        elif bot.cannot_speak_since:
+            yield Alert(
+                "cannot_speak",
+                _("Account %(account)s hears and cannot speak, since %(since)s.")
+                % {"account": account_words(bot), "since": moment(bot.cannot_speak_since)},
+                _(
+                    "Its last messages failed, or nobody knows of them. Look into the OneBot "
+                    "client: QQ may hold the account back for some time."
+                ),
+                url,
+                BAD,
+                facts=(bot.self_id, bot.cannot_speak_since),
                 about=bot.self_id,
                 account=bot.self_id,
             )

@@ -27,7 +27,8 @@ def find_told() -> AlertLook:
     with translation.override(settings.LANGUAGE_CODE):
         alerts = sorted(find_alerts(viewer), key=lambda one: one.level == BAD)
         found = {one.key: one for one in map(_told, alerts) if one.kind in KINDS}
-    speaking = [bot for bot in viewer.bots if bot.online and bot.account_online is not False]
+    online = [bot for bot in viewer.bots if bot.online and bot.account_online is not False]
+    speaking = [bot for bot in online if bot.cannot_speak_since is None]
     owners = {bot.self_id: bot.owner_ids for bot in viewer.bots}
     return AlertLook(tuple(found.values()), owners, tuple(bot.self_id for bot in speaking))
 

@@ -28,6 +28,7 @@ from frostproject.metrics.traces import TraceExport
 from frostproject.server import http_channel, process_memory
 from frostproject.web.logs import redact_secrets
 from frostproject.web.mcp import McpEndpoint
+from onebot.connections.client import PINGS_KEY
 from onebot.gateway.consumer import LARGE_FRAME_BYTES
 from onebot.gateway.gateway import Gateway
 from tools import error_boundary, time_limits
@@ -57,6 +58,7 @@ GOING_AWAY = 1001
 #: daphne's own limits, which its command line sets by default.
 DAPHNE_LIMIT = 1024 * 1024
 DAPHNE_LIFETIME = 86_400
+DAPHNE_PING, DAPHNE_UNANSWERED = 20, 30
 
 
 class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
@@ -74,6 +76,13 @@ class BackpressureProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne h
             self.transport
         )  # from now on it may stay as long as it likes
         super().onOpen()
+
+    def require_pongs(self, are_required: bool) -> None:
+        """Whether the connection ends where a ping is not answered. A client that never reads its
+        socket never does, and may be told by its heartbeats that it is there."""
+        self.autoPingTimeout = self.server.ping_timeout if are_required else 0
+        if not are_required and self.autoPingTimeoutCall is not None:
+            self._cancelAutoPingTimeoutCall()
 
     def connectionLost(self, reason: object) -> None:  # noqa: N802 - autobahn's name
         self.factory.server_class.callers.remove(self.transport)
@@ -126,6 +135,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
                 DAPHNE_LIFETIME,
                 -1,
             ),  # a bot stays connected for longer than a day
+            ("ping_interval", DAPHNE_PING, time_limits.TIME_LIMITS.ping),
+            ("ping_timeout", DAPHNE_UNANSWERED, time_limits.TIME_LIMITS.unanswered_ping),
         )
         for name, stock, ours in chosen:
             if options.get(name, stock) == stock:
@@ -175,6 +186,8 @@ class DrainingServer(daphne_server.Server):  # type: ignore[misc]  # daphne has 
     def create_application(self, protocol: object, scope: dict[str, Any]) -> Any:
         if body := getattr(protocol, "body", None):
             scope[http_channel.BODY_KEY] = body
+        if require_pongs := getattr(protocol, "require_pongs", None):
+            scope[PINGS_KEY] = require_pongs
         return super().create_application(protocol, scope)
 
     def _look_after_callers(self) -> None:

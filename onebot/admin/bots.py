@@ -30,6 +30,7 @@ from tools.admin.record_pages import (
     Column,
     RecordAdmin,
     RecordedSince,
+    choice_filter,
     format_moment,
     render_badge,
     with_less,
@@ -220,22 +221,31 @@ class BotForm(SettingsForm):
         return super().save(commit)
 
 
+CannotSpeak = choice_filter(
+    _("voice"),
+    "voice",
+    lambda _request: [("none", _("hears and cannot speak"))],
+    lambda rows, _value: rows.filter(cannot_speak_since__isnull=False),
+)
+
+
 @admin.register(Bot)
 class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     rights = frozenset({"change"})  # owners are people's decision, and no record
     account_field = "self_id"
     form = BotForm
     list_display = ("name", "connected", "account_state", "heartbeat", "client", "chats")
-    list_filter = ("online",)
+    list_filter = ("online", CannotSpeak)
     are_few = True
     ordering = ("-online", "self_id")
     text_fields = ("self_id", "second_name", "nickname", "client_name", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
     #: What the program writes: what is asked first, and the rest.
-    state_fields = ("called", "online", "account_online", "chats")
+    state_fields = ("called", "online", "account_online", "cannot_speak_since", "chats")
     connection_fields = (
         *("self_id", "second_name", "client", "kinds_of_connection", "user_agent"),
-        *("connected_at", "disconnected_at", "last_heartbeat_at", "channel", "token_state"),
+        *("connected_at", "disconnected_at", "silent_at", "last_heartbeat_at", "channel"),
+        "token_state",
     )
     first_fields = (*state_fields, "owners", "personas", "answers", "manners")
     more_fields: ClassVar = (
@@ -353,7 +363,10 @@ def _name(bot: Bot) -> str:
     if is_playground(bot.self_id):
         return format_html("{} {}", bot.self_id, render_badge("mock", gettext("playground")))
     nickname = nickname_of(bot) or find_nickname(bot.self_id)
-    return with_less(nickname, bot.self_id) if nickname else bot.self_id
+    name = with_less(nickname, bot.self_id) if nickname else bot.self_id
+    if bot.cannot_speak_since is None:
+        return name
+    return format_html("{} {}", name, render_badge("failed", gettext("cannot speak")))
 
 
 def _personas(bot: Bot) -> str:

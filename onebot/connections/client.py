@@ -9,6 +9,7 @@ the socket knows each call by its echo.
 
 import asyncio
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,7 +37,12 @@ from tools.time_limits import TIME_LIMITS
 
 #: Application close codes are 3000 to 4999; no client distinguishes them; they help people who read
 #: logs.
-REPLACED, FORBIDDEN = 4009, 4003
+REPLACED, FORBIDDEN, SILENT = 4009, 4003, 4008
+#: What the server puts into the scope of a WebSocket: whether a ping has to be answered.
+PINGS_KEY = "frostagent.pings"
+
+
+BUSY = math.inf
 
 
 @dataclass(eq=False, slots=True)
@@ -54,6 +60,10 @@ class Socket:
     """Optional actions that the client has said it does not know."""
     connected_at: float = field(default_factory=time.time)
     """Unix time, to be compared with that of a socket in another process."""
+    silent_since: float = 0.0
+    """By the clock of the loop; 0 just after a frame was taken in, :data:`BUSY` while one is."""
+    require_pongs: Callable[[bool], None] | None = None
+    """Whether a ping without an answer ends it, which the server sees to."""
 
     async def write(self, text: str) -> None:
         """Hand one text frame to the server; it is on its way, not arrived, when this returns."""

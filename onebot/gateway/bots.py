@@ -94,6 +94,7 @@ def connected_change(
         "connected_at": timezone.now(),
         "disconnected_at": None,
         "account_online": None,
+        "silent_at": None,
     }
     if holder is not None:
         values |= {"process": holder.process, "channel": holder.channel}
@@ -137,6 +138,23 @@ def offline_values() -> dict[str, object]:
 
 def disconnected_change(self_id: str, process: str) -> BotChange:
     return BotChange(self_id, offline_values(), only_process=process)
+
+
+def silent_change(self_id: str, process: str) -> BotChange:
+    """A connection of the account was closed, for nothing came over it any more."""
+    return BotChange(self_id, {"silent_at": timezone.now()}, only_process=process)
+
+
+def note_voice(self_id: str, since: datetime | None) -> None:
+    """The account cannot speak ``since`` then, where events have come since; None: it can again."""
+    rows = Bot.objects.filter(self_id=self_id, cannot_speak_since__isnull=since is not None)
+    if since is not None:
+        talked = ChatSession.objects.filter(account=self_id, last_message_at__gte=since)
+        noted = ClientEvent.objects.filter(self_id=self_id, created_at__gte=since)
+        if not (talked.exists() or noted.exists()):
+            rows = rows.filter(last_heartbeat_at__gte=since)
+    if rows.update(cannot_speak_since=since):
+        ConfigVersion.bump(LiveKind.ACCOUNTS)
 
 
 def heartbeat_change(self_id: str, *, account_online: bool | None) -> BotChange:
@@ -191,6 +209,7 @@ def load_accounts() -> dict[str, AccountSettings]:
             bot.sends_per_minute,
             bot.media_by_url,
             all_for_me=bot.all_for_me,
+            is_voiceless=bot.cannot_speak_since is not None,
         )
         for bot in Bot.objects.all()
     }

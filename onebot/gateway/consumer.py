@@ -20,7 +20,7 @@ from channels.routing import URLRouter
 from django.urls import URLPattern, re_path
 
 from agent.domain.types import is_playground
-from onebot.connections.client import FORBIDDEN, Socket
+from onebot.connections.client import BUSY, FORBIDDEN, PINGS_KEY, Socket
 from onebot.connections.handshake import (
     CHECK_AGENT,
     Handshake,
@@ -94,10 +94,12 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         self._is_settled = False
         """Whether an event has said whose socket it is."""
         self.socket: Socket | None = None
+        self._require_pongs: Callable[[bool], None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         handshake = Handshake.from_scope(scope)
+        self._require_pongs = scope.get(PINGS_KEY)
         verdict = judge_handshake(handshake, self.gateway.admission)
         if isinstance(verdict, HandshakeRefused):
             if handshake.headers.get("user-agent") != CHECK_AGENT:
@@ -139,7 +141,8 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
 
     async def serve(self, client: HandshakeAccepted, receive: Receive, send: Send) -> None:
         """Read the socket until it ends, one way or another."""
-        self.socket = Socket(send, client.role, client.user_agent, client.keys)
+        self.socket = socket = Socket(send, client.role, client.user_agent, client.keys)
+        socket.require_pongs = self._require_pongs
         self._name = client.name
         follower = (client.name, self._identify)
         if client.role == "api":  # no event will ever say whose it is
@@ -148,12 +151,14 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
             if client.self_id:
                 await self._identify(client.self_id)
             while (message := await receive())["type"] == "websocket.receive":
+                socket.silent_since = BUSY
                 # Taken out: nothing but its decoding shall hold a large frame.
                 await self._on_frame(message.pop("text", None) or message.pop("bytes", None) or "")
+                socket.silent_since = 0.0
         finally:
             self.gateway.followers.discard(follower)
             if self.self_id:
-                self.gateway.detach(self.self_id, self.socket)
+                self.gateway.detach(self.self_id, socket)
 
     async def _on_frame(self, data: str | bytes) -> None:
         frame: Event | ActionResponse | MalformedFrame
@@ -179,7 +184,7 @@ class OneBotConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no ty
         elif isinstance(frame, ActionResponse):
             await self.gateway.on_response(self.self_id, frame)
         elif await self._is_own(frame.self_id):
-            await self.gateway.on_event(self.self_id, frame)
+            await self.gateway.on_event(self.self_id, frame, self.socket)
 
     async def _is_own(self, self_id: str) -> bool:
         """Whether an event of ``self_id`` may come over this socket; the first one settles whose it

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from onebot.gateway.media import (
     media_url,
 )
 from onebot.gateway.signs import WorkSigns
+from onebot.gateway.voice import VoiceWatch
 from onebot.protocol import segments
 from onebot.protocol.actions import (
     ActionResponse,
@@ -285,11 +286,13 @@ class OneBotDelivery:
         client: OneBotClient,
         on_paused: Callable[[ChatAddress, PauseReason], None] | None = None,
         explain: Callable[[ChatAddress, str, str], Awaitable[str]] | None = None,
+        on_voice: Callable[[str, datetime | None], None] = lambda *_: None,
     ) -> None:
         """``on_paused`` is called when a client refuses a message because the account cannot speak
         in its group; ``explain`` says more of any other refusal, of the message with that
-        echo, than the client does."""
+        echo, than the client does; ``on_voice`` is that of :class:`VoiceWatch`."""
         self._client = client
+        self._voice = VoiceWatch(on_voice)
         self._on_paused = on_paused
         self._explain = explain
         self._pauses: dict[ChatAddress, Pause] = {}
@@ -313,6 +316,7 @@ class OneBotDelivery:
 
     def replace_accounts(self, accounts: Mapping[str, AccountSettings]) -> None:
         self._accounts = accounts
+        self._voice.voiceless = {name for name, one in accounts.items() if one.is_voiceless}
 
     def replace_pauses(self, pauses: Mapping[ChatAddress, Pause]) -> None:
         self._pauses = dict(pauses)
@@ -364,12 +368,18 @@ class OneBotDelivery:
         except NotConnected as error:
             return Delivery(State.PENDING, error=str(error))
         except OneBotError as error:
-            return Delivery(
-                State.UNKNOWN if error.may_have_arrived else State.FAILED, error=str(error)
-            )
+            if not error.may_have_arrived:
+                return Delivery(State.FAILED, error=str(error))
+            self._voice.failed(chat.account)
+            return Delivery(State.UNKNOWN, error=str(error))
         crash_points.hit_crash_point("answer_received")
         delivery = to_delivery(response)
-        if delivery.state != State.FAILED:
+        if delivery.state == State.DELIVERED:
+            if self._voice.failures or self._voice.voiceless:
+                self._voice.arrived(chat.account)
+            return delivery
+        if delivery.state == State.UNKNOWN:
+            self._voice.failed(chat.account)
             return delivery
         if reason := find_pause(response):
             return self._paused(chat, delivery, reason)
@@ -383,6 +393,7 @@ class OneBotDelivery:
             )
         if could_be_base64:
             return replace(delivery, fallback=partial(self._load_as_base64, segments))
+        self._voice.failed(chat.account)
         if self._explain is not None:
             return replace(delivery, error=await self._explain(chat, echo, delivery.error))
         return delivery

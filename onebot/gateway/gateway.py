@@ -19,6 +19,7 @@ from agent.runtime.runtime import Runtime
 from onebot.connections.client import (
     FORBIDDEN,
     REPLACED,
+    SILENT,
     AccountLocation,
     Connections,
     OneBotClient,
@@ -33,6 +34,7 @@ from onebot.connections.handshake import (
     PlaygroundDoor,
     account_refusal,
 )
+from onebot.connections.silence import SilenceWatch
 from onebot.gateway import bots
 from onebot.gateway.client_actions import OneBotActions
 from onebot.gateway.delivery import OneBotDelivery, to_delivery
@@ -139,7 +141,10 @@ class Gateway:
         self._relay = Relay(self._load_channels, self._on_moved)
         self._client = OneBotClient(self.connections, self._pending, self._relay)
         self._delivery = OneBotDelivery(
-            self._client, lambda *told: self._pauses.refused(*told), self._explain
+            self._client,
+            lambda *told: self._pauses.refused(*told),
+            self._explain,
+            lambda *told: self._keep(self.runtime.record.submit(bots.note_voice, *told)),
         )
         events = RetentionRule(
             "client events", bots.erase_client_events, lambda: settings.EVENT_KEEP_DAYS
@@ -156,6 +161,7 @@ class Gateway:
             ),
         )
         self._names = GroupNames(self._client, self.runtime.record)
+        self._silence = SilenceWatch(self._on_silent)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -236,8 +242,8 @@ class Gateway:
             )
             return f"{KEPT}{LOST_FILE}"
 
-    async def on_event(self, self_id: str, event: Event) -> None:
-        """Handle one event. Waits only while the record is far behind."""
+    async def on_event(self, self_id: str, event: Event, socket: Socket | None = None) -> None:
+        """Handle one event, of ``socket``. Waits only while the record is far behind."""
         match event:
             case MessageEvent():
                 await self.runtime.record.wait_for_room()
@@ -247,6 +253,8 @@ class Gateway:
             case HeartbeatEvent():
                 await self.runtime.record.wait_for_room()
                 self._save_bot(bots.heartbeat_change(self_id, account_online=event.online))
+                if socket is not None and not is_playground(self_id):  # hidden pages slow down
+                    self._silence.hear(self_id, socket, event.interval)
             case OtherEvent() if (
                 event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES
             ):
@@ -293,6 +301,7 @@ class Gateway:
         ``seconds``."""
         if self._start is None:
             return
+        self._silence.close()
         await self._relay.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
@@ -340,6 +349,13 @@ class Gateway:
         self._save_bot(bots.connected_change(self_id, roles, socket.user_agent, holder))
         if holder is not None:
             self._relay.announce(self_id, socket.role)
+
+    def _on_silent(self, self_id: str, socket: Socket) -> None:
+        """Nothing comes any more on a socket whose client has sent heartbeats."""
+        logger.warning("Account %s: its %s connection is silent; closed", self_id, socket.role)
+        self._save_bot(bots.silent_change(self_id, self.runtime.process_id))
+        self._pending.socket_ended(socket)
+        self._keep(asyncio.get_running_loop().create_task(socket.close(SILENT)))
 
     def _on_moved(self, location: AccountLocation) -> None:
         """A client has connected to another process: a socket of the same role that it left here is

@@ -80,6 +80,8 @@ class HeartbeatEvent:
     self_id: str
     online: bool | None
     """Whether the account behind the client is online, None if the client does not know."""
+    interval: float | None = None
+    """Seconds until the next one, 0 where there will be none; None where that is not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class OtherEvent:
 
 #: Numbers below it are ids without being looked at any further.
 MOST = 10**18
+#: Milliseconds between heartbeats that are believed.
+MOST_INTERVAL = 86_400_000
 _IDS = ("self_id", "user_id", "group_id", "message_id")
 
 Event = MessageEvent | HeartbeatEvent | LifecycleEvent | OtherEvent
@@ -120,10 +124,20 @@ def parse_event(frame: dict[str, object]) -> Event:
         event = _message(frame, self_id, detail_type, is_sent=is_sent)
     elif post_type == "meta_event" and detail_type == "heartbeat":
         online = _object(frame.get("status")).get("online")
-        event = HeartbeatEvent(self_id, bool(online) if online in (True, False) else None)
+        known = bool(online) if online in (True, False) else None
+        event = HeartbeatEvent(self_id, known, _seconds(frame.get("interval")))
     elif post_type == "meta_event" and detail_type == "lifecycle":
         event = LifecycleEvent(self_id, _text(frame.get("sub_type")))
     return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
+
+
+def _seconds(milliseconds: object) -> float | None:
+    """None for what is no interval, as one of more than a day."""
+    if isinstance(milliseconds, str) and milliseconds.isdecimal() and len(milliseconds) < 10:
+        milliseconds = int(milliseconds)
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float | Decimal):
+        return None
+    return float(milliseconds) / 1000 if 0 <= milliseconds <= MOST_INTERVAL else None
 
 
 def find_no_id(frame: dict[str, object]) -> str:

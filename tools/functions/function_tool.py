@@ -35,12 +35,19 @@ from tools.contract import (
     ToolIcon,
     ToolInvocation,
     ToolSpec,
+    Undo,
 )
 from tools.error_boundary import LogLimit
 from tools.processes.threads import run_in_thread
 from tools.registry import catalogue
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.execution import OWN_CHECKS_KEY, ApprovalRule, Hooks, validate_approval_rule
+from tools.registry.execution import (
+    OWN_CHECKS_KEY,
+    ApprovalRule,
+    Hooks,
+    LookAhead,
+    validate_approval_rule,
+)
 from tools.schemas.arguments import schema_messages
 from tools.schemas.signatures import (
     DocstringParts,
@@ -103,11 +110,16 @@ class ToolOptions(TypedDict, total=False):
     is_long_running: bool
     """The result may be a status alone, with the real one to come later; the model is asked not to
     call again."""
+    look_ahead: LookAhead
+    """Asked before a call is made, and before anybody is asked to approve it: raises
+    :class:`ToolFailed` where it is not to be made."""
     requires_approval: ApprovalRule
     """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked
     arguments."""
     hooks: Hooks
     """What is asked before and after the calls of this tool, after the registry's own hooks."""
+    undo: Undo
+    """An ``async def`` that takes a call back, for ``/undo``."""
     describe_now: Callable[[ToolSpec], ToolSpec]
     """Makes of the declaration the one that counts at this moment: the same object while nothing
     is different. Asked before each listing, without I/O."""
@@ -241,7 +253,12 @@ class FunctionTool:
         return ToolExecutionResult(name, success=True, structured_content=structured)
 
 
-_OBEYED = {name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout")} | {
+_OBEYED = {
+    name: name
+    for name in (
+        *("default_config", "is_long_running", "hooks", "on_timeout", "undo", "look_ahead"),
+    )
+} | {
     "traits": "traits",
     "stage": "builtin_stage",
     "own_checks": OWN_CHECKS_KEY,
@@ -255,6 +272,8 @@ def _metadata(options: ToolOptions) -> dict[str, object]:
     metadata = {key: given[name] for name, key in _OBEYED.items() if given.get(name)}
     if rule := validate_approval_rule(options.get("requires_approval", False)):
         metadata["requires_approval"] = rule
+    if "undo" in metadata and not inspect.iscoroutinefunction(metadata["undo"]):
+        raise InvalidDeclaration(f"undo is an async function, not {metadata['undo']!r}")
     return metadata
 
 

@@ -182,8 +182,10 @@ def Tool(  # noqa: N802 - the name that plugins use
     ``core_tool`` (True: shown to the model in full), ``timeout_ms`` and ``requires_approval``
     (True: each call needs an owner's approval), which are initial values that the operator may
     change; ``chat_scope`` ("all", "group" or "private") and ``allowed_session`` (a list of
-    sessions, groups or ``platform:group``), which the operator can only narrow; and
-    ``is_long_running``, which stays as it is.
+    sessions, groups or ``platform:group``), which the operator can only narrow;
+    ``is_long_running``, which stays as it is; and ``undo``, the name of another tool of the
+    plugin, which takes a call back: it is called with ``arguments``, those of the call, and
+    ``result``, what came of it.
 
     Raises :class:`InvalidDeclaration` for what cannot be offered.
     """

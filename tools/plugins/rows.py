@@ -131,6 +131,8 @@ def _metadata(plugin_id: str, name: str, said: Mapping[str, object]) -> dict[str
         for word in ("core_tool", "requires_approval", "is_long_running")
         if said.get(word) is True
     }
+    if isinstance(undo := said.get("undo"), str):
+        metadata["undo"] = clean_tool_name(undo)
     if (limit := said.get("timeout_ms")) is not None:
         metadata["timeout_seconds"] = _seconds(name, limit)
     if said.get("legacy_action") is True:

@@ -39,9 +39,12 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from tools.contract import (
+    CallBasis,
     InvalidArguments,
     InvalidDeclaration,
     JsonSchema,
+    OutcomeUnknown,
+    RecordedCall,
     ToolContentItem,
     ToolExecutionContext,
     ToolExecutionResult,
@@ -49,10 +52,12 @@ from tools.contract import (
     ToolInvocation,
     ToolProvider,
     ToolSpec,
+    Undo,
 )
 from tools.error_boundary import LogLimit, capture_error, contain
 from tools.models.tool_config import ApprovalMode
 from tools.processes.threads import run_in_thread
+from tools.refusals import RefusalReason, ToolRefusal
 from tools.registry import catalogue
 from tools.registry.settings import ToolSettings
 from tools.schemas.arguments import UNUSABLE_SCHEMA, check_size, schema_messages
@@ -62,6 +67,10 @@ from tools.text.storable import make_storable
 
 LEVELS = 100
 """Of nested objects and lists; code that walks over them goes as deep as they do."""
+UNDO_SECONDS = 60
+UNDO_CHARS = 500
+RAISED = "E_PLUGIN_FAILED"
+"""Of a plugin whose own code said that it could not; other codes are about its process."""
 _RESULT: Mapping[str, type] = {
     "success": bool,
     "content": str,
@@ -389,6 +398,28 @@ async def execute_call(
     return result or catalogue.failed_result(call.spec.name, "原因未知")
 
 
+LookAhead = Callable[[ToolInvocation, ToolExecutionContext], Awaitable[CallBasis]]
+NO_BASIS = CallBasis()
+
+
+async def look_ahead(call: ExecutionRequest) -> CallBasis | ToolExecutionResult:
+    """What the tool finds before ``call`` is made; the refused result of one that is not to be."""
+    look: LookAhead | None = call.spec.metadata.get("look_ahead")
+    if look is None:
+        return NO_BASIS
+    name = call.spec.name
+    with capture_error() as attempt:
+        async with time_limit(call.seconds) as limit:
+            context = call.context or ToolExecutionContext()
+            return await contain(look(call.invocation, context))
+    if isinstance(attempt.error, ToolFailed):
+        refusal = ToolRefusal(RefusalReason.NOT_PERMITTED, attempt.error.text)
+        return catalogue.refused_result(name, refusal)
+    if limit.expired():
+        return catalogue.timed_out_result(name, call.seconds)
+    return _failure(call, attempt.error, is_late=False)
+
+
 async def run_after_hooks(
     call: ExecutionRequest, result: ToolExecutionResult
 ) -> ToolExecutionResult:
@@ -396,6 +427,31 @@ async def run_after_hooks(
     if call.hooks.on_error and not result.success:
         result = await _first(call.hooks.on_error, call, result)
     return await _first(call.hooks.after, call, result)
+
+
+async def undo_by_tool(
+    provider: ToolProvider, name: str, call: RecordedCall, context: ToolExecutionContext
+) -> str:
+    """Take ``call`` back by the tool ``name`` of its provider."""
+    result = call.content if call.structured_content is None else call.structured_content
+    arguments = {"arguments": call.arguments, "result": result}
+    done = await provider.invoke(ToolInvocation(name, arguments), context)
+    words = done.get_history_content()
+    if not done.success:
+        was_made = done.metadata.get("error_code") in (None, RAISED)
+        raise (ToolFailed if was_made else OutcomeUnknown)(words)
+    return words
+
+
+async def run_undo(undo: Undo, call: RecordedCall, context: ToolExecutionContext) -> str:
+    """What ``undo`` says, within its time. Raises :class:`ToolFailed` alone."""
+    with capture_error() as attempt:
+        async with asyncio.timeout(UNDO_SECONDS):
+            return (await contain(undo(call, context)))[:UNDO_CHARS]
+    if isinstance(attempt.error, ToolFailed):
+        raise attempt.error
+    logger.error("the undo of tool %s raised", call.tool_name, exc_info=attempt.error)
+    raise OutcomeUnknown(str(attempt.error)[:UNDO_CHARS]) from attempt.error
 
 
 async def _first(

@@ -94,12 +94,20 @@ def account_offline(session: ChatSession) -> None:
     Bot.objects.create(self_id=session.account, online=True, account_online=False)
 
 
+def cannot_speak(session: ChatSession) -> None:
+    now = timezone.now()
+    Bot.objects.create(self_id=session.account, online=True, cannot_speak_since=now)
+
+
 def silence(session: ChatSession) -> None:
     chats = {"account": session.account, "chats": session.key}
     Manners.objects.create(name="hush", silenced=True, **chats)
 
 
-IN_CHATS = (unknown_send, approval, taken_over, paused, disconnected, account_offline, silence)
+IN_CHATS = (
+    *(unknown_send, approval, taken_over, paused, disconnected, account_offline, cannot_speak),
+    silence,
+)
 KINDS = {"unknown_send": "unknown_sends", "approval": "approvals"}
 
 
@@ -217,6 +225,7 @@ ACTS = {
     "paused": "/act/lift/",
     "disconnected": "/delete/",
     "account_offline": 'name="_continue"',  # in the client; here is all that is known of it
+    "cannot_speak": 'name="_continue"',
     "clock": "result_list",  # set outside; here are the messages that were too old
     "model": "/test/",
     "mcp": "reconnect-server",

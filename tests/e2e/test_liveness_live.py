@@ -1,0 +1,70 @@
+"""Clients that fall silent, and accounts that hear and cannot speak."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import TOKEN, scripted_env
+from tests.e2e.test_connections import bot_row
+from tests.fake_onebot import FakeOneBot, failed, spoken
+from tests.live_server import LiveServer
+
+HASTE = {"least_silence": 0.6, "silence_look": 0.1, "ping": 0.5, "unanswered_ping": 0.5}
+SILENT = 4008
+
+
+@pytest.fixture(scope="module")
+def server(model_server) -> Iterator[LiveServer]:
+    with LiveServer(scripted_env(model_server), limits=HASTE) as started:
+        yield started
+
+
+def client(server: LiveServer, account: int, **options) -> FakeOneBot:
+    return FakeOneBot(server.ws_url, account, token=TOKEN, **options)
+
+
+async def test_28_a_client_whose_heartbeats_stop_is_closed_and_its_row_says_so(server):
+    account = fresh_id()
+    async with client(server, account, role="Api"), client(server, account) as bot:
+        await bot.heartbeat(interval=100)
+        assert await bot.close_code() == SILENT
+        row = await bot_row(server, account, "roles = 'api'")
+        assert row["silent_at"]
+        assert row["online"], "the Api socket stays, for nothing ever comes over it"
+    async with client(server, account):
+        assert (await bot_row(server, account, "online"))["silent_at"] is None
+
+
+async def test_29_and_30_who_never_answers_pings_stays_for_its_heartbeats_alone(server):
+    """Both have stopped to read their sockets; only one has said that heartbeats will come."""
+    beating, dead = fresh_id(), fresh_id()
+    alive, gone = client(server, beating, role="Event"), client(server, dead, role="Event")
+    async with alive, gone:
+        await alive.heartbeat(interval=60_000)
+        await bot_row(server, beating, "last_heartbeat_at IS NOT NULL")
+        for one in (alive, gone):
+            one._socket.transport.pause_reading()
+        await bot_row(server, dead, "NOT online AND silent_at IS NULL")
+        assert (await bot_row(server, beating))["online"]
+        alive._socket.transport.resume_reading()
+        gone.cut()
+
+
+async def test_an_account_that_hears_and_cannot_speak_is_told_until_a_message_arrives(
+    server, model
+):
+    account, person = fresh_id(), fresh_id()
+    model.script(["no"] * 5 + ["yes"])
+    async with client(server, account) as bot:
+        bot.answer_with(lambda _action: failed(1200, "risk control"))
+        for _ in range(5):
+            await bot.say_private(person, "hi")
+            while spoken(await bot.next_action()) != "no":  # or an apology
+                pass
+        await bot_row(server, account, "cannot_speak_since IS NOT NULL")
+        bot.answer_again()
+        await bot.say_private(person, "hi")
+        while spoken(await bot.next_action()) != "yes":
+            pass
+        await bot_row(server, account, "cannot_speak_since IS NULL")
