@@ -9,7 +9,15 @@ from django.conf import settings
 from django.utils.translation import gettext
 from pydantic import Field
 
-from agent.builtin_tools.acts import MessageId, UserId, explain, options, perform
+from agent.builtin_tools.acts import (
+    NO_MESSAGE,
+    MessageId,
+    UserId,
+    explain,
+    options,
+    perform,
+    say,
+)
 from agent.builtin_tools.chat_tools import PAGE_LIMIT, fit_lines
 from agent.builtin_tools.group_facts import (
     LONGEST_HANDLE,
@@ -24,14 +32,14 @@ from agent.builtin_tools.group_facts import (
     select_members,
     word,
 )
-from agent.domain.answer_parts import may_be_person
+from agent.domain.group_acts import IS_SELF, NOT_ONE_PERSON, PERSON
 from agent.domain.types import ChatAddress, MediaRef, MediaUnavailable
 from agent.media.document_reader import CUT, DocumentExtractor
 from agent.media.downloads import DownloadAllowance, MediaDownloader
 from agent.record.chats.chat_record import find_targets
 from agent.run.services import get_sender, get_services
 from agent.run.tool_results import FENCED
-from tools.contract import ToolExecutionContext, ToolExecutionResult, ToolFailed
+from tools.contract import RecordedCall, ToolExecutionContext, ToolExecutionResult, ToolFailed
 from tools.error_boundary import LogLimit
 from tools.functions.function_tool import FunctionTool, ToolOptions, tool
 from tools.text.fences import FenceKind, fence_values, label_file
@@ -47,10 +55,7 @@ LISTED = 50
 NO_GROUP = "这里是私聊，不是群。"
 NOT_GIVEN = "客户端没有给出这些资料。"
 NO_ANSWER = "客户端没有及时回答，可以稍后再试。"
-ONE_PERSON = "user_id 只能是一个人的 ID，不能是 0、all 或多个人。"
-NOT_SELF = "不能对机器人自己这样做。"
 ONLY_PEER = "私聊中只能对对方这样做。"
-UNKNOWN_MESSAGE = "本会话中没有这条消息，或者它已被撤回。"
 NO_FILE = "客户端没有给出可以下载的文件。"
 NOT_LOADED = "文件没有下载成功，它可能太大，或已失效。"
 TOO_SLOW = "文件没有在限定的时间内下载完。"
@@ -95,9 +100,8 @@ def _group(context: ToolExecutionContext) -> ChatAddress:
 
 def _person(context: ToolExecutionContext, user_id: str) -> str:
     """The one person that ``user_id`` is. Raises :class:`ToolFailed`."""
-    user_id = user_id.strip()
-    if not may_be_person(user_id, context.user_id):
-        raise ToolFailed(ONE_PERSON)
+    if not PERSON.fullmatch(user_id := user_id.strip()):
+        raise ToolFailed(say(context, NOT_ONE_PERSON))
     return user_id
 
 
@@ -265,23 +269,34 @@ def _other(context: ToolExecutionContext, user_id: str) -> str:
     """Somebody else of the chat. Raises :class:`ToolFailed`."""
     chat, person = get_sender(context).chat, _person(context, user_id)
     if person == chat.account:
-        raise ToolFailed(NOT_SELF)
+        raise ToolFailed(say(context, IS_SELF))
     if chat.kind == "private" and person != chat.peer_id:
         raise ToolFailed(ONLY_PEER)
     return person
 
 
-@tool(**_options("react", "all"), description="用一个表情回应本会话的一条消息。")
+async def undo_react(call: RecordedCall, context: ToolExecutionContext) -> str:
+    params = {"message_id": str(call.arguments["message_id"]), "set": False}
+    emoji = str(call.arguments["emoji"])
+    await perform(context, "set_msg_emoji_like", {**params, "emoji_id": emoji})
+    return ""
+
+
+@tool(
+    **_options("react", "all"),
+    description="用一个表情回应本会话的一条消息。",
+    undo=undo_react,
+)
 async def react(
     context: ToolExecutionContext,
     message_id: MessageId,
     emoji: Annotated[str, "表情的编号，例如 76 是赞", Field(pattern=r"^[0-9]{1,9}$")],
 ) -> str:
     sender = get_sender(context)
-    target = await sender.journal.record.submit(find_targets, sender.session_pk, message_id.strip())
+    target = await sender.journal.record.submit(find_targets, sender.session_pk, message_id)
     if target is None or target.is_recalled:
-        raise ToolFailed(UNKNOWN_MESSAGE)
-    params = {"message_id": message_id.strip(), "emoji_id": emoji, "set": True}
+        raise ToolFailed(say(context, NO_MESSAGE))
+    params = {"message_id": message_id, "emoji_id": emoji, "set": True}
     await perform(context, "set_msg_emoji_like", params)
     return "已回应。"
 

@@ -48,8 +48,10 @@ def test_the_list_holds_every_tool_with_its_stage():
     memory = "view_complex_message fetch_history remember forget query_memory query_person_profile"
     reminders = "set_reminder list_reminders change_reminder cancel_reminder"
     group = "list_members get_member get_group list_files get_file poke like react"
-    special = "unmute_member send_face send_music send_forward"
-    texts = (actions, memory, reminders, group, special)
+    special = "send_face send_music send_forward"
+    acts = "mute_member unmute_member mute_group kick_member recall_message set_member_card"
+    more = "set_member_title set_essence announce delete_file"
+    texts = (actions, memory, reminders, group, special, acts, more)
     names = [name for text in texts for name in text.split()]
     expected = dict.fromkeys(names, "action")
     assert stages == expected | {"wait": "both", "no_action": "both", "continue": "timing"}

@@ -114,7 +114,7 @@ async def test_name_of_a_member_stays_a_name(name):
 async def test_only_one_person_is_meant(tool, user_id):
     client = ScriptedClient()
     result = await call(client, tool, user_id=user_id)
-    assert "只能是一个人" in result.error_message
+    assert "必须是一个人" in result.error_message
     assert client.asked == []
 
 
