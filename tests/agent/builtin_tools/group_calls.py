@@ -49,6 +49,25 @@ class ScriptedClient:
         return None
 
 
+def context(
+    client: ScriptedClient | None,
+    chat: ChatAddress = GROUP,
+    record: Record | None = None,
+    session_pk: int = 0,
+) -> ToolExecutionContext:
+    """The run of a call in ``chat``."""
+    sender = SimpleNamespace(
+        chat=chat, session_pk=session_pk, journal=SimpleNamespace(record=record)
+    )
+    return ToolExecutionContext(
+        session_id=chat.address,
+        is_group_chat=chat.kind == "group",
+        group_id=chat.peer_id if chat.kind == "group" else "",
+        user_id="20001",
+        services=RunServices(sender=cast("Any", sender), actions=client),
+    )
+
+
 async def call(
     client: ScriptedClient | None,
     tool: str,
@@ -62,14 +81,5 @@ async def call(
     tools = [*group_tools.TOOLS, group_tools.build_file_tool(downloads)]
     registry = ToolRegistry(lambda: {tool: ToolSettings(tool)})
     registry.register_provider(MaisakaBuiltinToolProvider(tools))
-    sender = SimpleNamespace(
-        chat=chat, session_pk=session_pk, journal=SimpleNamespace(record=record)
-    )
-    context = ToolExecutionContext(
-        session_id=chat.address,
-        is_group_chat=chat.kind == "group",
-        group_id=chat.peer_id if chat.kind == "group" else "",
-        user_id="20001",
-        services=RunServices(sender=cast("Any", sender), actions=client),
-    )
-    return await registry.invoke(ToolInvocation(tool, arguments, call_pk=5), context)
+    where = context(client, chat, record, session_pk)
+    return await registry.invoke(ToolInvocation(tool, arguments, call_pk=5), where)

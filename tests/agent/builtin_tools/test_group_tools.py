@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from agent.builtin_tools import group_tools
 from agent.domain.types import MediaUnavailable
 from agent.record.chats.chat_record import MessageRecall, find_session, record_recall
+from tests.agent.builtin_tools import group_calls
 from tests.agent.builtin_tools.group_calls import TIMEOUT, UNSUPPORTED, ScriptedClient, call
 from tests.agent.talk import GROUP, PRIVATE, accept, message
-from tools.contract import ToolExecutionResult
+from tools.contract import RecordedCall, ToolExecutionResult
 
 ANN = {"user_id": 20001, "nickname": "Ann", "card": "安", "role": "owner", "phone": "13800138000"}
 BOB = {"user_id": "20002", "nickname": "Bob", "card": None, "role": "admin", "level": "7"}
@@ -272,3 +274,11 @@ async def test_only_messages_of_the_chat_are_reacted_to(record):
         [await react("88"), await react("99"), await react("1"), await react("-77", "👍")]
     )
     assert len(client.asked) == 1
+
+
+async def test_reaction_is_taken_back():
+    client = ScriptedClient(set_msg_emoji_like=None)
+    made = RecordedCall("react", {"message_id": "-77", "emoji": "76"})
+    assert await group_tools.undo_react(made, group_calls.context(client)) == ""
+    params = {"message_id": "-77", "emoji_id": "76", "set": False}
+    assert client.asked == [("set_msg_emoji_like", params)]
