@@ -17,7 +17,9 @@ from tools.text.storable import make_storable
 
 Line = dict[str, object]
 #: Members, and files of a folder, that are looked at.
-MOST_READ = 20_000
+MOST_READ = 5_000
+#: Characters of one value that are looked at.
+LONGEST_WORD = 1_000
 #: Characters of the handle of a file or folder.
 LONGEST_HANDLE = 512
 ROLES = ("owner", "admin", "member")
@@ -32,7 +34,7 @@ def word(data: Mapping[str, object], *names: str) -> str:
     for name in names:
         value = data.get(name)
         if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
-            text = str(value).strip()
+            text = str(value)[:LONGEST_WORD].strip()
             if not isinstance(value, str):
                 text = text.removesuffix(".0")
             if text:

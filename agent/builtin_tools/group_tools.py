@@ -135,7 +135,7 @@ async def list_members(
     data = await _ask(context, "get_group_member_list", LIST_SECONDS)
     if not isinstance(data, list):
         raise ToolFailed(NOT_GIVEN)
-    found = select_members(data, search, role or "")
+    found = await asyncio.to_thread(select_members, data, search, role or "")
     lines = _fitted(found, member_line)
     left = len(found) - len(lines)
     more = f"还有 {left} 人没有列出，请用 search 查找。" if left else ""
@@ -224,7 +224,9 @@ async def _find_file(context: ToolExecutionContext, file_id: str) -> Mapping[str
 
 
 def _file_ref(answer: object) -> MediaRef | None:
-    url = word(answer, "url") if isinstance(answer, dict) else ""
+    url = answer.get("url") if isinstance(answer, dict) else None
+    if not isinstance(url, str):
+        return None
     if url.startswith("base64://"):
         return MediaRef("file", data=url.removeprefix("base64://"))
     return MediaRef("file", url=url) if url.startswith(("http://", "https://")) else None
