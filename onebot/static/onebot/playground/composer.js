@@ -26,7 +26,7 @@ export function drawComposer() {
   $("play-join").hidden = !isGroup && person(chat.peer)?.friend;
   $("play-mention-list").replaceChildren(...mentionable().map((id) => el("li", {}, button(nameIn(id), () => mention(id), { "data-mention": id }))));
   const outside = state.people.filter((one) => isGroup && !chat.members.includes(one.id));
-  const joinable = outside.map((one) => el("li", {}, button(one.name, () => join(chat, one.id), { "data-join": one.id }), " ", button(say("askJoin"), () => ask(chat, one.id), { "data-ask": one.id })));
+  const joinable = outside.map((one) => el("li", {}, button(one.name, () => join(chat, one.id), { "data-join": one.id }), " ", button(say("asked", { name: one.name, words: say("askJoin") }), () => ask(chat, one.id), { "data-ask": one.id })));
   if (!isGroup) joinable.push(el("li", {}, button(say("askFriend"), () => ask(chat, chat.peer), { "data-ask": chat.peer })));
   $("play-join-list").replaceChildren(...(joinable.length ? joinable : [el("li", { class: "quiet" }, "–")]));
   const quoted = findMessage(draft.quote);
