@@ -5,7 +5,8 @@ which role of the account it is offered. Before a call is made or asked about, i
 against whom it is; again once it was approved.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from agent.domain.client_actions import (
     ACT_SECONDS,
     RANKS,
     ActionOutcome,
+    ClientActions,
     GroupMember,
     GroupRole,
 )
@@ -21,19 +23,14 @@ from agent.domain.errors import pick_sentence
 from agent.domain.group_acts import (
     LEAST_ROLE,
     MOST_MINUTES,
-    NO_MEMBER,
-    OWN_TOO_LOW,
-    OWN_UNKNOWN,
-    ROLES,
+    NO_CLIENT,
     Asker,
     Sentence,
-    explain_outcome,
-    judge_person,
-    judge_ranks,
     roles_for,
 )
 from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.chats.rests_on import find_basis
+from agent.run.acting import NotActed, carry_out, check_person, explain_outcome, find_own
 from agent.run.services import get_sender, get_services
 from tools.contract import (
     CallBasis,
@@ -48,10 +45,6 @@ from tools.functions.function_tool import ToolOptions, tool
 from tools.registry.catalogue import DefaultConfig
 from tools.registry.execution import LookAhead
 
-NO_CLIENT: Sentence = (
-    "这里没有可以执行操作的客户端。",
-    "There is no client here that could do it.",
-)
 NO_MESSAGE: Sentence = (
     "本会话中没有这条消息，或者它已被撤回。",
     "There is no such message in this chat, or it was taken back already.",
@@ -103,21 +96,14 @@ async def perform(
 ) -> Any:
     """What the client answers to ``action``. Raises :class:`ToolFailed` with one sentence, where it
     was not carried out, :class:`OutcomeUnknown` where nobody can tell."""
-    actions = get_services(context).actions
-    if actions is None:
-        raise ToolFailed(say(context, NO_CLIENT))
     chat = get_sender(context).chat
-    outcome = await actions.perform(chat, action, params, seconds, instead)
-    if not outcome.is_success:
-        kind = OutcomeUnknown if outcome.is_unknown else ToolFailed
-        raise kind(explain(outcome, _language(context)))
-    return outcome.data
+    with _telling(context):
+        return await carry_out(_actions(context), chat, action, params, instead, seconds)
 
 
 def explain(outcome: ActionOutcome, language: str = "zh-hans") -> str:
     """Why an act did not succeed, in Chinese for the model."""
-    sentence, words = explain_outcome(outcome)
-    return pick_sentence(sentence, "", language).format(words=words)
+    return explain_outcome(outcome).say(language)
 
 
 def say(context: ToolExecutionContext, sentence: Sentence, **values: object) -> str:
@@ -127,6 +113,22 @@ def say(context: ToolExecutionContext, sentence: Sentence, **values: object) -> 
 
 def _language(context: ToolExecutionContext) -> str:
     return str(context.metadata.get("language") or "zh-hans")
+
+
+def _actions(context: ToolExecutionContext) -> ClientActions:
+    if (actions := get_services(context).actions) is None:
+        raise ToolFailed(say(context, NO_CLIENT))
+    return actions
+
+
+@contextmanager
+def _telling(context: ToolExecutionContext) -> Iterator[None]:
+    """What was not done is a failure of the tool, in its words."""
+    try:
+        yield
+    except NotActed as error:
+        kind = OutcomeUnknown if error.is_unknown else ToolFailed
+        raise kind(error.say(_language(context))) from error
 
 
 # --- Against whom, and on what it rests --------------------------------------------------------
@@ -145,7 +147,7 @@ async def look_at_person(invocation: ToolInvocation, context: ToolExecutionConte
 async def look_at_group(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
     """Whether the account may do it. Raises :class:`ToolFailed`."""
     if get_services(context).actions is not None:
-        await _find_own(context, LEAST_ROLE[invocation.tool_name])
+        await _check_role(context, LEAST_ROLE[invocation.tool_name])
     return await _rest(context)
 
 
@@ -166,15 +168,14 @@ async def look_at_message(invocation: ToolInvocation, context: ToolExecutionCont
     if get_services(context).actions is None:
         return CallBasis()
     if invocation.tool_name == "set_essence":
-        await _find_own(context, LEAST_ROLE["set_essence"])
+        await _check_role(context, LEAST_ROLE["set_essence"])
         asks = not _asker(context).is_manager
     elif is_own:
         return CallBasis()
     elif not context.is_group_chat:
         raise ToolFailed(say(context, OTHERS_WORDS))
     else:
-        await _find_own(context, "admin")
-        await _check_person(context, "kick_member", message.sender_id)
+        await _check_person(context, "mute_member", message.sender_id)
         asks = True
     return _as_basis(message_id, message, account, asks=asks)
 
@@ -191,30 +192,15 @@ async def _find_message(context: ToolExecutionContext, message_id: str) -> Reply
 async def _check_person(context: ToolExecutionContext, act: str, person: str) -> GroupMember:
     """Who ``person`` is in the group. Raises :class:`ToolFailed` where ``act`` is not done to
     him."""
-    account, asker = str(context.metadata.get("account", "")), _asker(context)
-    owners = () if act == "unmute_member" else context.owners
-    by = asker.user_id if act in ("set_member_card", "set_member_title") else ""
-    if fault := judge_person(person, account, owners, by=by):
-        raise ToolFailed(say(context, fault))
-    own = await _find_own(context, LEAST_ROLE[act])
-    actions, chat = get_services(context).actions, get_sender(context).chat
-    target = await actions.find_member(chat, person) if actions else None
-    if target is None:
-        raise ToolFailed(say(context, NO_MEMBER, person=person))
-    if fault := judge_ranks(own, target, asker):
-        raise ToolFailed(say(context, fault, person=person, role=say(context, ROLES[target.role])))
-    return target
+    chat, asker = get_sender(context).chat, _asker(context)
+    with _telling(context):
+        return await check_person(_actions(context), chat, context.owners, asker, act, person)
 
 
-async def _find_own(context: ToolExecutionContext, least: GroupRole) -> GroupMember:
-    """The account as a member of the group. Raises :class:`ToolFailed` where it is less than
-    ``least``."""
-    actions, chat = get_services(context).actions, get_sender(context).chat
-    own = await actions.find_member(chat, chat.account) if actions else None
-    if own is None or own.rank < RANKS[least]:
-        fault = OWN_TOO_LOW if own else OWN_UNKNOWN
-        raise ToolFailed(say(context, fault, role=say(context, ROLES[least])))
-    return own
+async def _check_role(context: ToolExecutionContext, least: GroupRole) -> None:
+    """Raise :class:`ToolFailed` where the account is less than ``least`` in the group."""
+    with _telling(context):
+        await find_own(_actions(context), get_sender(context).chat, least)
 
 
 def _asker(context: ToolExecutionContext) -> Asker:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from agent.domain.client_actions import RANKS, ActionOutcome, GroupMember, GroupRole
+from agent.domain.client_actions import RANKS, GroupMember, GroupRole
 
 LEAST_ROLE: Mapping[str, GroupRole] = {
     **dict.fromkeys(("mute_member", "unmute_member", "mute_group", "kick_member"), "admin"),
@@ -56,14 +56,16 @@ ASKER_TOO_LOW: Sentence = (
     "{person} 是本群的{role}，提出者的身份不比他高。",
     "{person} is {role} here, and who asks does not rank above that.",
 )
+NO_CLIENT: Sentence = (
+    "这里没有可以执行操作的客户端。",
+    "There is no client here that could do it.",
+)
 UNKNOWN: Sentence = (
     "结果未知：客户端没有确认，操作可能已经执行。请勿重复，也不要说成已经完成。",
     "Nobody knows what came of it: the client did not confirm it. It is not repeated.",
 )
 UNSUPPORTED: Sentence = ("客户端不支持这项操作。", "The client does not know how to do that.")
 REFUSED: Sentence = ("没有成功，客户端说：{words}", "Not done. The client says: {words}")
-#: Characters of a client's own words.
-WORDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,3 @@ def judge_ranks(own: GroupMember, target: GroupMember, asker: Asker) -> Sentence
     if is_equal and not asker.is_trusted and target.user_id != asker.user_id:
         return ASKER_TOO_LOW
     return None
-
-
-def explain_outcome(outcome: ActionOutcome) -> tuple[Sentence, str]:
-    """Why an act did not succeed, and the words for its place."""
-    if outcome.is_unknown:
-        return UNKNOWN, ""
-    if outcome.is_unsupported:
-        return UNSUPPORTED, ""
-    return REFUSED, outcome.words[:WORDS] or f"retcode {outcome.retcode}"

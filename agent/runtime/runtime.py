@@ -137,7 +137,7 @@ class Runtime:
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
-        self._steering = Steering(outbox, self.inbox, hand_messages)
+        self._steering = Steering(outbox, self.inbox, hand_messages, actions)
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()
         self._kept = [*record_retention.retention_rules(), *kept]
@@ -150,7 +150,9 @@ class Runtime:
     def _build_conversations(
         self, outbox: Outbox, actions: ClientActions | None
     ) -> ConversationHandler:
-        services = CommandServices(self._quotas, outbox, self.engines.name_model)
+        services = CommandServices(
+            self._quotas, outbox, self.engines.name_model, self.registry, actions
+        )
         conversations = ConversationHandler(
             self.record,
             self.engines,

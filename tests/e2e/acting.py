@@ -49,9 +49,10 @@ def switch_on(server: LiveServer, cockpit: Any, *tools: str, **changes: Any) -> 
 
 async def until_said(bot: FakeOneBot, words: str) -> str:
     """What is said next that holds ``words``."""
-    while words not in (said := spoken(await bot.next_action())):
-        pass
-    return said
+    while True:
+        action = await bot.next_action()
+        if "message" in action["params"] and words in (said := spoken(action)):
+            return said
 
 
 def order(tool: str, **arguments: Any) -> str:
