@@ -63,16 +63,17 @@ TOO_SLOW = "文件没有在限定的时间内下载完。"
 _Handle = Annotated[str, Field(min_length=1, max_length=LONGEST_HANDLE)]
 
 
-def _options(name: str, scope: str = "group") -> ToolOptions:
+def _options(name: str, description: str, scope: str = "all") -> ToolOptions:
     """To be a member is enough for these: what role the account has need not be known."""
     made = options(name, scope=scope)
+    made["description"] = description
     made["own_roles"] = ()
     return made
 
 
-def _question(name: str) -> ToolOptions:
-    """The same for what changes nothing."""
-    made = _options(name)
+def _question(name: str, description: str) -> ToolOptions:
+    """The same for what changes nothing, and is asked in groups alone."""
+    made = _options(name, description, "group")
     made["traits"] = ("repeatable",)
     made["on_timeout"] = NO_ANSWER
     return made
@@ -122,8 +123,9 @@ def _fitted(rows: Sequence[Mapping[str, object]], line: Callable[..., Line]) -> 
 
 
 @tool(
-    **_question("list_members"),
-    description="列出或查找本群成员：ID、群名片、昵称、身份、头衔。人多时请用 search 查找。",
+    **_question(
+        "list_members", "列出或查找本群成员：ID、群名片、昵称、身份、头衔。人多时请用 search 查找。"
+    )
 )
 async def list_members(
     context: ToolExecutionContext,
@@ -142,7 +144,7 @@ async def list_members(
     return _told("list_members", lines, f"共 {len(data)} 人，符合的有 {len(found)} 人。{more}")
 
 
-@tool(**_question("get_member"), description="查看本群一名成员：身份、头衔、入群和发言时间、禁言。")
+@tool(**_question("get_member", "查看本群一名成员：身份、头衔、入群和发言时间、禁言。"))
 async def get_member(context: ToolExecutionContext, user_id: UserId) -> ToolExecutionResult:
     person = _person(context, user_id)
     data = await _ask(context, "get_group_member_info", user_id=person)
@@ -151,7 +153,7 @@ async def get_member(context: ToolExecutionContext, user_id: UserId) -> ToolExec
     return _told("get_member", [member_line({**data, "user_id": person}, is_whole=True)])
 
 
-@tool(**_question("get_group"), description="查看本群的名称、人数和全员禁言。")
+@tool(**_question("get_group", "查看本群的名称、人数和全员禁言。"))
 async def get_group(context: ToolExecutionContext) -> ToolExecutionResult:
     chat, data = _group(context), await _ask(context, "get_group_info")
     if not isinstance(data, dict) or word(data, "group_id") not in ("", chat.peer_id):
@@ -159,7 +161,7 @@ async def get_group(context: ToolExecutionContext) -> ToolExecutionResult:
     return _told("get_group", [group_line({**data, "group_id": chat.peer_id})])
 
 
-@tool(**_question("list_files"), description="列出本群的文件和文件夹。")
+@tool(**_question("list_files", "列出本群的文件和文件夹。"))
 async def list_files(
     context: ToolExecutionContext,
     folder: Annotated[
@@ -186,10 +188,7 @@ def build_file_tool(downloads: MediaDownloader | None) -> FunctionTool:
     as a key, is not told."""
     reader = DocumentExtractor()
 
-    @tool(
-        **_question("get_file"),
-        description="查看本群的一个文件：名称、大小，以及能读出的文字的开头。",
-    )
+    @tool(**_question("get_file", "查看本群的一个文件：名称、大小，以及能读出的文字的开头。"))
     async def get_file(
         context: ToolExecutionContext,
         file_id: Annotated[_Handle, "list_files 列出的 file_id"],
@@ -246,7 +245,7 @@ async def _read(
     return beginning.text if beginning.is_whole else f"{beginning.text}{CUT}"
 
 
-@tool(**_options("poke", "all"), description="戳一戳本群的一名成员，或私聊的对方。")
+@tool(**_options("poke", "戳一戳本群的一名成员，或私聊的对方。"))
 async def poke(context: ToolExecutionContext, user_id: UserId) -> str:
     chat, person = get_sender(context).chat, _other(context, user_id)
     where = {"group_id": chat.peer_id} if chat.kind == "group" else {}
@@ -256,7 +255,7 @@ async def poke(context: ToolExecutionContext, user_id: UserId) -> str:
     return f"已戳 {person}。"
 
 
-@tool(**_options("like", "all"), description="给一个人的资料卡点赞。")
+@tool(**_options("like", "给一个人的资料卡点赞。"))
 async def like(
     context: ToolExecutionContext,
     user_id: UserId,
@@ -284,11 +283,7 @@ async def undo_react(call: RecordedCall, context: ToolExecutionContext) -> str:
     return ""
 
 
-@tool(
-    **_options("react", "all"),
-    description="用一个表情回应本会话的一条消息。",
-    undo=undo_react,
-)
+@tool(**_options("react", "用一个表情回应本会话的一条消息。") | {"undo": undo_react})
 async def react(
     context: ToolExecutionContext,
     message_id: MessageId,

@@ -24,18 +24,22 @@ SENT = "已发送"
 NOT_HERE = "这里只能发送文字。"
 #: Messages of one forward: clients take about as many.
 MOST_NODES = 100
-
-_OPTIONS = ToolOptions(
-    lenient=True,
-    needs_chat=True,
-    traits=("speaks",),
-    default_config=DefaultConfig(enabled=False, visibility="deferred", timeout_seconds=240),
-    on_timeout=UNCONFIRMED,
-)
 _Url = Annotated[str, Field(max_length=2_000)]
 
 
-@tool(name="send_face", description="立即向当前会话发送一个 QQ 自带的小表情。", **_OPTIONS)
+def _options(name: str, description: str) -> ToolOptions:
+    return ToolOptions(
+        name=name,
+        description=description,
+        lenient=True,
+        needs_chat=True,
+        traits=("speaks",),
+        default_config=DefaultConfig(enabled=False, visibility="deferred", timeout_seconds=240),
+        on_timeout=UNCONFIRMED,
+    )
+
+
+@tool(**_options("send_face", "立即向当前会话发送一个 QQ 自带的小表情。"))
 async def send_face(
     context: ToolExecutionContext,
     invocation: ToolInvocation,
@@ -45,9 +49,10 @@ async def send_face(
 
 
 @tool(
-    name="send_music",
-    description="立即向当前会话分享一首歌：qq 和 163 按歌曲编号，custom 按网址。",
-    **_OPTIONS,
+    **_options(
+        "send_music",
+        "立即向当前会话分享一首歌：qq 和 163 按歌曲编号，custom 按网址。",
+    )
 )
 async def send_music(
     context: ToolExecutionContext,
@@ -79,10 +84,11 @@ async def send_music(
 
 
 @tool(
-    name="send_forward",
-    description="立即向当前会话发送一份合并转发的聊天记录，其中每条消息都是你自己说的。"
-    "适合很长或分成多条的内容。",
-    **_OPTIONS,
+    **_options(
+        "send_forward",
+        "立即向当前会话发送一份合并转发的聊天记录，其中每条消息都是你自己说的。"
+        "适合很长或分成多条的内容。",
+    )
 )
 async def send_forward(
     context: ToolExecutionContext,

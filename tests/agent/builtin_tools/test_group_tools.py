@@ -261,7 +261,7 @@ async def test_only_messages_of_the_chat_are_reacted_to(record):
     client = ScriptedClient(set_msg_emoji_like=None)
 
     async def react(message_id: str, emoji: str = "76") -> bool:
-        arguments = {"message_id": message_id, "emoji": emoji}
+        arguments: Any = {"message_id": message_id, "emoji": emoji}
         result = await call(client, "react", record=record, session_pk=session, **arguments)
         return result.success
 
