@@ -24,7 +24,7 @@ def members(bot: FakeOneBot, ranks: dict[int, str]) -> None:
 
     def answer(action: Frame) -> Frame:
         if action["action"] != "get_group_member_info":
-            return ok() if action["action"].startswith("send_") else ok({})
+            return ok({"message_id": action["echo"]})
         user = action["params"]["user_id"]
         if user not in ranks:
             return failed(wording="no such member")
