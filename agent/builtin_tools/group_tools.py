@@ -64,10 +64,8 @@ _Handle = Annotated[str, Field(min_length=1, max_length=LONGEST_HANDLE)]
 
 
 def _options(name: str, description: str, scope: str = "all") -> ToolOptions:
-    """To be a member is enough for these: what role the account has need not be known."""
     made = options(name, scope=scope)
     made["description"] = description
-    made["own_roles"] = ()
     return made
 
 
