@@ -34,6 +34,15 @@ _INFORMATION: dict[str, Any] = {
     },
     "get_status": {"online": True, "good": True},
 }
+#: What a client in good health does without an answer to speak of.
+ACTS = frozenset(
+    [
+        *("set_group_ban", "set_group_whole_ban", "set_group_kick", "set_group_card"),
+        *("set_group_special_title", "set_essence_msg", "delete_essence_msg"),
+        *("_send_group_notice", "delete_msg", "delete_group_file", "group_poke", "friend_poke"),
+        *("set_friend_add_request", "set_group_add_request"),
+    ]
+)
 #: What a server may ask once a connection, in the background: who the client and its account are.
 INTRODUCTIONS = frozenset({"get_login_info", "get_version_info"})
 
@@ -263,6 +272,8 @@ class FakeOneBot:
             return ok({"user_id": self.self_id, "nickname": self.nickname})
         if name in _INFORMATION:
             return ok(_INFORMATION[name])
+        if name in ACTS:
+            return ok() | {"data": None}
         return ok() if name.startswith("send_") else failed(1404, f"不支持的Api {name}")
 
     # --- What the server does ---------------------------------------------------

@@ -247,6 +247,7 @@ class ChatTools:
         downloads = MediaDownloader(fetcher, files, source) if source else None
         gallery = ChatImages(record, files, forwards, downloads) if record and forwards else None
         self.attachments = AttachmentFinder(record, gallery, files, sight)
+        self.downloads = downloads
         self.tools: list[FunctionTool] = [
             attachments.build_sticker_tool(record, self.stickers, sight),
             attachments.build_image_tool(gallery, files),

@@ -10,13 +10,18 @@ from dataclasses import dataclass
 
 from agent.domain.client_actions import RANKS, GroupMember, GroupRole
 
+LIGHT = frozenset(
+    [
+        *("list_members", "get_member", "get_group", "list_files", "get_file", "poke"),
+        *("like", "react", "send_face", "send_music", "send_forward"),
+    ]
+)
+"""The acts for which it is enough to be there: no client is asked for the account's role."""
 LEAST_ROLE: Mapping[str, GroupRole] = {
     **dict.fromkeys(("mute_member", "unmute_member", "mute_group", "kick_member"), "admin"),
     **dict.fromkeys(("set_essence", "announce", "delete_file"), "admin"),
     "set_member_title": "owner",
-    **dict.fromkeys(("recall_message", "set_member_card", "list_members"), "member"),
-    **dict.fromkeys(("get_member", "get_group", "list_files", "get_file", "poke"), "member"),
-    **dict.fromkeys(("like", "react", "send_face", "send_music", "send_forward"), "member"),
+    **dict.fromkeys(("recall_message", "set_member_card", *LIGHT), "member"),
 }
 """The acts, each with the lowest role of the account in its group with which it is offered."""
 MOST_MINUTES = 43_200
@@ -84,7 +89,9 @@ class Asker:
 
 
 def roles_for(act: str) -> tuple[str, ...]:
-    """The roles of the account with which ``act`` is offered."""
+    """The roles of the account with which ``act`` is offered; none where any will do."""
+    if act in LIGHT:
+        return ()
     least = RANKS[LEAST_ROLE[act]]
     return tuple(role for role, rank in RANKS.items() if rank >= least)
 

@@ -59,7 +59,9 @@ class MediaUnavailable(AgentError):  # noqa: N818 - the word says what happened
 
 ChatKind = Literal["group", "private"]
 MediaAudience = Literal["off", "on", "owners"]
-PartType = Literal["plain", "image", "record", "video", "file", "mention_user", "quote"]
+PartType = Literal[
+    "plain", "image", "record", "video", "file", "mention_user", "quote", "face", "music"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,8 @@ class MessagePart:
     url: str = ""
     mention_user_id: str = ""
     message_id: str = ""
+    details: tuple[tuple[str, str], ...] = ()
+    """What else there is to say of a face or of music, by the names of the platform."""
 
 
 class AnswerMessage(NamedTuple):

@@ -362,9 +362,23 @@ class MessageSender:
 
         What is more than the run may say is not sent and not on record.
         """
+        segments = self._outbox.compose(parts)
+        return await self.say(segments, text, tool_call_pk, is_counted=is_counted)
+
+    async def send_nodes(
+        self, messages: Sequence[AnswerMessage], text: str, *, tool_call_pk: int
+    ) -> Delivery:
+        """The same for one merged forward of ``messages``."""
+        nodes = self._outbox.compose_forward(self.chat, [one.parts for one in messages])
+        return await self.say(nodes, text, tool_call_pk)
+
+    async def say(
+        self, segments: Segments, text: str, tool_call_pk: int, *, is_counted: bool = True
+    ) -> Delivery:
+        """The same for what is composed already."""
         if is_counted and (refusal := self.allowance.take(text)):
             return Delivery(State.FAILED, error=refusal)
-        outcome = await self._send(self._outbox.compose(parts), text, tool_call_pk=tool_call_pk)
+        outcome = await self._send(segments, text, tool_call_pk=tool_call_pk)
         self.journal.settle(outcome)
         if is_counted and outcome.delivery.state != State.FAILED:
             self.said.append(text)

@@ -24,7 +24,7 @@ from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
 from agent.domain.client_actions import ClientActions
 from agent.domain.endpoint import ModelRole
-from agent.domain.group_acts import LEAST_ROLE
+from agent.domain.group_acts import LEAST_ROLE, roles_for
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MediaSource, Outbox
 from agent.llm.spending import meter
@@ -77,7 +77,7 @@ WATCH_SECONDS = 1.0
 
 def _obey_acts(conversations: ConversationHandler, settings: Settings) -> None:
     """Have the account's role in a group found out before it is answered, where a tool may act."""
-    rows = (settings.tools.get(name) for name in LEAST_ROLE)
+    rows = (settings.tools.get(name) for name in LEAST_ROLE if roles_for(name))
     conversations.acts_are_on = any(row is not None and row.enabled for row in rows)
 
 

@@ -4,7 +4,7 @@ that acts."""
 import asyncio
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from django.utils.translation import gettext_noop
@@ -13,7 +13,7 @@ from agent.chat.message_run import build_tool_context
 from agent.domain.chat_state import ChatState
 from agent.domain.errors import AgentError, ClaimLost
 from agent.domain.states import RunState
-from agent.domain.types import Delivery, MessagePart, Outbox
+from agent.domain.types import Delivery, Outbox
 from agent.llm.endpoints.endpoint_book import EndpointBook
 from agent.llm.requests.messages import system_message
 from agent.llm.spending import scope, spending_for
@@ -61,9 +61,7 @@ READERS = {
 class MuteSender(MessageSender):
     """Tells tools which chat they are in, and sends nothing."""
 
-    async def send(
-        self, parts: Sequence[MessagePart], text: str, *, tool_call_pk: int, is_counted: bool = True
-    ) -> Delivery:
+    async def say(self, *_what: object, is_counted: bool = True) -> Delivery:
         raise RuntimeError("a trial sends nothing")
 
     def elsewhere(self, *_where: object) -> "MuteSender":

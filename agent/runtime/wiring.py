@@ -10,10 +10,12 @@ from django.conf import settings
 from agent.builtin_tools import (
     acts,
     course,
+    group_tools,
     memory_tools,
     reminder_tools,
     reply,
     send_message,
+    special_messages,
     tool_search,
     use_subagent,
 )
@@ -202,6 +204,9 @@ def build_builtin_tools(
         memory_tools.query_person_profile,
         *reminder_tools.TOOLS,
         *acts.TOOLS,
+        *group_tools.TOOLS,
+        group_tools.build_file_tool(chat.downloads),
+        *special_messages.TOOLS,
     ]
 
 

@@ -542,5 +542,7 @@ def _from_part(part: MessagePart) -> tuple[str, dict[str, str]]:
             return "at", {"qq": part.mention_user_id}
         case "quote":
             return "reply", {"id": part.message_id}
+        case "face" | "music":
+            return part.type, dict(part.details)
         case media:
             return media, {"file": part.url or f"file://{part.path}"}

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenWindow
+from tests.e2e.cockpit import Cockpit
 from tests.pictures import BLUE, RED, plain, saved
 from tests.scripted_model import ScriptedModel, call, says
 
@@ -156,3 +157,88 @@ def test_playground_is_erased_with_one_button(page, model, live):
     expect(page.locator("#play-hint")).not_to_be_empty()
     chats = "SELECT id FROM agent_chatsession WHERE account LIKE '9000000000000%'"
     assert live.rows(chats) == []
+
+
+#: Somebody who is in no group.
+OUTSIDER = """async () => {
+    const { changed, state } = await import("/static/onebot/playground/store.js");
+    state.people.push({ id: "1004", name: "Li", role: "member", friend: false, owner: false });
+    changed();
+}"""
+#: Ask to join; the flag of the request.
+ASK = """async (button) => {
+    const { state } = await import("/static/onebot/playground/store.js");
+    button.click();
+    return Object.keys(state.requests)[0];
+}"""
+#: Have the page answer actions as if the server had sent them; the frames that it sends.
+ANSWER = """async (calls) => {
+    const { answerAction } = await import("/static/onebot/playground/actions.js");
+    const frames = [];
+    for (const [action, params] of calls)
+        await answerAction({ action, params, echo: "e" }, { send: (one) => frames.push(one) });
+    return frames;
+}"""
+
+
+def test_client_of_the_playground_lets_the_bot_do_what_its_role_allows(page):
+    page.click("[data-chat='group:2001']")
+    say(page, "大家好")
+    message_id = page.locator(".play-by-person").get_attribute("data-message")
+    page.evaluate(OUTSIDER)
+    page.click("#play-join summary")
+    flag = page.locator("[data-ask='1004']").evaluate(ASK)
+    group = {"group_id": 2001}
+    acts: list[tuple[str, dict[str, object], bool]] = [
+        ("set_group_ban", {"user_id": 1002, "duration": 600}, True),
+        ("set_group_ban", {"user_id": 1001, "duration": 600}, False),
+        ("set_group_ban", {"user_id": 5, "duration": 600}, False),
+        ("set_group_whole_ban", {"enable": True}, True),
+        ("set_group_card", {"user_id": 1002, "card": "小"}, True),
+        ("set_group_special_title", {"user_id": 1002, "special_title": "王"}, False),
+        ("set_essence_msg", {"message_id": int(message_id or 0)}, True),
+        ("delete_msg", {"message_id": int(message_id or 0)}, False),
+        ("_send_group_notice", {"content": "<b>"}, True),
+        ("set_group_kick", {"user_id": 1002}, True),
+        ("get_group_member_info", {"user_id": 1002}, False),
+        ("get_group_root_files", {}, True),
+        ("set_group_add_request", {"flag": flag, "approve": True}, True),
+        ("set_group_add_request", {"flag": flag, "approve": False}, False),
+    ]
+    frames = page.evaluate(ANSWER, [[name, group | params] for name, params, _ in acts])
+    answers = [frame["retcode"] == 0 for frame in frames if "echo" in frame]
+    assert answers == [is_done for _, _, is_done in acts]
+    told = [frame["notice_type"] for frame in frames if "notice_type" in frame]
+    assert told == [
+        "group_ban",
+        "group_ban",
+        "group_card",
+        "essence",
+        "group_decrease",
+        "group_increase",
+    ]
+    expect(page.locator(".play-notice")).to_have_count(8)
+    expect(page.locator(".play-notice", has_text="<b>")).to_be_visible()
+
+
+def test_what_the_bot_does_in_the_group_is_a_line_there(page, model, live):
+    cockpit = Cockpit(live)
+    acts = ("poke", "list_members", "unmute_member")
+    for tool in acts:
+        cockpit.configure(tool, enabled=True)
+    try:
+        model.script([call("poke", user_id="1002"), "戳了"])
+        model.script([call("unmute_member", user_id="1002"), "解了", call("list_members"), "名单"])
+        page.click("[data-chat='group:2001']")
+        for number in range(1, 4):
+            say(page, f"@{page.locator('#playground').get_attribute('data-bot-name')} 来")
+            expect(page.locator(".play-by-bot")).to_have_count(number)
+    finally:
+        for tool in acts:
+            cockpit.configure(tool, enabled=False)
+    assert '"user_id": "1003"' in str(model.requests[-1].messages[-1]["content"])
+    lines = page.locator(".play-notice")
+    expect(lines).to_have_count(2)
+    expect(lines.first).to_contain_text("戳")
+    page.locator("#play-chats li:has([data-chat='group:2001']) .play-small").click()
+    expect(page.locator("#play-chat-role")).to_have_value("admin")

@@ -47,7 +47,12 @@ def test_the_list_holds_every_tool_with_its_stage():
     actions = "send_message reply use_subagent finish stay_silent tool_search send_emoji send_image"
     memory = "view_complex_message fetch_history remember forget query_memory query_person_profile"
     reminders = "set_reminder list_reminders change_reminder cancel_reminder"
-    names = [*actions.split(), *memory.split(), *reminders.split()]
+    group = "list_members get_member get_group list_files get_file poke like react"
+    special = "send_face send_music send_forward"
+    acts = "mute_member unmute_member mute_group kick_member recall_message set_member_card"
+    more = "set_member_title set_essence announce delete_file"
+    texts = (actions, memory, reminders, group, special, acts, more)
+    names = [name for text in texts for name in text.split()]
     expected = dict.fromkeys(names, "action")
     assert stages == expected | {"wait": "both", "no_action": "both", "continue": "timing"}
     assert {spec.provider_name for spec in specs} == {PROVIDER_NAME}

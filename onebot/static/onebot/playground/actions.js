@@ -1,21 +1,14 @@
 // What the server asks of a client, answered as a client does. Failures are those that the operator chose.
 
 import { $, root, say } from "./dom.js";
-import { messageBody, muteEvent, senderOf } from "./events.js";
+import { messageBody, muteEvent } from "./events.js";
+import { chatError, group, GROUP_ACTS, Refusal, REFUSED } from "./groups.js";
 import { ACCOUNT, addMessage, changed, chatBy, findMessage, messagesOf, nameOf, newId, person, state } from "./store.js";
 
 const MUTE_SECONDS = 600;
 const SENDS = /^(send_|upload_)/;
-const REFUSED = 1200;
 const number = (id) => Number(id);
 const chatNotice = (key, text) => addMessage(key, { id: newId(), notice: text });
-
-class Refusal extends Error {
-  constructor(retcode, wording) {
-    super(wording);
-    this.retcode = retcode;
-  }
-}
 
 /** Answer one action. `link` sends frames and can be cut. */
 export async function answerAction(frame, link) {
@@ -29,7 +22,7 @@ export async function answerAction(frame, link) {
   try {
     if (chosen === "error" || chosen === "risk") throw refusalOf(chosen);
     if (chosen === "mute") throw muted();
-    const data = perform(name, params);
+    const data = perform(name, params, link);
     link.send({ status: "ok", retcode: 0, data: data ?? null, message: "", wording: "", echo });
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -66,9 +59,9 @@ function mute(chat, link) {
 }
 
 /** Carry out an action; the `data` of its response. Throws a Refusal. */
-function perform(name, params) {
+function perform(name, params, link) {
   const act = ACTS[name];
-  if (act) return act(params);
+  if (act) return act(params, link);
   if (!/^_?get_|^can_/.test(name)) chatNotice(state.current, say("unknownAction", { action: name }));
   throw new Refusal(1404, `不支持的api ${name}`);
 }
@@ -91,8 +84,6 @@ function speak(name, params, segments) {
   return { message_id: number(message.id) };
 }
 
-const chatError = (key) => (key.startsWith("group") ? "群不存在或你不在该群" : "对方不是你的好友");
-
 /** The segments of a message that the server sends; it sends arrays alone. */
 const segmentsOf = (message) =>
   Array.isArray(message) ? message.map(({ type, data }) => ({ type, data: data ?? {} })) : [{ type: "text", data: { text: String(message ?? "") } }];
@@ -108,22 +99,9 @@ const nodeOf = (data) => ({ id: newId(), from: String(data.user_id ?? data.uin ?
 
 function upload(name, params) {
   const file = String(params.file ?? "");
-  speak(name, params, [{ type: "file", data: { file, name: String(params.name ?? "file") } }]);
-  return { file_id: newId() };
-}
-
-function group(id) {
-  const chat = chatBy(`group:${id}`);
-  if (!chat) throw new Refusal(REFUSED, chatError("group"));
-  return { group_id: number(chat.peer), group_name: chat.title, member_count: chat.members.length + 1, max_member_count: 200, group_all_shut: 0 };
-}
-
-function member(groupId, id) {
-  const chat = chatBy(`group:${groupId}`);
-  if (!chat || !(String(id) === ACCOUNT || chat.members.includes(String(id)))) throw new Refusal(REFUSED, chatError("group"));
-  const isBot = String(id) === ACCOUNT;
-  const end = isBot && chat.mutedUntil > Date.now() ? Math.floor(chat.mutedUntil / 1000) : 0;
-  return { group_id: number(groupId), ...senderOf(String(id), chat), nickname: nameOf(id), shut_up_timestamp: end, join_time: 1, last_sent_time: 1 };
+  const data = { file, name: String(params.name ?? "file"), file_id: newId() };
+  speak(name, params, [{ type: "file", data }]);
+  return { file_id: data.file_id };
 }
 
 function message(id) {
@@ -145,7 +123,7 @@ function medium(type) {
   return (params) => {
     const wanted = String(params.file ?? params.file_id ?? "");
     const all = Object.values(state.messages).flat().flatMap((one) => one.segments ?? []);
-    const found = all.find((one) => (type === null || one.type === type) && wanted && [one.data.file, one.data.file_id, one.data.name].includes(wanted));
+    const found = all.find((one) => (type === null || one.type === type) && wanted && !one.data.deleted && [one.data.file, one.data.file_id, one.data.name].includes(wanted));
     const content = found?.data.file?.startsWith("base64://") ? found.data.file : found?.data.url;
     if (!content?.startsWith("base64://")) throw new Refusal(REFUSED, "文件不存在");
     const base64 = content.slice("base64://".length);
@@ -161,13 +139,6 @@ function react(params, code, isOn) {
   changed();
 }
 
-function recall(params) {
-  const found = findMessage(params.message_id);
-  if (!found) throw new Refusal(REFUSED, "消息不存在");
-  found.recalled = true;
-  changed();
-}
-
 function type(params) {
   const chat = chatBy(`private:${params.user_id}`);
   if (chat) chat.typing = Date.now() + 10_000;
@@ -179,6 +150,7 @@ const groups = () => state.chats.filter((chat) => chat.kind === "group");
 const sendMessage = (name) => (params) => speak(name, params, segmentsOf(params.message));
 
 const ACTS = {
+  ...GROUP_ACTS,
   send_private_msg: sendMessage("send_private_msg"),
   send_group_msg: sendMessage("send_group_msg"),
   send_msg: sendMessage("send_msg"),
@@ -187,7 +159,6 @@ const ACTS = {
   send_forward_msg: (params) => forward("send_msg", params),
   upload_group_file: (params) => upload("upload_group_file", params),
   upload_private_file: (params) => upload("upload_private_file", params),
-  delete_msg: recall,
   set_msg_emoji_like: (params) => react(params, params.emoji_id, params.set !== false),
   set_group_reaction: (params) => react(params, params.code, params.is_add !== false),
   set_input_status: type,
@@ -203,13 +174,7 @@ const ACTS = {
   get_file: medium(null),
   get_group_file_url: medium("file"),
   get_private_file_url: medium("file"),
-  get_group_info: (params) => group(params.group_id),
-  get_group_list: () => groups().map((chat) => group(chat.peer)),
-  get_group_member_info: (params) => member(params.group_id, params.user_id),
-  get_group_member_list: (params) => {
-    group(params.group_id);
-    return [ACCOUNT, ...chatBy(`group:${params.group_id}`).members].map((id) => member(params.group_id, id));
-  },
+  get_group_list: () => groups().map((chat) => group({ group_id: chat.peer })),
   get_friend_list: () => state.people.filter((one) => one.friend).map((one) => ({ user_id: number(one.id), nickname: one.name, remark: "" })),
   get_stranger_info: (params) => {
     const found = person(params.user_id);

@@ -5,7 +5,7 @@ import { recallEvent } from "./events.js";
 import { faceName, faceSign } from "./faces.js";
 import { link } from "./link.js";
 import { drawSegments, plainWords } from "./segments.js";
-import { ACCOUNT, changed, chatTitle, currentChat, findMessage, messagesOf, nameOf, person, state } from "./store.js";
+import { ACCOUNT, changed, chatTitle, currentChat, findMessage, messagesOf, nameOf, roleOf, state } from "./store.js";
 
 export const selection = { chosen: new Set(), isOn: false };
 
@@ -55,7 +55,7 @@ function fill(list, rows) {
 }
 
 function row(chat, message) {
-  const sign = JSON.stringify([message.recalled, message.reactions, selection.isOn, selection.chosen.has(message.id), message.from && nameOf(message.from), person(message.from)?.role, state.shownRun === message.id]);
+  const sign = JSON.stringify([message.recalled, message.essence, message.reactions, selection.isOn, selection.chosen.has(message.id), message.from && nameOf(message.from), roleOf(message.from, chat), state.shownRun === message.id]);
   const known = drawn.get(message.id);
   if (known?.sign === sign) return known.made;
   const made = message.notice ? el("div", { class: "play-notice" }, message.notice) : drawMessage(chat, message);
@@ -67,13 +67,14 @@ function row(chat, message) {
 function drawMessage(chat, message) {
   const isBot = message.from === ACCOUNT;
   const name = nameOf(message.from);
-  const who = person(message.from);
-  const role = chat.kind === "group" && who && who.role !== "member" ? el("span", { class: "badge" }, say(who.role)) : null;
+  const rank = roleOf(message.from, chat);
+  const role = chat.kind === "group" && rank !== "member" ? el("span", { class: "badge" }, say(rank)) : null;
   const bot = isBot ? el("span", { class: "badge" }, say("bot")) : null;
   const time = new Date(message.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  const head = el("header", {}, el("strong", {}, name), bot, role, el("time", {}, time));
+  const essence = message.essence ? el("span", { class: "badge" }, say("essence")) : null;
+  const head = el("header", {}, el("strong", {}, name), bot, role, essence, el("time", {}, time));
   const properties = { class: `play-message ${isBot ? "play-by-bot" : "play-by-person"}`, "data-from": message.from, "data-message": message.id };
-  if (message.recalled) return el("div", { ...properties, class: "play-notice play-recalled" }, say("recalled", { name }));
+  if (message.recalled) return el("div", { ...properties, class: "play-notice play-recalled" }, say("recalled", { name: nameOf(message.recalledBy ?? message.from) }));
   const isShort = !message.segments.some((one) => one.type !== "face") && message.segments.length <= 3;
   const body = el("div", { class: `play-body${isShort ? " play-big" : ""}` }, drawSegments(message.segments, jumpTo));
   const reactions = message.reactions.map((code) => el("span", { class: "play-reaction", title: `${say("reaction")}: ${faceName(code)}` }, faceSign(code)));

@@ -2,13 +2,14 @@
 
 import { $, button, el, say } from "./dom.js";
 import { chosenNodes, emit, endSelection, showTab } from "./chat.js";
-import { joinEvent, messageEvent, muteEvent, pokeEvent } from "./events.js";
+import { joinEvent, messageEvent, muteEvent, pokeEvent, requestEvent } from "./events.js";
 import { faceByName, FACES } from "./faces.js";
+import { mutedUntil } from "./groups.js";
 import { link } from "./link.js";
 import { filesIn, segmentOf, toggleRecording } from "./media.js";
 import { markPatterns, startMentions } from "./mentions.js";
 import { plainWords } from "./segments.js";
-import { ACCOUNT, addMessage, changed, chatBy, currentChat, findMessage, nameOf, newId, state } from "./store.js";
+import { ACCOUNT, addMessage, changed, chatBy, currentChat, findMessage, nameOf, newId, person, state } from "./store.js";
 
 const draft = { quote: "", attached: [], mentions: new Map() };
 
@@ -21,10 +22,12 @@ export function drawComposer() {
   speaker.value = wanted ?? "";
   speaker.disabled = people.length < 2;
   const isGroup = chat.kind === "group";
-  $("play-mention").hidden = $("play-join").hidden = !isGroup;
+  $("play-mention").hidden = !isGroup;
+  $("play-join").hidden = !isGroup && person(chat.peer)?.friend;
   $("play-mention-list").replaceChildren(...mentionable().map((id) => el("li", {}, button(nameIn(id), () => mention(id), { "data-mention": id }))));
   const outside = state.people.filter((one) => isGroup && !chat.members.includes(one.id));
-  const joinable = outside.map((one) => el("li", {}, button(one.name, () => join(chat, one.id), { "data-join": one.id })));
+  const joinable = outside.map((one) => el("li", {}, button(one.name, () => join(chat, one.id), { "data-join": one.id }), " ", button(say("asked", { name: one.name, words: say("askJoin") }), () => ask(chat, one.id), { "data-ask": one.id })));
+  if (!isGroup) joinable.push(el("li", {}, button(say("askFriend"), () => ask(chat, chat.peer), { "data-ask": chat.peer })));
   $("play-join-list").replaceChildren(...(joinable.length ? joinable : [el("li", { class: "quiet" }, "–")]));
   const quoted = findMessage(draft.quote);
   $("play-quoted").hidden = !quoted;
@@ -72,6 +75,10 @@ function parseText(text) {
 /** Say something in a chat as a person; false where there is no connection. */
 function speak(chat, from, segments) {
   const message = { id: newId(), from, segments };
+  if (mutedUntil(chat, from)) {
+    hint(say("personMuted", { name: nameOf(from) }));
+    return false;
+  }
   if (!link.send(messageEvent(chat, message))) {
     hint(say("notSent"));
     return false;
@@ -119,6 +126,16 @@ function join(chat, id) {
   if (!link.send(joinEvent(chat, id))) return hint(say("notSent"));
   chat.members.push(id);
   addMessage(chat.key, { id: newId(), notice: say("joined", { name: nameOf(id) }) });
+}
+
+/** Somebody asks to join, or to be a friend, with the words of the draft; the bot's answer names the flag. */
+function ask(chat, id) {
+  closeMenus();
+  const flag = newId();
+  if (!link.send(requestEvent(chat, id, flag, $("play-text").value.trim()))) return hint(say("notSent"));
+  (state.requests ??= {})[flag] = { key: chat.key, id };
+  $("play-text").value = "";
+  addMessage(chat.key, { id: newId(), notice: say("asked", { name: nameOf(id), words: chat.kind === "group" ? say("askJoin") : say("askFriend") }) });
 }
 
 function unmute() {

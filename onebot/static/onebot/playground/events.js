@@ -1,6 +1,6 @@
 // Frames of events, as a client of OneBot 11 makes them.
 
-import { ACCOUNT, person, state } from "./store.js";
+import { ACCOUNT, person, roleOf, state } from "./store.js";
 import { toCq } from "./cq.js";
 
 const now = () => Math.floor(Date.now() / 1000);
@@ -11,7 +11,7 @@ const frame = (postType, values) => ({ time: now(), self_id: number(ACCOUNT), po
 export function senderOf(id, chat) {
   const who = person(id);
   const sender = { user_id: number(id), nickname: who?.name ?? (id === ACCOUNT ? "FrostAgent" : id), sex: "unknown", age: 0 };
-  return chat.kind === "group" ? { ...sender, card: "", role: who?.role ?? "member", level: "1", title: "" } : sender;
+  return chat.kind === "group" ? { ...sender, card: chat.cards?.[id] ?? "", role: roleOf(id, chat), level: "1", title: chat.titles?.[id] ?? "" } : sender;
 }
 
 /** A message as the wire has it: what is said of it everywhere, in events and in answers. */
@@ -43,28 +43,35 @@ export const lifecycleEvent = () => frame("meta_event", { meta_event_type: "life
 export const heartbeatEvent = (interval) =>
   frame("meta_event", { meta_event_type: "heartbeat", interval, status: { online: true, good: true } });
 
-export function recallEvent(chat, message) {
-  const about = { message_id: number(message.id), user_id: number(message.from) };
-  return chat.kind === "group"
-    ? frame("notice", { notice_type: "group_recall", group_id: number(chat.peer), operator_id: number(message.from), ...about })
-    : frame("notice", { notice_type: "friend_recall", ...about });
+/** Something that happened in a group; ids may be texts. */
+export function groupNotice(chat, type, values) {
+  const ids = Object.entries(values).map(([name, value]) => [name, name.endsWith("_id") ? number(value) : value]);
+  return frame("notice", { notice_type: type, group_id: number(chat.peer), ...Object.fromEntries(ids) });
 }
 
-export function pokeEvent(chat, from) {
-  const group = chat.kind === "group" ? { group_id: number(chat.peer) } : {};
-  return frame("notice", { notice_type: "notify", sub_type: "poke", user_id: number(from), target_id: number(ACCOUNT), ...group });
+export const recallEvent = (chat, message, operator = message.from) =>
+  chat.kind === "group"
+    ? groupNotice(chat, "group_recall", { operator_id: operator, message_id: message.id, user_id: message.from })
+    : frame("notice", { notice_type: "friend_recall", message_id: number(message.id), user_id: number(message.from) });
+
+/** In private, `user_id` is the other one, whoever poked: that is `sender_id`. */
+export function pokeEvent(chat, from, target = ACCOUNT) {
+  const where = chat.kind === "group" ? { user_id: number(from), group_id: number(chat.peer) } : { user_id: number(chat.peer), sender_id: number(from) };
+  return frame("notice", { notice_type: "notify", sub_type: "poke", target_id: number(target), ...where });
 }
 
-export const joinEvent = (chat, id) =>
-  frame("notice", { notice_type: "group_increase", sub_type: "approve", group_id: number(chat.peer), operator_id: 0, user_id: number(id) });
+export const joinEvent = (chat, id) => groupNotice(chat, "group_increase", { sub_type: "approve", operator_id: "0", user_id: id });
+
+/** Somebody asks to join a group, or in private to be a friend. */
+export function requestEvent(chat, id, flag, comment) {
+  const group = chat.kind === "group" ? { request_type: "group", sub_type: "add", group_id: number(chat.peer) } : { request_type: "friend" };
+  return frame("request", { ...group, user_id: number(id), comment, flag });
+}
+
+export const friendEvent = (id) => frame("notice", { notice_type: "friend_add", user_id: number(id) });
+
+export const roleEvent = (chat, id) => groupNotice(chat, "group_admin", { sub_type: roleOf(id, chat) === "member" ? "unset" : "set", user_id: id });
 
 /** The bot is muted in a group for some seconds; 0: it is no more. */
 export const muteEvent = (chat, seconds) =>
-  frame("notice", {
-    notice_type: "group_ban",
-    sub_type: seconds ? "ban" : "lift_ban",
-    group_id: number(chat.peer),
-    operator_id: number(chat.members[0] ?? "0"),
-    user_id: number(ACCOUNT),
-    duration: seconds,
-  });
+  groupNotice(chat, "group_ban", { sub_type: seconds ? "ban" : "lift_ban", operator_id: chat.members[0] ?? "0", user_id: ACCOUNT, duration: seconds });

@@ -2,7 +2,9 @@
 
 import { $, button, el, post, root, say } from "./dom.js";
 import { lastWords, showTab } from "./chat.js";
-import { changed, chatBy, chatTitle, nameOf, person, state } from "./store.js";
+import { roleEvent } from "./events.js";
+import { link } from "./link.js";
+import { ACCOUNT, changed, chatBy, chatTitle, nameOf, person, roleOf, state } from "./store.js";
 
 let edited = null;
 
@@ -44,6 +46,7 @@ function editChat(chat) {
   $("play-chat-id").value = chat?.peer ?? freeId(state.chats.map((one) => one.peer), 2001);
   $("play-chat-id").disabled = Boolean(chat);
   $("play-chat-name").value = chat?.title ?? "";
+  $("play-chat-role").value = roleOf(ACCOUNT, chat ?? {});
   $("play-chat-person").replaceChildren(...state.people.map((one) => el("option", { value: one.id }, one.name)));
   $("play-chat-form").querySelector('[value="delete"]').hidden = !chat || state.chats.length < 2;
   showChatFields();
@@ -52,7 +55,7 @@ function editChat(chat) {
 
 function showChatFields() {
   const isGroup = $("play-chat-kind").value === "group";
-  $("play-chat-id-label").hidden = $("play-chat-name-label").hidden = !isGroup;
+  $("play-chat-id-label").hidden = $("play-chat-name-label").hidden = $("play-chat-role-label").hidden = !isGroup;
   $("play-chat-id").required = isGroup;
   $("play-chat-person-label").hidden = isGroup || Boolean(edited);
 }
@@ -61,13 +64,17 @@ function saveChat() {
   const kind = $("play-chat-kind").value;
   if (edited) {
     edited.title = $("play-chat-name").value.trim();
+    const role = $("play-chat-role").value;
+    const isNew = edited.kind === "group" && role !== roleOf(ACCOUNT, edited);
+    edited.botRole = role;
+    if (isNew) link.send(roleEvent(edited, ACCOUNT));
     return "";
   }
   const peer = kind === "group" ? $("play-chat-id").value : $("play-chat-person").value;
   const key = `${kind}:${peer}`;
   if (chatBy(key)) return say("taken");
   const title = kind === "group" ? $("play-chat-name").value.trim() || peer : "";
-  state.chats.push({ key, kind, peer, title, members: kind === "group" ? state.people.map((one) => one.id) : [] });
+  state.chats.push({ key, kind, peer, title, botRole: $("play-chat-role").value, members: kind === "group" ? state.people.map((one) => one.id) : [] });
   openChat(key);
   return "";
 }
@@ -99,8 +106,12 @@ function savePerson() {
     friend: $("play-person-friend").checked,
     owner: $("play-person-owner").checked,
   };
-  if (edited) Object.assign(edited, values);
-  else {
+  if (edited) {
+    const role = edited.role;
+    Object.assign(edited, values);
+    const groups = state.chats.filter((chat) => chat.members.includes(id));
+    if (role !== values.role) for (const chat of groups) link.send(roleEvent(chat, id));
+  } else {
     state.people.push({ id, ...values });
     state.chats.push({ key: `private:${id}`, kind: "private", peer: id, title: "", members: [] });
   }

@@ -1,6 +1,7 @@
 // Pictures, voice and files that go into a message as Base64.
 
 import { $, root, say } from "./dom.js";
+import { newId } from "./store.js";
 
 const LIMIT = Number(root.dataset.mediaBytes);
 const VOICE_RATE = 16_000;
@@ -10,7 +11,7 @@ export async function segmentOf(file, type) {
   if (file.size > LIMIT) throw new Error(say("tooLarge", { name: file.name, limit: LIMIT >> 20 }));
   const content = `base64://${await toBase64(file)}`;
   const name = file.name || "file";
-  if (type === "file") return { type, data: { file: content, name, file_size: String(file.size) } };
+  if (type === "file") return { type, data: { file: content, name, file_id: newId(), file_size: String(file.size) } };
   return { type, data: { file: content, name } };
 }
 

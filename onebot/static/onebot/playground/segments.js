@@ -49,6 +49,8 @@ function drawSegment({ type, data }, jump) {
       return drawMedia(data, {}, "file", null);
     case "forward":
       return drawForward(state.forwards[data.id] ?? [], jump);
+    case "music":
+      return el("span", { class: "play-card" }, `♪ ${data.title ?? `${data.type} ${data.id ?? ""}`}`);
     case "json":
       return el("span", { class: "play-card" }, cardTitle(data.data));
     default:

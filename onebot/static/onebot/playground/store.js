@@ -29,6 +29,9 @@ export const person = (id) => state.people.find((one) => one.id === String(id));
 export const chatBy = (key) => state.chats.find((one) => one.key === key);
 export const currentChat = () => chatBy(state.current) ?? state.chats[0];
 export const messagesOf = (key) => (state.messages[key] ??= []);
+/** What somebody may do in a group: a person, or the bot. */
+export const roleOf = (id, chat) => (String(id) === ACCOUNT ? (chat.botRole ?? "admin") : (person(id)?.role ?? "member"));
+export const chatOf = (message) => state.chats.find((chat) => messagesOf(chat.key).includes(message));
 export const findMessage = (id) => Object.values(state.messages).flat().find((one) => one.id === String(id));
 
 /** The name that somebody has in the chats: a person's, or the bot's. */
@@ -69,7 +72,7 @@ export function forgetAll() {
   clearTimeout(saving);
   sessionStorage.removeItem(KEY);
   const { people, chats } = state;
-  for (const chat of chats) Object.assign(chat, { unread: 0, mutedUntil: 0 });
+  for (const chat of chats) Object.assign(chat, { unread: 0, mutedUntil: 0, mutedAll: false, mutes: {}, cards: {}, titles: {} });
   Object.assign(state, { people, chats, messages: {}, forwards: {} });
   changed();
 }
