@@ -12,7 +12,7 @@ from pydantic import Field
 from agent.domain.client_actions import ACT_SECONDS, ActionOutcome
 from agent.domain.group_acts import roles_for
 from agent.run.services import get_sender, get_services
-from tools.contract import ToolExecutionContext, ToolFailed
+from tools.contract import OutcomeUnknown, ToolExecutionContext, ToolFailed
 from tools.functions.function_tool import ToolOptions, tool
 from tools.registry.catalogue import DefaultConfig
 
@@ -55,7 +55,7 @@ async def perform(
     chat = get_sender(context).chat
     outcome = await actions.perform(chat, action, params, seconds, instead)
     if not outcome.is_success:
-        raise ToolFailed(explain(outcome))
+        raise (OutcomeUnknown if outcome.is_unknown else ToolFailed)(explain(outcome))
     return outcome.data
 
 

@@ -190,6 +190,7 @@ class ActKind(TextChoices):
     ASK_AGAIN = "ask_again", _("asked again without sending")
     EXPORT = "export", _("exported the chat")
     ERASE = "erase", _("erased a person")
+    UNDO = "undo", _("undid an answer")
 
 
 #: What the record says of a message for an account that was away.

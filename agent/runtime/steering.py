@@ -4,9 +4,9 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
@@ -14,6 +14,9 @@ from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MessagePart, Outbox
 from agent.record.waiting.call_stops import find_stopped
 from agent.run.call_stops import calls_under_way, stop_calls
+
+if TYPE_CHECKING:
+    from agent.chat.undoing import Undoing
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Steering:
     outbox: Outbox
     inbox: Inbox
     hand_messages: HandMessages
+    find_undoing: "Callable[[], Undoing] | None" = None
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the segments of one message. In any thread."""
@@ -41,6 +45,11 @@ class Steering:
     async def send_by_hand(self) -> None:
         """Send what operators have put on record. Returns before it is sent."""
         self.hand_messages.look()
+
+    async def undo(self) -> None:
+        """Take back what an operator has put on record to be, until that is done."""
+        if self.find_undoing is not None:
+            await self.find_undoing().finish()
 
     async def stop_calls(self) -> None:
         """Stop the tool calls of this process that operators want to end. Others look by

@@ -352,6 +352,11 @@ class ToolRegistry:
             return False
         return False
 
+    async def undoable(self) -> frozenset[str]:
+        """The tools that declare what takes their calls back."""
+        listed = await self._listed(None)
+        return frozenset(spec.name for _, spec in listed if spec.metadata.get("undo"))
+
     async def undo(self, call: RecordedCall, context: ToolExecutionContext) -> str:
         """Have ``call`` taken back by what its tool declares for that, whatever its row says now;
         what there is to say about it.
