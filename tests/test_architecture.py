@@ -97,6 +97,7 @@ READS_ENVIRONMENT = {
     "tools.processes.process_reaper",
 }  # the last hands on what it was given
 LATE_IMPORTS = {
+    "agent.commands.desk": "acts against members, for the first such command",
     "agent.builtin_tools.reminder_tools": "times in words are read where somebody gives one",
     "agent.llm.client.connections": "the openai library is 500 modules, for the first request",
     "agent.markdown.answer_pieces": "70 modules that read Markdown, for the first answer",

@@ -163,8 +163,8 @@ class ToolSpec:
 
     A spec is not changed once it was listed: a tool that changes is a new spec. The registry reads
     these entries of ``metadata``: ``default_config``, ``timeout_seconds``, ``is_long_running``,
-    ``requires_approval``, ``hooks``, ``on_timeout``, ``undo``, and, for a new row, ``visibility``
-    and ``core_tool``.
+    ``requires_approval``, ``look_ahead``, ``hooks``, ``on_timeout``, ``undo``, and, for a new row,
+    ``visibility`` and ``core_tool``.
     """
 
     name: str
@@ -246,6 +246,17 @@ class ToolInvocation:
     """The key of the call on record; 0 for one that is not on record."""
     begun_at: datetime | None = None
     """When an earlier process began the call, which did not live to finish it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBasis:
+    """What was found before a call is made. ``asks``: it waits for approval, unless its row says
+    that no call does. The others tell of the message that it rests on, for who decides."""
+
+    asks: bool = False
+    message_id: str = ""
+    said_by: str = ""
+    words: str = ""
 
 
 @dataclass(slots=True)

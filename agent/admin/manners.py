@@ -119,6 +119,7 @@ class MannersForm(SettingsForm):
                 "add up. Limits count for them."
             ),
             "command_prefix": _("Before help, reset, stop, status and so on. “-”: no commands."),
+            "member_commands": _("Who may give /mute, /unmute and /kick in groups."),
             "person_per_minute": _("0: no limit. Owners are exempt."),
             "person_per_day": _("0: no limit. The day begins at midnight."),
             **dict.fromkeys(("chat_per_minute", "chat_per_day"), _("0: no limit.")),
@@ -247,7 +248,7 @@ class MannersAdmin(SettingsAdmin):
         (_("How often at most"), LIMITS),
         (_("What the model hears"), HEARING),
         (_("How it speaks"), SPEAKING),
-        (_("Commands"), ("command_prefix",)),
+        (_("Commands"), ("command_prefix", "member_commands")),
     )
 
     def page_context(self, request: HttpRequest, obj: Manners | None) -> dict[str, Any]:

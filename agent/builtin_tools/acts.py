@@ -1,43 +1,87 @@
 """Tools with which the account acts in a chat, and what they share.
 
 Each is a row that is switched off at first; :data:`agent.domain.group_acts.LEAST_ROLE` says with
-which role of the account it is offered.
+which role of the account it is offered. Before a call is made or asked about, it is looked at
+against whom it is; again once it was approved.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from agent.domain.client_actions import ACT_SECONDS, ActionOutcome
-from agent.domain.group_acts import roles_for
+from agent.domain.client_actions import (
+    ACT_SECONDS,
+    RANKS,
+    ActionOutcome,
+    ClientActions,
+    GroupMember,
+    GroupRole,
+)
+from agent.domain.errors import pick_sentence
+from agent.domain.group_acts import LEAST_ROLE, MOST_MINUTES, Asker, Sentence, roles_for
+from agent.record.chats.chat_record import ReplyTarget, find_targets
+from agent.record.chats.rests_on import find_basis
+from agent.run.acting import NotActed, carry_out, check_person, explain_outcome, find_own
 from agent.run.services import get_sender, get_services
-from tools.contract import OutcomeUnknown, ToolExecutionContext, ToolFailed
+from tools.contract import (
+    CallBasis,
+    OutcomeUnknown,
+    RecordedCall,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolFailed,
+    ToolInvocation,
+)
 from tools.functions.function_tool import ToolOptions, tool
 from tools.registry.catalogue import DefaultConfig
+from tools.registry.execution import LookAhead
 
-NO_CLIENT = "这里没有可以执行操作的客户端。"
-UNSUPPORTED = "客户端不支持这项操作。"
-UNKNOWN = "结果未知：客户端没有确认，操作可能已经执行。请勿重复，也不要说成已经完成。"
-REFUSED = "客户端拒绝了：{words}"
-#: Characters of a client's own words that a model reads.
-WORDS = 200
+NO_CLIENT: Sentence = (
+    "这里没有可以执行操作的客户端。",
+    "There is no client here that could do it.",
+)
+NO_MESSAGE: Sentence = (
+    "本会话中没有这条消息，或者它已被撤回。",
+    "There is no such message in this chat, or it was taken back already.",
+)
+OTHERS_WORDS: Sentence = (
+    "私聊中只能撤回机器人自己的消息。",
+    "In a private chat only the bot's own words can be taken back.",
+)
+NO_FILE: Sentence = ("这不是文件的 file_id。", "That is not the id of a file.")
+#: The storage area of group files, which go-cqhttp requires.
+FILES = 102
+#: Characters of the message that an act rests on that a question shows.
+QUOTED = 200
 
 UserId = Annotated[str, "QQ 号，只能是一个人", Field(min_length=1, max_length=64)]
 MessageId = Annotated[str, "本会话中消息的 message_id", Field(min_length=1, max_length=64)]
 
 
-def options(name: str, *, scope: str = "group", calls_per_day_chat: int = 0) -> ToolOptions:
+def options(
+    name: str,
+    *,
+    scope: str = "group",
+    calls_per_day_chat: int | None = None,
+    look_ahead: LookAhead | None = None,
+) -> ToolOptions:
     """What the declarations of all acts have in common."""
-    row = DefaultConfig(enabled=False, visibility="deferred", scope=scope)
-    return ToolOptions(
+    row = DefaultConfig(
+        enabled=False, visibility="deferred", scope=scope, calls_per_day_chat=calls_per_day_chat
+    )
+    given = ToolOptions(
         name=name,
         lenient=True,
         needs_chat=True,
         own_roles=roles_for(name),
         default_config=row,
-        on_timeout=UNKNOWN,
+        on_timeout=explain(ActionOutcome(is_unknown=True)),
     )
+    if look_ahead is not None:
+        given["look_ahead"] = look_ahead
+    return given
 
 
 async def perform(
@@ -48,31 +92,338 @@ async def perform(
     seconds: float = ACT_SECONDS,
 ) -> Any:
     """What the client answers to ``action``. Raises :class:`ToolFailed` with one sentence, where it
-    was not, or not surely, carried out."""
-    actions = get_services(context).actions
-    if actions is None:
-        raise ToolFailed(NO_CLIENT)
+    was not carried out, :class:`OutcomeUnknown` where nobody can tell."""
     chat = get_sender(context).chat
-    outcome = await actions.perform(chat, action, params, seconds, instead)
-    if not outcome.is_success:
-        raise (OutcomeUnknown if outcome.is_unknown else ToolFailed)(explain(outcome))
-    return outcome.data
+    with _telling(context):
+        return await carry_out(_actions(context), chat, action, params, instead, seconds)
 
 
-def explain(outcome: ActionOutcome) -> str:
-    """Why an act did not succeed, for the model."""
-    if outcome.is_unknown:
-        return UNKNOWN
-    if outcome.is_unsupported:
-        return UNSUPPORTED
-    return REFUSED.format(words=outcome.words[:WORDS] or f"retcode {outcome.retcode}")
+def explain(outcome: ActionOutcome, language: str = "zh-hans") -> str:
+    """Why an act did not succeed, in Chinese for the model."""
+    return explain_outcome(outcome).say(language)
 
 
-@tool(**options("unmute_member"), description="解除本群一名成员的禁言。")
+def say(context: ToolExecutionContext, sentence: Sentence, **values: object) -> str:
+    """``sentence`` in Chinese for the model, or in the language of who gave a command."""
+    return pick_sentence(sentence, "", _language(context)).format(**values)
+
+
+def _language(context: ToolExecutionContext) -> str:
+    return str(context.metadata.get("language") or "zh-hans")
+
+
+def _actions(context: ToolExecutionContext) -> ClientActions:
+    if (actions := get_services(context).actions) is None:
+        raise ToolFailed(say(context, NO_CLIENT))
+    return actions
+
+
+@contextmanager
+def _telling(context: ToolExecutionContext) -> Iterator[None]:
+    """What was not done is a failure of the tool, in its words."""
+    try:
+        yield
+    except NotActed as error:
+        kind = OutcomeUnknown if error.is_unknown else ToolFailed
+        raise kind(error.say(_language(context))) from error
+
+
+# --- Against whom, and on what it rests --------------------------------------------------------
+
+
+async def look_at_person(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
+    """Whether anybody may act on who is meant. Raises :class:`ToolFailed`. What a member of the
+    group may not do there is asked about, where it is for him."""
+    person, asker = str(invocation.arguments["user_id"]), _asker(context)
+    if get_services(context).actions is not None:
+        await _check_person(context, invocation.tool_name, person)
+    is_own_card = invocation.tool_name == "set_member_card" and person == asker.user_id
+    return await _rest(context, asks=not (asker.is_manager or is_own_card))
+
+
+async def look_at_group(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
+    """Whether the account may do it. Raises :class:`ToolFailed`."""
+    if get_services(context).actions is not None:
+        await _check_role(context, LEAST_ROLE[invocation.tool_name])
+    return await _rest(context)
+
+
+async def look_at_file(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
+    """The same of a file, which no path is taken for."""
+    if ".." in str(invocation.arguments["file_id"]):
+        raise ToolFailed(say(context, NO_FILE))
+    return await look_at_group(invocation, context)
+
+
+async def look_at_message(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
+    """Whether a message of this chat may be taken back, or kept. Raises :class:`ToolFailed`. Taking
+    back others' words is asked about."""
+    message_id = str(invocation.arguments["message_id"])
+    message = await _find_message(context, message_id)
+    account = str(context.metadata.get("account", ""))
+    is_own = message.sender_id in ("", account)
+    if get_services(context).actions is None:
+        return CallBasis()
+    if invocation.tool_name == "set_essence":
+        await _check_role(context, LEAST_ROLE["set_essence"])
+        asks = not _asker(context).is_manager
+    elif is_own:
+        return CallBasis()
+    elif not context.is_group_chat:
+        raise ToolFailed(say(context, OTHERS_WORDS))
+    else:
+        await _check_role(context, "admin")
+        await _check_person(context, "mute_member", message.sender_id)
+        asks = True
+    return _as_basis(message_id, message, account, asks=asks)
+
+
+async def _find_message(context: ToolExecutionContext, message_id: str) -> ReplyTarget:
+    sender = get_sender(context)
+    find = sender.journal.record.submit(find_targets, sender.session_pk, message_id)
+    message = await find
+    if message is None or message.is_recalled:
+        raise ToolFailed(say(context, NO_MESSAGE))
+    return message
+
+
+async def _check_person(context: ToolExecutionContext, act: str, person: str) -> GroupMember:
+    """Who ``person`` is in the group. Raises :class:`ToolFailed` where ``act`` is not done to
+    him."""
+    chat, asker = get_sender(context).chat, _asker(context)
+    with _telling(context):
+        return await check_person(_actions(context), chat, context.owners, asker, act, person)
+
+
+async def _check_role(context: ToolExecutionContext, least: GroupRole) -> None:
+    """Raise :class:`ToolFailed` where the account is less than ``least`` in the group."""
+    with _telling(context):
+        await find_own(_actions(context), get_sender(context).chat, least)
+
+
+def _asker(context: ToolExecutionContext) -> Asker:
+    rank = RANKS.get(context.sender_role, 0) if context.believes_sender else 0
+    return Asker(context.user_id, rank, context.is_owner)
+
+
+async def _rest(context: ToolExecutionContext, *, asks: bool = False) -> CallBasis:
+    """The message that the call rests on: what the asker quotes, or else what he said."""
+    sender = get_sender(context)
+    asked = str(context.metadata.get("message_id", ""))
+    found = await sender.journal.record.submit(find_basis, sender.session_pk, asked)
+    if found is None:
+        return CallBasis(asks=asks)
+    return _as_basis(*found, str(context.metadata.get("account", "")), asks=asks)
+
+
+def _as_basis(message_id: str, message: ReplyTarget, account: str, *, asks: bool) -> CallBasis:
+    who = message.sender_id or account
+    said_by = f"{message.sender_name} ({who})" if message.sender_name else who
+    return CallBasis(asks, message_id, said_by, message.text[:QUOTED])
+
+
+# --- What takes acts back -----------------------------------------------------------------------
+
+
+async def undo_mute(call: RecordedCall, context: ToolExecutionContext) -> str:
+    person = str(call.arguments["user_id"])
+    params = {"group_id": context.group_id, "user_id": person, "duration": 0}
+    await perform(context, "set_group_ban", params)
+    return ""
+
+
+async def undo_mute_group(call: RecordedCall, context: ToolExecutionContext) -> str:
+    params = {"group_id": context.group_id, "enable": not call.arguments["on"]}
+    await perform(context, "set_group_whole_ban", params)
+    return ""
+
+
+async def undo_essence(call: RecordedCall, context: ToolExecutionContext) -> str:
+    action = "delete_essence_msg" if call.arguments.get("on", True) else "set_essence_msg"
+    await perform(context, action, {"message_id": str(call.arguments["message_id"])})
+    return ""
+
+
+async def undo_card(call: RecordedCall, context: ToolExecutionContext) -> str:
+    person, before = str(call.arguments["user_id"]), call.structured_content["before"]
+    params = {"group_id": context.group_id, "user_id": person, "card": before}
+    await perform(context, "set_group_card", params)
+    return ""
+
+
+async def undo_title(call: RecordedCall, context: ToolExecutionContext) -> str:
+    person, before = str(call.arguments["user_id"]), call.structured_content["before"]
+    params = {"group_id": context.group_id, "user_id": person, "special_title": before}
+    await perform(context, "set_group_special_title", {**params, "duration": -1})
+    return ""
+
+
+# --- The acts -----------------------------------------------------------------------------------
+
+
+@tool(
+    **options("mute_member", calls_per_day_chat=20, look_ahead=look_at_person),
+    description="把本群的一名成员禁言一段时间。先等主人或管理员批准。",
+    requires_approval=True,
+    undo=undo_mute,
+)
+async def mute_member(
+    context: ToolExecutionContext,
+    user_id: UserId,
+    minutes: Annotated[int, "分钟", Field(ge=1, le=MOST_MINUTES)],
+) -> str:
+    params = {"group_id": context.group_id, "user_id": user_id, "duration": minutes * 60}
+    await perform(context, "set_group_ban", params)
+    done = ("已将 {person} 禁言 {minutes} 分钟。", "{person} is muted for {minutes} minutes.")
+    return say(context, done, person=user_id, minutes=minutes)
+
+
+@tool(
+    **options("unmute_member", look_ahead=look_at_person),
+    description="解除本群一名成员的禁言。",
+)
 async def unmute_member(context: ToolExecutionContext, user_id: UserId) -> str:
     params = {"group_id": context.group_id, "user_id": user_id, "duration": 0}
     await perform(context, "set_group_ban", params)
-    return f"已解除 {user_id} 的禁言。"
+    return say(context, ("已解除 {person} 的禁言。", "{person} may speak again."), person=user_id)
 
 
-TOOLS = (unmute_member,)
+@tool(
+    **options("mute_group", look_ahead=look_at_group),
+    description="打开或关闭本群的全员禁言。先等主人或管理员批准。",
+    requires_approval=True,
+    undo=undo_mute_group,
+)
+async def mute_group(
+    context: ToolExecutionContext, on: Annotated[bool, "true 打开，false 关闭"]
+) -> str:
+    await perform(context, "set_group_whole_ban", {"group_id": context.group_id, "enable": on})
+    done = (
+        ("已打开全员禁言。", "Everybody is muted.")
+        if on
+        else ("已关闭全员禁言。", "Nobody is muted.")
+    )
+    return say(context, done)
+
+
+@tool(
+    **options("kick_member", calls_per_day_chat=5, look_ahead=look_at_person),
+    description="把一名成员移出本群。先等主人或管理员批准。",
+    requires_approval=True,
+)
+async def kick_member(
+    context: ToolExecutionContext,
+    user_id: UserId,
+    reject_again: Annotated[bool, "是否不再接受他的加群申请"] = False,
+) -> str:
+    params = {"group_id": context.group_id, "user_id": user_id, "reject_add_request": reject_again}
+    await perform(context, "set_group_kick", params)
+    done = ("已将 {person} 移出本群。", "{person} is removed from the group.")
+    return say(context, done, person=user_id)
+
+
+@tool(
+    **options("recall_message", scope="all", look_ahead=look_at_message),
+    description="撤回本会话中的一条消息：机器人自己的，或者（经批准）别人的。",
+)
+async def recall_message(context: ToolExecutionContext, message_id: MessageId) -> str:
+    await perform(context, "delete_msg", {"message_id": message_id})
+    return say(context, ("已撤回这条消息。", "The message is taken back."))
+
+
+@tool(
+    **options("set_member_card", look_ahead=look_at_person),
+    description="修改本群一名成员的群名片。",
+    undo=undo_card,
+)
+async def set_member_card(
+    context: ToolExecutionContext,
+    user_id: UserId,
+    card: Annotated[str, "新的群名片；空字符串为去掉名片", Field(max_length=60)],
+) -> ToolExecutionResult:
+    before, card = await _check_person(context, "set_member_card", user_id), _one_line(card)
+    params = {"group_id": context.group_id, "user_id": user_id, "card": card}
+    await perform(context, "set_group_card", params)
+    done = say(
+        context, ("已修改 {person} 的群名片。", "The card of {person} is changed."), person=user_id
+    )
+    return _done("set_member_card", done, before.card)
+
+
+@tool(
+    **options("set_member_title", look_ahead=look_at_person),
+    description="设置本群一名成员的专属头衔。先等主人或管理员批准。",
+    requires_approval=True,
+    undo=undo_title,
+)
+async def set_member_title(
+    context: ToolExecutionContext,
+    user_id: UserId,
+    title: Annotated[str, "新的头衔；空字符串为去掉头衔", Field(max_length=18)],
+) -> ToolExecutionResult:
+    before, title = await _check_person(context, "set_member_title", user_id), _one_line(title)
+    params = {"group_id": context.group_id, "user_id": user_id, "special_title": title}
+    await perform(context, "set_group_special_title", {**params, "duration": -1})
+    done = say(
+        context, ("已设置 {person} 的头衔。", "The title of {person} is set."), person=user_id
+    )
+    return _done("set_member_title", done, before.title)
+
+
+@tool(
+    **options("set_essence", look_ahead=look_at_message),
+    description="把本群的一条消息设为精华，或取消精华。",
+    undo=undo_essence,
+)
+async def set_essence(
+    context: ToolExecutionContext,
+    message_id: MessageId,
+    on: Annotated[bool, "true 设为精华（默认），false 取消"] = True,
+) -> str:
+    action = "set_essence_msg" if on else "delete_essence_msg"
+    await perform(context, action, {"message_id": message_id})
+    return say(context, ("已设为精华。", "Done.") if on else ("已取消精华。", "Done."))
+
+
+@tool(
+    **options("announce", look_ahead=look_at_group),
+    description="在本群发布群公告。先等主人或管理员批准。",
+    requires_approval=True,
+)
+async def announce(
+    context: ToolExecutionContext,
+    text: Annotated[str, "公告的内容", Field(min_length=1, max_length=1_000, pattern=r"\S")],
+) -> str:
+    await perform(context, "_send_group_notice", {"group_id": context.group_id, "content": text})
+    return say(context, ("群公告已发布。", "The announcement is made."))
+
+
+@tool(
+    **options("delete_file", look_ahead=look_at_file),
+    description="删除本群的一个群文件。先等主人或管理员批准。",
+    requires_approval=True,
+)
+async def delete_file(
+    context: ToolExecutionContext,
+    file_id: Annotated[str, "群文件的 file_id", Field(min_length=1, max_length=500)],
+) -> str:
+    params = {"group_id": context.group_id, "file_id": file_id, "busid": FILES}
+    await perform(context, "delete_group_file", params)
+    return say(context, ("已删除这个群文件。", "The file is deleted."))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _done(name: str, text: str, before: str) -> ToolExecutionResult:
+    """A success that keeps what was there before, for whoever takes it back."""
+    return ToolExecutionResult(
+        name, success=True, content=text, structured_content={"before": before}
+    )
+
+
+TOOLS = (
+    *(mute_member, unmute_member, mute_group, kick_member, recall_message, set_member_card),
+    *(set_member_title, set_essence, announce, delete_file),
+)

@@ -47,6 +47,7 @@ from agent.run.tool_results import ChatPauses
 from tools.contract import ToolExecutionResult
 from tools.error_boundary import LogLimit
 from tools.registry.execution import time_limit
+from tools.registry.policy import GROUP_ADMIN_ROLES
 
 
 def working_sign(outbox: Outbox, pending: PendingMessage) -> AbstractContextManager[None]:
@@ -224,8 +225,9 @@ class ConversationHandler:
             return None
         account = message.chat.account
         is_owner = message.sender_id in run.pending.account.owners
+        leads = None if is_owner or not await self._leads_group(run) else run.pending.session_pk
         outcome, problem = await self.record.submit(
-            apply_approval_decision, reply, account, message.sender_id, is_owner
+            apply_approval_decision, reply, account, message.sender_id, is_owner, leads
         )
         if outcome is ApprovalOutcome.UNKNOWN and not is_owner:
             return None
@@ -234,6 +236,17 @@ class ConversationHandler:
         language = choose_language(message.text, run.active.persona.language)
         text = approval_outcome_text(outcome, reply.code, problem, language)
         return RunResult(text, None, 0, 0, 0)
+
+    async def _leads_group(self, run: MessageRun) -> bool:
+        """Whether the sender is the owner or an administrator of the group, as he speaks: where
+        his message does not say, the client is asked."""
+        chat, role = run.message.chat, run.message.sender_role
+        if chat.kind != "group" or not run.pending.account.believes_senders:
+            return False
+        if not role and self.actions is not None:
+            member = await self.actions.find_member(chat, run.message.sender_id)
+            role = member.role if member else ""
+        return role in GROUP_ADMIN_ROLES
 
     async def _run_engine(
         self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool

@@ -1,19 +1,21 @@
 """One command of a chat, with what it may look at and change."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils import timezone
 from django.utils.translation import get_language, gettext, gettext_noop as _
 
-from agent.domain.commands import Command, CommandAudience, CommandName
-from agent.domain.manners import ChatManners
+from agent.domain.client_actions import ClientActions
+from agent.domain.commands import MEMBER_COMMANDS, Command, CommandAudience, CommandName
+from agent.domain.manners import ChatManners, MemberCommands
 from agent.domain.persona import PersonaSettings
 from agent.domain.types import AccountSettings, ChatAddress, IncomingMessage, Outbox
 from agent.record.settings.manners import load_manners_table
 from agent.record.sums.quotas import AnswerQuotas
 from tools.registry.policy import GROUP_ADMIN_ROLES
+from tools.registry.registry import ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class CommandServices:
     outbox: Outbox
     name_model: Callable[[PersonaSettings], str]
     """The model that a persona is answered by first."""
+    registry: ToolRegistry = field(default_factory=ToolRegistry)
+    actions: ClientActions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,9 @@ class CommandCall:
     """Of ``stop``: whether an answer was stopped."""
     told: str = ""
     """Of ``undo``: what is said besides what came of it, or why nothing was tried."""
+    acted: str = ""
+    """Of one of :data:`agent.domain.commands.MEMBER_COMMANDS`: what came of it; "" where it was not
+    written as it should be."""
 
     @property
     def chat(self) -> ChatAddress:
@@ -57,8 +64,16 @@ class CommandCall:
         leads = self.account.believes_senders and self.message.sender_role in GROUP_ADMIN_ROLES
         return self.chat.kind == "private" or leads or self.is_owner
 
+    @property
+    def leads_members(self) -> bool:
+        """Whether the sender decides over the members of this group by commands."""
+        is_on = self.manners.member_commands == MemberCommands.ADMINS
+        return is_on and self.chat.kind == "group" and self.is_manager
+
     def may_give(self, name: CommandName) -> bool:
         """Whether the sender may give this command here."""
+        if name in MEMBER_COMMANDS and not self.leads_members:
+            return False
         match name.audience:
             case CommandAudience.OWNERS:
                 return self.is_owner
@@ -101,6 +116,9 @@ _USAGE = {
     ),
     CommandName.REMINDERS: ("", _("your reminders here, with their numbers")),
     CommandName.UNREMIND: (_("NUMBER"), _("cancel a reminder")),
+    CommandName.MUTE: (_("@ 10m"), _("mute a member of this group")),
+    CommandName.UNMUTE: ("@", _("let a member speak again")),
+    CommandName.KICK: ("@", _("remove a member from this group")),
     CommandName.BUDGET: (_("[tokens]"), _("show what is spent, or bound the tokens a day here")),
 }
 

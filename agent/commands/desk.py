@@ -19,7 +19,7 @@ from agent.commands.call import (
     name_command,
     tell_usage,
 )
-from agent.domain.commands import Command, CommandAudience, CommandName
+from agent.domain.commands import MEMBER_COMMANDS, Command, CommandAudience, CommandName
 from agent.domain.errors import choose_language
 from agent.domain.manners import Audience, ChatManners
 from agent.domain.states import MessageState, RunState
@@ -222,6 +222,7 @@ ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
     CommandName.REMIND: _later("reminding", "remind"),
     CommandName.REMINDERS: _later("reminding", "tell_reminders"),
     CommandName.UNREMIND: _later("reminding", "unremind"),
+    **dict.fromkeys(MEMBER_COMMANDS, _later("members", "tell_acted")),
 }
 
 
@@ -255,6 +256,10 @@ class CommandDesk:
         if command.name is CommandName.STOP:
             asker = None if call.is_manager else run.message.sender_id
             call = replace(call, has_stopped=await stop(call.chat, asker))
+        elif command.name in MEMBER_COMMANDS and call.leads_members:
+            from agent.commands.members import act
+
+            call = replace(call, acted=await act(run, call))
         claim = run.active.claim
         if command.name is CommandName.UNDO and self.find_undoing is not None:
             from agent.commands.undoing import undo

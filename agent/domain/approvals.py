@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.domain.errors import pick_sentence
-from tools.contract import InvalidArguments
+from tools.contract import CallBasis, InvalidArguments
 from tools.schemas.arguments import parse_arguments
 from tools.text.readable import escape_invisible_chars
 
 CODE_DIGITS = 6
+NO_BASIS = CallBasis()
 
 _YES = ("批准", "同意", "approve")
 _NO = ("拒绝", "驳回", "refuse", "reject")
@@ -92,6 +93,13 @@ QUESTION = (
     "需要机器人主人批准（编号 {code}）：调用工具 {tool}",
     "This needs a word of the bot's owner (number {code}): a call of the tool {tool}",
 )
+#: The same where the owner and the administrators of the group may decide, too.
+GROUP_QUESTION = (
+    "需要机器人主人，或本群群主、管理员批准（编号 {code}）：调用工具 {tool}",
+    "This needs a word of the bot's owner, or of the owner or an administrator of this group "
+    "(number {code}): a call of the tool {tool}",
+)
+BASIS = ("依据 {who} 的消息：{words}", "It rests on what {who} said: {words}")
 COUNT = ("参数（{count} 个）：", "Arguments ({count}):")
 MORE_ARGUMENTS = (
     "…（还有 {count} 个参数没有显示）",
@@ -112,6 +120,12 @@ DECIDE = (
     "也可引用这条消息只回复「批准」或「拒绝」，或在管理后台处理。",
     "Owners can reply “approve {code}” or “refuse {code}”, quote this message with only “approve” "
     "or “refuse”, or decide in the admin.",
+)
+GROUP_DECIDE = (
+    "主人、群主或管理员可回复「批准 {code}」或「拒绝 {code}」，"
+    "也可引用这条消息只回复「批准」或「拒绝」。",
+    "Owners and administrators can reply “approve {code}” or “refuse {code}”, or quote this "
+    "message with only “approve” or “refuse”.",
 )
 FROM_GROUP = (
     "来自群聊{title}（{peer}），提出者{name}（{sender}）",
@@ -150,19 +164,33 @@ def format_argument_lines(arguments: Mapping[str, object], language: str = "") -
 
 
 def build_approval_question(
-    tool_name: str, arguments: Mapping[str, object], code: str, origin: str = "", language: str = ""
+    tool_name: str,
+    arguments: Mapping[str, object],
+    code: str,
+    origin: str = "",
+    language: str = "",
+    *,
+    basis: CallBasis = NO_BASIS,
+    by_managers: bool = False,
 ) -> str:
     """The question about one call. What was cut is not to be approved where it cannot be read.
-    ``origin`` is told where it is asked elsewhere."""
+    ``origin`` is told where it is asked elsewhere; ``by_managers``: who leads the group decides,
+    too."""
     seen = format_argument_lines(arguments, language)
-    question = pick_sentence(QUESTION, "", language).format(code=code, tool=tool_name)
-    decide = pick_sentence(NOT_SHOWN if seen.is_cut else DECIDE, "", language)
+    texts = GROUP_QUESTION if by_managers else QUESTION
+    question = pick_sentence(texts, "", language).format(code=code, tool=tool_name)
+    decides = GROUP_DECIDE if by_managers else DECIDE
+    decide = pick_sentence(NOT_SHOWN if seen.is_cut else decides, "", language)
+    rests_on = pick_sentence(BASIS, "", language).format(
+        who=_name(basis.said_by).strip(), words=_shortened(_json(basis.words), VALUE_CHARS, "")[0]
+    )
     return "\n".join(
         [
             question,
             *([origin] if origin else []),
             pick_sentence(COUNT, "", language).format(count=len(arguments)),
             *seen.lines,
+            *([rests_on] if basis.said_by else []),
             decide.format(code=code),
         ]
     )

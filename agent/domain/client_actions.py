@@ -31,11 +31,13 @@ class ActionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """Somebody in a group, as its client knows him. ``name`` is anyone's words."""
+    """Somebody in a group, as its client knows him. Names, cards and titles are anyone's words."""
 
     user_id: str
     role: GroupRole
     name: str = ""
+    card: str = ""
+    title: str = ""
 
     @property
     def rank(self) -> int:

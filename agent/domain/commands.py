@@ -56,6 +56,9 @@ class CommandName(Enum):
     REMIND = "remind", "提醒", _ALL, True
     REMINDERS = "reminders", "提醒列表", _ALL, False
     UNREMIND = "unremind", "取消提醒", _ALL, True
+    MUTE = "mute", "禁言", _MANAGERS, True
+    UNMUTE = "unmute", "解禁", _MANAGERS, True
+    KICK = "kick", "踢", _MANAGERS, True
 
     def __init__(
         self, english: str, chinese: str, audience: CommandAudience, takes_arguments: bool
@@ -64,6 +67,8 @@ class CommandName(Enum):
         self.audience, self.takes_arguments = audience, takes_arguments
 
 
+MEMBER_COMMANDS = frozenset({CommandName.MUTE, CommandName.UNMUTE, CommandName.KICK})
+"""Those against members of a group, which are none where manners do not say so."""
 _NAMES = {word: name for name in CommandName for word in (name.english, name.chinese)}
 
 
@@ -76,9 +81,10 @@ class Command:
     arguments: str = ""
 
 
-def parse_command(text: str, prefix: str) -> Command | None:
+def parse_command(text: str, prefix: str, *, on_members: bool = False) -> Command | None:
     """The command in the rendered ``text`` of a message; None for everything else, and without a
-    ``prefix``. Full-width signs count as what they stand for."""
+    ``prefix``. Full-width signs count as what they stand for. ``on_members``: also one of
+    :data:`MEMBER_COMMANDS`."""
     if not prefix:
         return None
     found = _BEFORE.match(text)
@@ -88,7 +94,7 @@ def parse_command(text: str, prefix: str) -> Command | None:
     words = words[len(prefix) :]
     named = _NAME.match(words)
     name = _NAMES.get(unicodedata.normalize("NFKC", named[0]).casefold()) if named else None
-    if name is None or named is None:
+    if name is None or named is None or (name in MEMBER_COMMANDS and not on_members):
         return None
     arguments = words[named.end() :].strip()
     if name is not CommandName.REMIND:  # whose text stays as it is

@@ -43,6 +43,13 @@ class Audience(TextChoices):
     NOBODY = "nobody", _("nobody")
 
 
+class MemberCommands(TextChoices):
+    """Who may mute, unmute and remove members of a group by commands."""
+
+    OFF = "off", _("nobody")
+    ADMINS = "admins", _("owners, and the group's owner and administrators")
+
+
 class MarkdownStyle(TextChoices):
     """What becomes of Markdown in an answer; QQ shows it raw."""
 
@@ -97,6 +104,7 @@ class ChatManners:
     """The IANA name of the zone of its hours; "" for the installation's."""
     command_prefix: str = "/"
     """"" for no commands."""
+    member_commands: MemberCommands = MemberCommands.OFF
     silenced_by: str = ""
     """The name of the row that silences the chat longest, also when that is over
     (:meth:`find_silence`); "" for none."""

@@ -191,6 +191,11 @@ class ActKind(TextChoices):
     EXPORT = "export", _("exported the chat")
     ERASE = "erase", _("erased a person")
     UNDO = "undo", _("undid an answer")
+    MUTE = "mute", _("muted a member")
+    UNMUTE = "unmute", _("unmuted a member")
+    MUTE_GROUP = "mute_group", _("muted or unmuted the group")
+    KICK = "kick", _("removed a member")
+    RECALL = "recall", _("took a message back")
 
 
 #: What the record says of a message for an account that was away.

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agent', '0025_reminders'),
+        ('agent', '0028_member_commands'),
     ]
 
     operations = [
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='operatoract',
             name='kind',
-            field=models.CharField(choices=[('silence', 'silenced the chat'), ('speak', 'let the chat speak'), ('only', 'let only one person be answered'), ('everybody', 'let everybody be answered again'), ('lift', 'lifted the pause'), ('reset', 'reset the context'), ('persona', 'chose a persona'), ('model', 'chose a model'), ('answer', 'answered by hand'), ('take_over', 'took over'), ('hand_back', 'handed back'), ('resend', 'sent again'), ('cancel', 'cancelled the run'), ('stop_call', 'stopped a tool call'), ('ask_again', 'asked again without sending'), ('export', 'exported the chat'), ('erase', 'erased a person'), ('undo', 'undid an answer')], max_length=16, verbose_name='act'),
+            field=models.CharField(choices=[('silence', 'silenced the chat'), ('speak', 'let the chat speak'), ('only', 'let only one person be answered'), ('everybody', 'let everybody be answered again'), ('lift', 'lifted the pause'), ('reset', 'reset the context'), ('persona', 'chose a persona'), ('model', 'chose a model'), ('answer', 'answered by hand'), ('take_over', 'took over'), ('hand_back', 'handed back'), ('resend', 'sent again'), ('cancel', 'cancelled the run'), ('stop_call', 'stopped a tool call'), ('ask_again', 'asked again without sending'), ('export', 'exported the chat'), ('erase', 'erased a person'), ('undo', 'undid an answer'), ('mute', 'muted a member'), ('unmute', 'unmuted a member'), ('mute_group', 'muted or unmuted the group'), ('kick', 'removed a member'), ('recall', 'took a message back')], max_length=16, verbose_name='act'),
         ),
         migrations.CreateModel(
             name='UndoStep',

@@ -15,6 +15,7 @@ from agent.domain.manners import (
     MOST_PART_CHARS,
     Audience,
     MarkdownStyle,
+    MemberCommands,
     PrivateChats,
     parse_quiet_hours,
 )
@@ -69,7 +70,7 @@ SPEAKING = (
 )
 SAID = (
     *(*WAKING, "answered", *LISTS, *LIMITS, "quiet_hours", "zone", "command_prefix"),
-    *(*HEARING, *SPEAKING, "endpoint"),
+    *("member_commands", *HEARING, *SPEAKING, "endpoint"),
 )
 """The fields that say something of the manners; empty ones leave it to the rows behind."""
 
@@ -238,6 +239,15 @@ class Manners(LiveModel):
         blank=True,
         default="",
         help_text=_("Before help, reset, stop, status and so on. Empty: /. “-”: no commands."),
+    )
+    member_commands = models.CharField(
+        _("commands against members"),
+        max_length=8,
+        choices=MemberCommands.choices,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Who may give /mute, /unmute and /kick in groups. Empty: nobody."),
     )
     ambient_messages = _number(
         _("messages of others shown"),

@@ -7,7 +7,8 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from agent.domain.approvals import build_approval_question
+from agent.domain.approvals import NO_BASIS, build_approval_question
+from agent.domain.group_acts import LEAST_ROLE
 from agent.domain.types import MessagePart
 from agent.record.run_journal import RunJournal
 from agent.record.waiting.approvals import ApprovalRequest, waiting_text
@@ -52,7 +53,8 @@ class DeferredCalls:
         that the model gets meanwhile."""
         name, pk = invocation.tool_name, invocation.call_pk
         arguments = refusal.metadata["arguments"]
-        request = ApprovalRequest(pk, self._session_pk, arguments, self._owners)
+        basis = refusal.metadata.get("basis", NO_BASIS)
+        request = ApprovalRequest(pk, self._session_pk, arguments, self._owners, basis)
         asked = await self._journal.ask(request)
         if asked is None:
             return _failed(
@@ -61,13 +63,20 @@ class DeferredCalls:
             )
         if not asked.is_new:
             return _failed(name, f"同样的调用已在等待批准（编号 {asked.code}），请勿重复调用。")
-        text = build_approval_question(name, arguments, asked.code, language=self._language)
-        await self._speaker.send(
-            self._parts(text, is_loud=asked.is_loud), text, tool_call_pk=pk, is_counted=False
+        by_managers = self._speaker.chat.kind == "group" and name in LEAST_ROLE
+        text = build_approval_question(
+            name,
+            arguments,
+            asked.code,
+            language=self._language,
+            basis=basis,
+            by_managers=by_managers,
         )
+        parts = self._parts(text, basis.message_id, is_loud=asked.is_loud)
+        await self._speaker.send(parts, text, tool_call_pk=pk, is_counted=False)
         if asked.is_private:
             self._jobs.wake(self._speaker.chat.account)
-        told = waiting_text(name, asked.code, is_private=asked.is_private)
+        told = waiting_text(name, asked.code, is_private=asked.is_private, by_managers=by_managers)
         result = build_pending_result(name, told)
         return replace(result, metadata={**refusal.metadata, **result.metadata})
 
@@ -110,14 +119,15 @@ class DeferredCalls:
         report = self._jobs.progress_reporter(pk, self._speaker.chat.account)
         return replace(context, on_progress=report)
 
-    def _parts(self, text: str, *, is_loud: bool) -> list[MessagePart]:
+    def _parts(self, text: str, quoted_id: str, *, is_loud: bool) -> list[MessagePart]:
+        quote = [MessagePart("quote", message_id=quoted_id)] if quoted_id else []
         if self._speaker.chat.kind != "group" or not self._owners or not is_loud:
-            return [MessagePart("plain", text=text)]
+            return [*quote, MessagePart("plain", text=text)]
         mentions = [
             MessagePart("mention_user", mention_user_id=owner)
             for owner in sorted(self._owners)[:MENTION_LIMIT]
         ]
-        return [*mentions, MessagePart("plain", text=f" {text}")]
+        return [*quote, *mentions, MessagePart("plain", text=f" {text}")]
 
 
 def _failed(name: str, text: str) -> ToolExecutionResult:

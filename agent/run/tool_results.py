@@ -229,7 +229,8 @@ def call_outcome(
 ) -> CallOutcome:
     """How the record keeps a call that has ended; ``text`` is what the model got."""
     verdict, decided_by = decision(result)
-    failed = ToolCallState.UNKNOWN if result.metadata.get("stopped") else ToolCallState.FAILED
+    is_unknown = result.metadata.get("stopped") or result.metadata.get("unknown")
+    failed = ToolCallState.UNKNOWN if is_unknown else ToolCallState.FAILED
     return CallOutcome(
         pk=pk,
         state=ToolCallState.SUCCEEDED if result.success else failed,

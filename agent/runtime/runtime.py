@@ -154,7 +154,9 @@ class Runtime:
     def _build_conversations(
         self, outbox: Outbox, actions: ClientActions | None
     ) -> ConversationHandler:
-        services = CommandServices(self._quotas, outbox, self.engines.name_model)
+        services = CommandServices(
+            self._quotas, outbox, self.engines.name_model, self.registry, actions
+        )
         conversations = ConversationHandler(
             self.record,
             self.engines,

@@ -42,6 +42,7 @@ from agent.memory.service import SUMMARY_CHARS, MemoryService, MemorySettings, S
 from agent.memory.summary_store import HistoryWindow
 from agent.record.endpoint_reports import EndpointReports
 from agent.record.record import Record
+from agent.record.runs.day_calls import find_day_limit
 from agent.record.settings.live import LiveSettings
 from agent.record.settings.snapshot import Settings
 from agent.runtime.plugin_services import PluginServices
@@ -214,6 +215,7 @@ def build_tool_registry(
     a ``record``, runs of agents are not put down."""
     book = book or build_endpoint_book()
     registry = ToolRegistry(lambda: current().tools, defer_above=settings.DEFER_TOOLS_ABOVE)
+    registry.day_limit = partial(find_day_limit, record) if record else None
     runner = SubagentRunner(registry, record, book.model)
     chat = chat or build_chat_tools(record, book=book)
     chat.attach(registry)

@@ -30,7 +30,9 @@ MOST_GROUPS, MOST_MEMBERS = 500, 500
 BELIEVED, UNTOLD = 600.0, 30.0
 NAME_LIMIT = 100
 UNSUPPORTED, NOT_CONNECTED = 1404, "the account is not connected"
-CHANGES_RANKS = frozenset({"group_admin", "group_decrease", "group_increase"})
+#: Notices, and actions of our own, after which something else is known of people in a group.
+CHANGES = frozenset({"group_admin", "group_decrease", "group_increase", "group_card"})
+CHANGING = frozenset({"set_group_card", "set_group_special_title", "set_group_kick"})
 
 
 class _Known(NamedTuple):
@@ -54,6 +56,8 @@ class OneBotActions:
         instead: tuple[str, Mapping[str, object]] | None = None,
     ) -> ActionOutcome:
         outcome = await self._call(chat.account, action, params, seconds)
+        if action in CHANGING:
+            self._groups.pop((chat.account, chat.peer_id), None)
         if outcome.is_unsupported and instead is not None:
             return await self._call(chat.account, *instead, seconds)
         return outcome
@@ -83,7 +87,7 @@ class OneBotActions:
 
     def follow(self, self_id: str, event: OtherEvent) -> None:
         """A client reports a notice."""
-        if event.detail_type in CHANGES_RANKS:
+        if event.detail_type in CHANGES:
             self._groups.pop((self_id, parse_id(event.raw.get("group_id"))), None)
 
     def _remember(
@@ -138,6 +142,7 @@ def _parse_member(outcome: ActionOutcome, user_id: str) -> GroupMember | None:
     role = value_text(data.get("role"))
     if role not in RANKS or not role:
         return None
-    names = (value_text(data.get(name)).strip() for name in ("card", "nickname"))
-    name = next(filter(None, names), "")[:NAME_LIMIT]
-    return GroupMember(user_id, cast("GroupRole", role), name)
+    card, nickname, title = (
+        value_text(data.get(name)).strip()[:NAME_LIMIT] for name in ("card", "nickname", "title")
+    )
+    return GroupMember(user_id, cast("GroupRole", role), card or nickname, card, title)

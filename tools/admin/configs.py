@@ -212,7 +212,8 @@ class ToolConfigAdmin(SettingsAdmin):
             _("Who may use it"),
             (
                 *("visibility", "pinned", "other_chats"),
-                *("calls_per_minute_person", "calls_per_minute_chat", "timeout_seconds"),
+                *("calls_per_minute_person", "calls_per_minute_chat", "calls_per_day_chat"),
+                "timeout_seconds",
             ),
         ),
         (_("What the model is told"), ("own_words", "description", "parameter_descriptions")),

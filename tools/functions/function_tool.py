@@ -41,7 +41,13 @@ from tools.error_boundary import LogLimit
 from tools.processes.threads import run_in_thread
 from tools.registry import catalogue
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.execution import OWN_CHECKS_KEY, ApprovalRule, Hooks, validate_approval_rule
+from tools.registry.execution import (
+    OWN_CHECKS_KEY,
+    ApprovalRule,
+    Hooks,
+    LookAhead,
+    validate_approval_rule,
+)
 from tools.schemas.arguments import schema_messages
 from tools.schemas.signatures import (
     DocstringParts,
@@ -104,6 +110,9 @@ class ToolOptions(TypedDict, total=False):
     is_long_running: bool
     """The result may be a status alone, with the real one to come later; the model is asked not to
     call again."""
+    look_ahead: LookAhead
+    """Asked before a call is made, and before anybody is asked to approve it: raises
+    :class:`ToolFailed` where it is not to be made."""
     requires_approval: ApprovalRule
     """Which calls wait for an owner, unless the row says otherwise: all, none, or by the checked
     arguments."""
@@ -245,7 +254,10 @@ class FunctionTool:
 
 
 _OBEYED = {
-    name: name for name in ("default_config", "is_long_running", "hooks", "on_timeout", "undo")
+    name: name
+    for name in (
+        *("default_config", "is_long_running", "hooks", "on_timeout", "undo", "look_ahead"),
+    )
 } | {
     "traits": "traits",
     "stage": "builtin_stage",

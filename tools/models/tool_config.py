@@ -220,6 +220,13 @@ class ToolConfig(LiveModel):
         validators=[MaxValueValidator(MOST_CALLS)],
         help_text=_("0: no limit."),
     )
+    calls_per_day_chat = models.PositiveIntegerField(
+        _("calls per day and chat"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST_CALLS)],
+        help_text=_("Counted when a call begins, for the day of the chat's zone. Empty: no limit."),
+    )
     mock_enabled = models.BooleanField(
         _("mock"),
         default=False,
@@ -289,6 +296,7 @@ class ToolConfig(LiveModel):
                 "requires_approval",
                 "calls_per_minute_person",
                 "calls_per_minute_chat",
+                "calls_per_day_chat",
             ),
             *("mock_enabled", "mock_value", "description", "parameter_descriptions"),
             "timeout_seconds",

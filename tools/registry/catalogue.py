@@ -17,7 +17,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from tools import refusals
-from tools.contract import InvalidArguments, ToolExecutionResult, ToolProvider, ToolSpec
+from tools.contract import (
+    CallBasis,
+    InvalidArguments,
+    OutcomeUnknown,
+    ToolExecutionResult,
+    ToolProvider,
+    ToolSpec,
+)
 from tools.models import ToolConfig
 from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
 from tools.refusals import RefusalReason, ToolRefusal
@@ -130,12 +137,16 @@ def refused_result(
     )
 
 
-def unapproved_result(name: str, arguments: dict[str, object]) -> ToolExecutionResult:
-    """A call that waits for an owner; its checked arguments are in ``metadata["arguments"]``."""
+def unapproved_result(
+    name: str, arguments: dict[str, object], basis: CallBasis
+) -> ToolExecutionResult:
+    """A call that waits for an owner; its checked arguments are in ``metadata["arguments"]``, what
+    it rests on in ``metadata["basis"]``."""
     refusal = ToolRefusal(
         RefusalReason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。"
     )
-    return refused_result(name, refusal, arguments=arguments)
+    rests_on = {"basis": basis} if basis.said_by else {}
+    return refused_result(name, refusal, arguments=arguments, **rests_on)
 
 
 def invalid_arguments_result(name: str, error: InvalidArguments) -> ToolExecutionResult:
@@ -164,8 +175,9 @@ def mismatch_message(problems: Collection[str]) -> str:
 def raised_result(name: str, error: BaseException) -> ToolExecutionResult:
     """The failed result for ``error``; the operator gets its class, the model does not."""
     message, kind = str(error).strip(), type(error).__name__
+    unknown = {"unknown": True} if isinstance(error, OutcomeUnknown) else {}
     return failed_result(
-        name, message or kind, error_detail=f"{kind}: {message}" if message else kind
+        name, message or kind, error_detail=f"{kind}: {message}" if message else kind, **unknown
     )
 
 
@@ -238,6 +250,7 @@ class DefaultConfig:
     allowed: str = AllowedCallers.EVERYONE.value
     calls_per_minute_person: int = 0
     calls_per_minute_chat: int = 0
+    calls_per_day_chat: int | None = None
 
 
 def declared_settings(spec: ToolSpec) -> ToolSettings:
@@ -305,6 +318,7 @@ def declaration_json(spec: ToolSpec) -> dict[str, object]:
         "is_long_running": spec.is_long_running,
         "requires_approval": "some"
         if callable(asks := spec.metadata.get("requires_approval"))
+        or (not asks and "look_ahead" in spec.metadata)
         else "all"
         if asks
         else "",

@@ -39,6 +39,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from tools.contract import (
+    CallBasis,
     InvalidArguments,
     InvalidDeclaration,
     JsonSchema,
@@ -56,6 +57,7 @@ from tools.contract import (
 from tools.error_boundary import LogLimit, capture_error, contain
 from tools.models.tool_config import ApprovalMode
 from tools.processes.threads import run_in_thread
+from tools.refusals import RefusalReason, ToolRefusal
 from tools.registry import catalogue
 from tools.registry.settings import ToolSettings
 from tools.schemas.arguments import UNUSABLE_SCHEMA, check_size, schema_messages
@@ -394,6 +396,28 @@ async def execute_call(
         )
     result = await _settled(call, _invoked(call, provider))
     return result or catalogue.failed_result(call.spec.name, "原因未知")
+
+
+LookAhead = Callable[[ToolInvocation, ToolExecutionContext], Awaitable[CallBasis]]
+NO_BASIS = CallBasis()
+
+
+async def look_ahead(call: ExecutionRequest) -> CallBasis | ToolExecutionResult:
+    """What the tool finds before ``call`` is made; the refused result of one that is not to be."""
+    look: LookAhead | None = call.spec.metadata.get("look_ahead")
+    if look is None:
+        return NO_BASIS
+    name = call.spec.name
+    with capture_error() as attempt:
+        async with time_limit(call.seconds) as limit:
+            context = call.context or ToolExecutionContext()
+            return await contain(look(call.invocation, context))
+    if isinstance(attempt.error, ToolFailed):
+        refusal = ToolRefusal(RefusalReason.NOT_PERMITTED, attempt.error.text)
+        return catalogue.refused_result(name, refusal)
+    if limit.expired():
+        return catalogue.timed_out_result(name, call.seconds)
+    return _failure(call, attempt.error, is_late=False)
 
 
 async def run_after_hooks(

@@ -10,7 +10,7 @@ import copy
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from tools.contract import (
     ToolProvider,
     ToolSpec,
 )
+from tools.models.tool_config import ApprovalMode
 from tools.refusals import CallVerdict, RefusalReason, ToolRefusal
 from tools.registry import catalogue
 from tools.registry.catalogue import DatabaseThread, ensure_tool_rows
@@ -43,6 +44,7 @@ from tools.registry.execution import (
     add_own_messages,
     execute_call,
     hooks_of,
+    look_ahead,
     requires_approval,
     run_after_hooks,
     run_undo,
@@ -167,6 +169,11 @@ class ToolView(NamedTuple):
     shelves: SplitTools
 
 
+DayLimit = Callable[[ToolInvocation, int, bool], Awaitable[ToolRefusal | None]]
+"""Why a call may not be made any more today, where a chat has had so many; the last says that it
+begins now, and is counted, in the database, so that it counts over kills."""
+
+
 class ToolRegistry:
     """Providers in order, seen as one set of tools. Used from one event loop.
 
@@ -192,6 +199,7 @@ class ToolRegistry:
         self._hooks = Hooks()
         self._reported: set[tuple[str, str, str]] = set()
         self._keep: SpecFilter | None = None
+        self.day_limit: DayLimit | None = None
         self.newcomers = NewToolTracker()
         """Listed tools without a row yet; the server process stores them."""
 
@@ -245,7 +253,7 @@ class ToolRegistry:
         that may be made, and no rate counts it. All else is shared, as in :meth:`narrowed`."""
         view = copy.copy(self)
         view._hooks = Hooks((stand_in,)) + self._hooks
-        view._rates = TokenBuckets()
+        view._rates, view.day_limit = TokenBuckets(), None
         return view
 
     async def list_tools(self, context: ToolAvailabilityContext | None = None) -> list[ToolSpec]:
@@ -321,19 +329,43 @@ class ToolRegistry:
             self._hooks + hooks_of(offer.declared),
             offer.settings.timeout_seconds,
         )
+        must_ask = False
         try:
             arguments = self._admitted(offer, invocation, context, self._rates, approved=approved)
-        except ApprovalNeeded as needed:  # the call has not started, so no hook is called
-            result = catalogue.unapproved_result(name, needed.arguments)
-            return _from(offer, result, RefusalReason.NEEDS_APPROVAL)
+        except ApprovalNeeded as needed:
+            arguments, must_ask = needed.arguments, True
         except ToolError as error:
             result, verdict = _denied(offer, error), str(CallVerdict.INVALID)
             if isinstance(error, CallRefused):
                 verdict = error.refusal.reason
-        else:
-            call = replace(call, invocation=replace(invocation, arguments=arguments))
-            result = await execute_call(call, offer.provider, offer.settings)
-            verdict = _allowance(result, approved=approved)
+            return _from(offer, await run_after_hooks(call, result), verdict)
+        call = replace(call, invocation=replace(invocation, arguments=arguments))
+        return await self._proceed(offer, call, must_ask=must_ask, approved=approved)
+
+    async def _proceed(
+        self, offer: ResolvedTool, call: ExecutionRequest, *, must_ask: bool, approved: bool
+    ) -> ToolExecutionResult:
+        """The result of an admitted call: it is asked about first, or made, unless what the tool
+        finds before it, or the day's limit, is against it."""
+        name, invocation = call.spec.name, call.invocation
+        basis = await look_ahead(call)
+        if isinstance(basis, ToolExecutionResult):
+            verdict = basis.metadata.get("refusal", CallVerdict.NOT_MADE)
+            return _from(offer, await run_after_hooks(call, basis), verdict)
+        asks = basis.asks and offer.settings.requires_approval != ApprovalMode.NEVER
+        is_question = must_ask or (asks and not approved)
+        refusal = check_approval(name, call.context) if is_question else None
+        limit = offer.settings.calls_per_day_chat
+        if refusal is None and limit is not None and self.day_limit is not None:
+            refusal = await self.day_limit(invocation, limit, not is_question)
+        if refusal is not None:
+            result = catalogue.refused_result(name, refusal)
+            return _from(offer, await run_after_hooks(call, result), refusal.reason)
+        if is_question:  # the call has not started, so no hook is called
+            result = catalogue.unapproved_result(name, invocation.arguments, basis)
+            return _from(offer, result, RefusalReason.NEEDS_APPROVAL)
+        result = await execute_call(call, offer.provider, offer.settings)
+        verdict = _allowance(result, approved=approved)
         return _from(offer, await run_after_hooks(call, result), verdict)
 
     async def needs_approval(

@@ -40,6 +40,7 @@ class ToolSettings:
     requires_approval: str = ApprovalMode.OWN.value
     calls_per_minute_person: int = 0
     calls_per_minute_chat: int = 0
+    calls_per_day_chat: int | None = None
     parameter_descriptions: Mapping[str, str] = field(default_factory=dict)
     provider_name: str = ""
     looked_at: str = ""

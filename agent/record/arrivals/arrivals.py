@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger, merge_window
 from agent.domain.approvals import ApprovalReply, parse_approval_reply
 from agent.domain.commands import Command, parse_command
-from agent.domain.manners import ChatManners, environment_manners
+from agent.domain.manners import ChatManners, MemberCommands, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
 from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
@@ -222,7 +222,8 @@ class ArrivalStore:
         message, account = arrival.message, arrival.message.chat.account
         settings = self._run_starter.live.find_account(account)
         reply = parse_approval_reply(message.text) and read_approval_reply(message, chat.pk)
-        command = parse_command(message.text, manners.command_prefix)
+        on_members = manners.member_commands == MemberCommands.ADMINS
+        command = parse_command(message.text, manners.command_prefix, on_members=on_members)
         occasion = Occasion(
             now=arrival.received_at,
             quotes_bot=quotes_bot,

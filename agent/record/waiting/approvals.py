@@ -17,20 +17,23 @@ from django.utils import timezone
 
 from agent.domain.approvals import (
     CODE_DIGITS,
+    NO_BASIS,
     ApprovalReply,
     build_approval_question,
     describe_origin,
     format_argument_lines,
     parse_approval_reply,
 )
+from agent.domain.errors import pick_sentence
+from agent.domain.group_acts import LEAST_ROLE
 from agent.domain.types import IncomingMessage
-from agent.models import Approval, Message, ToolCall
+from agent.models import Approval, ChatSession, Message, ToolCall
 from agent.record.chats.chat_record import find_address
 from agent.record.chats.own_messages import quoted_own_messages
 from agent.record.runs.deferred_calls import OPEN, announce_outcome
 from agent.record.sums.activity import count_failed_calls
 from agent.record.sums.owner_notes import tell_owners
-from tools.contract import ToolError
+from tools.contract import CallBasis, ToolError
 from tools.models import ToolConfig
 from tools.refusals import CallVerdict
 from tools.schemas.arguments import check_arguments
@@ -43,6 +46,10 @@ CHAT_LIMIT = 20
 MENTIONING, WHILE = 5, timedelta(minutes=10)
 REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
 EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
+OWNERS_CHANGE = (
+    "只有机器人主人可以修改参数。",
+    "Only the bot's owners can change the arguments.",
+)
 State = Approval.State
 
 
@@ -54,6 +61,7 @@ class ApprovalRequest:
     session_pk: int
     arguments: dict[str, Any]
     owners: frozenset[str] = frozenset()
+    basis: CallBasis = NO_BASIS
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +112,41 @@ def record_questions(question: ApprovalRequest) -> RecordedQuestion | None:
         expires_at=now + timedelta(seconds=settings.APPROVAL_TIMEOUT),
     )
     is_loud = recent < MENTIONING
-    is_private = is_loud and _ask_in_private(approval, question.owners)
+    is_private = is_loud and _ask_in_private(approval, question.owners, question.basis)
     # With the question, so that no crash leaves one that waits for a call of unknown outcome.
     running = ToolCall.objects.filter(pk=call.pk, state=ToolCall.State.RUNNING)
-    told = waiting_text(call.tool_name, approval.code, is_private=is_private)
+    told = waiting_text(
+        call.tool_name,
+        approval.code,
+        is_private=is_private,
+        by_managers=find_deciding_group(approval) is not None,
+    )
     running.update(state=ToolCall.State.PENDING, result=told)
     return RecordedQuestion(approval.code, is_loud=is_loud, is_private=is_private)
 
 
-def waiting_text(tool_name: str, code: str, *, is_private: bool = False) -> str:
+def waiting_text(
+    tool_name: str, code: str, *, is_private: bool = False, by_managers: bool = False
+) -> str:
     """The text that the model gets for a call that waits."""
-    where = "已私聊请主人处理" if is_private else "已在本会话请主人处理"
+    who = "主人或群管理员" if by_managers else "主人"
+    where = f"已在本会话请{who}处理"
+    if is_private:
+        where = "已在本会话和私聊请主人或群管理员处理" if by_managers else "已私聊请主人处理"
     return (
-        f"工具 {tool_name} 的这次调用需要机器人主人批准，尚未执行。"
+        f"工具 {tool_name} 的这次调用需要机器人{who}批准，尚未执行。"
         f"{where}（编号 {code}），"
         "批准或拒绝之后会另行告知结果。请如实告诉用户，不要重复调用。"
     )
 
 
-def _ask_in_private(approval: Approval, owners: frozenset[str]) -> bool:
+def find_deciding_group(approval: Approval) -> int | None:
+    """The session of the group whose owner and administrators may decide, too; None for none."""
+    is_group = approval.session.kind == ChatSession.Kind.GROUP
+    return approval.session_id if is_group and approval.call.tool_name in LEAST_ROLE else None
+
+
+def _ask_in_private(approval: Approval, owners: frozenset[str], basis: CallBasis) -> bool:
     """Ask the owners in their private chats, unless one of them is in the chat that asks, as far as
     the record knows; whether they are asked."""
     session, call = approval.session, approval.call
@@ -141,7 +165,9 @@ def _ask_in_private(approval: Approval, owners: frozenset[str]) -> bool:
         call.requested_by,
         asked.sender_name if asked else "",
     )
-    text = build_approval_question(call.tool_name, approval.arguments, approval.code, origin)
+    text = build_approval_question(
+        call.tool_name, approval.arguments, approval.code, origin, basis=basis
+    )
     tell_owners(chat, owners, text, approval.created_at, call.pk)
     return True
 
@@ -181,17 +207,20 @@ def waiting_codes(account: str, codes: set[str]) -> set[str]:
 
 
 def apply_approval_decision(
-    word: ApprovalReply, account: str, person: str, is_owner: bool
+    word: ApprovalReply, account: str, person: str, is_owner: bool, leads: int | None = None
 ) -> tuple[ApprovalOutcome, str]:
     """Carry out the reply of ``person`` to a question in ``account``'s chats, who has to be an
-    owner; the outcome, with the faults of its arguments, "" where there are none."""
+    owner, or to lead the group that may decide: ``leads`` is the session of that where he speaks.
+    The outcome, with the faults of its arguments, "" where there are none."""
     approval = Approval.objects.filter(
         code=word.code, state=State.WAITING, session__account=account
     ).first()
     if approval is None:
         return ApprovalOutcome.UNKNOWN, ""
-    if not is_owner:
+    if not is_owner and (leads is None or leads != find_deciding_group(approval)):
         return ApprovalOutcome.NOT_AN_OWNER, ""
+    if word.arguments is not None and not is_owner:
+        return ApprovalOutcome.INVALID, pick_sentence(OWNERS_CHANGE, "")
     if problem := word.problem or check_changed_arguments(approval, word.arguments):
         return ApprovalOutcome.INVALID, problem
     if (

@@ -243,7 +243,9 @@ def _to_pending(
         approval_reply=None
         if is_later_result
         else approvals.read_approval_reply(message, row.session_id),
-        command=parse_command(message.text, heard.command_prefix) if is_command else None,
+        command=parse_command(message.text, heard.command_prefix, on_members=True)
+        if is_command
+        else None,
         manners=heard,
         was_cut_off=row.state == State.RUNNING,
         has_begun=has_begun,

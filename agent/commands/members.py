@@ -1,0 +1,117 @@
+"""The commands against members of a group: each is one call of the tool that does it, on record,
+whether or not that is offered to models. No model is called."""
+
+import re
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from agent.chat.message_run import MessageRun, build_tool_context
+from agent.commands.call import CommandCall, tell_usage
+from agent.domain.commands import Command, CommandName
+from agent.domain.errors import choose_language, pick_sentence
+from agent.domain.group_acts import MOST_MINUTES, UNKNOWN
+from agent.domain.states import ToolCallState
+from agent.record.runs.steps import NewCall, NewStep
+from agent.record.waiting.command_orders import load_last_words
+from agent.run.model_call import elapsed_ms
+from agent.run.services import RunServices
+from agent.run.tool_results import call_outcome
+from tools.contract import ToolExecutionResult, ToolInvocation
+from tools.models.tool_config import AllowedCallers, ToolScope, ToolVisibility
+from tools.registry.catalogue import FAILURE, failed_result
+from tools.registry.settings import ToolSettings
+
+_MENTION = re.compile(r"\[@([^\]\s]{1,64})\]")
+_SPAN = re.compile(r"(\d{1,9})\s*(m|min|分|分钟|h|小时|d|天)?", re.IGNORECASE)
+_UNITS = {"h": 60, "小时": 60, "d": 1_440, "天": 1_440}
+CALL_ID = "command"
+BAD_SPAN = ("禁言的时间是 1 分钟到 30 天。", "A mute takes from one minute to 30 days.")
+
+
+class WantedCall(NamedTuple):
+    tool: str
+    arguments: dict[str, Any]
+
+
+def read_wanted(command: Command) -> WantedCall | None:
+    """The call that a command orders; None where it is not written like one: with exactly one
+    mention or number, and to mute a time."""
+    people = _MENTION.findall(command.arguments)
+    rest = _MENTION.sub(" ", command.arguments).strip()
+    if not people:
+        first, _, rest = rest.partition(" ")
+        people, rest = [first] if first else [], rest.strip()
+    if len(people) != 1:
+        return None
+    person = {"user_id": people[0]}
+    if command.name is CommandName.MUTE:
+        span = _SPAN.fullmatch(rest)
+        if span is None:
+            return None
+        minutes = int(span[1]) * _UNITS.get((span[2] or "m").lower(), 1)
+        return WantedCall("mute_member", {**person, "minutes": minutes})
+    if rest:
+        return None
+    unmutes = command.name is CommandName.UNMUTE
+    return WantedCall("unmute_member" if unmutes else "kick_member", person)
+
+
+async def act(run: MessageRun, call: CommandCall) -> str:
+    """Make the call that is ordered, once; what came of it in the chat's language, "" where nothing
+    is ordered. One that a crash cut off is of unknown outcome, and is not made again."""
+    wanted, journal = read_wanted(call.command), run.sender.journal
+    if wanted is None:
+        return ""
+    words = await journal.record.submit(load_last_words, call.session_pk)
+    language = choose_language(words, call.persona.language)
+    if not 1 <= wanted.arguments.get("minutes", 1) <= MOST_MINUTES:
+        return pick_sentence(BAD_SPAN, "", language)
+    recorded = [one for step in run.active.steps for one in step.calls]
+    if recorded and recorded[0].state == ToolCallState.SUCCEEDED:
+        return recorded[0].result
+    if recorded:
+        text, pk = pick_sentence(UNKNOWN, "", language), recorded[0].pk
+        result = failed_result(wanted.tool, text, unknown=True)
+    else:
+        new = NewCall(CALL_ID, wanted.tool, wanted.arguments, call.message.sender_id)
+        step = NewStep(run.active.run_pk, 1, request=[], tools=[], response=None, calls=(new,))
+        (pk,) = await journal.record_step(step)
+    begun = time.monotonic()
+    if not recorded:
+        result = await _call(run, call, wanted, pk, language)
+        text = result.get_history_content().removeprefix(FAILURE)
+    decided = {**result.metadata, "decided_by": call.message.sender_id}
+    outcome = call_outcome(pk, replace(result, metadata=decided), text, elapsed_ms(begun))
+    await journal.finish_call(outcome)
+    return text
+
+
+async def _call(
+    run: MessageRun, call: CommandCall, wanted: WantedCall, pk: int, language: str
+) -> ToolExecutionResult:
+    services = RunServices(sender=run.sender, actions=call.services.actions)
+    context = build_tool_context(call.message, call.account, services, own_role="owner")
+    context.metadata["language"] = language
+    row = run.sender.journal.record.live.current.tools.get(wanted.tool)
+    open_row = replace(
+        row or ToolSettings(wanted.tool),
+        enabled=True,
+        visibility=ToolVisibility.VISIBLE.value,
+        scope=ToolScope.GROUP.value,
+        allowed=AllowedCallers.EVERYONE.value,
+    )
+    registry = call.services.registry.under(lambda: {wanted.tool: open_row})
+    invocation = ToolInvocation(
+        wanted.tool,
+        wanted.arguments,
+        call_id=CALL_ID,
+        session_id=context.session_id,
+        stream_id=context.stream_id,
+        call_pk=pk,
+    )
+    return await registry.invoke(invocation, context, approved=True)
+
+
+def tell_acted(call: CommandCall) -> str:
+    return call.acted or tell_usage(call.command.name, call.manners.command_prefix)

@@ -1,0 +1,73 @@
+"""What the account is told to do in a group, by a model that obeys everybody."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cast import fresh_id
+from tests.conftest import scripted_env
+from tests.e2e.acting import acts, members, obey, order, switch_on, until_said
+from tests.e2e.chat import client
+from tests.e2e.cockpit import Cockpit
+from tests.live_server import LiveServer
+from tests.scripted_model import ScriptedModel
+
+ASKING = ("mute_member", "mute_group", "kick_member", "set_member_title", "announce", "delete_file")
+OTHERS = ("unmute_member", "recall_message", "set_member_card", "set_essence")
+BOT_OWNER, OWNER, ADMIN, ADMIN_2, MEMBER, OTHER = (7_000_100 + number for number in range(6))
+
+
+@pytest.fixture(scope="module")
+def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
+    limits = {"PERSON_ANSWERS_PER_MINUTE": "0", "CHAT_ANSWERS_PER_MINUTE": "0"}
+    with LiveServer(scripted_env(model_server) | limits) as server:
+        yield server
+
+
+@pytest.fixture
+async def bot(live: LiveServer, model: ScriptedModel) -> Any:
+    """A client whose account is an administrator of its groups, and belongs to ``BOT_OWNER``."""
+    model.answer_with(obey)
+    async with client(live) as connected:
+        ranks = {OWNER: "owner", ADMIN: "admin", ADMIN_2: "admin", MEMBER: "member"}
+        members(connected, {**ranks, OTHER: "member", BOT_OWNER: "member", **own(connected)})
+        await connected.say_private(fresh_id(), "hello")
+        await until_said(connected, "nothing to do")
+        cockpit = await asyncio.to_thread(Cockpit, live)
+        await asyncio.to_thread(cockpit.own, connected.self_id, str(BOT_OWNER))
+        await asyncio.to_thread(switch_on, live, cockpit, *ASKING, *OTHERS)
+        cockpit.close()
+        yield connected
+
+
+def own(bot: Any) -> dict[int, str]:
+    return {bot.self_id: "admin"}
+
+
+async def say(bot: Any, group: int, user: int, words: Any, role: str = "", **fields: Any) -> Any:
+    sender = {"user_id": user, "nickname": f"n{user}", "role": role or "member"}
+    return await bot.say_group(group, user, words, sender=sender, **fields)
+
+
+async def code_of(bot: Any) -> str:
+    found = re.search(r"编号 (\d{6})", said := await until_said(bot, "编号"))
+    assert found, said
+    return found[1]
+
+
+async def test_a_mute_is_asked_about_and_made_once_an_administrator_says_yes(live, bot):
+    group = fresh_id()
+    await say(bot, group, OTHER, order("mute_member", user_id=str(MEMBER), minutes=10))
+    code = await code_of(bot)
+    await until_said(bot, "尚未执行")
+    assert acts(bot) == []
+    await say(bot, group, MEMBER, f"批准 {code}")
+    await until_said(bot, "只有")
+    assert acts(bot) == []
+    await say(bot, group, ADMIN, f"批准 {code}", "admin", mention=False)
+    await until_said(bot, f"已将 {MEMBER} 禁言 10 分钟")
+    params = {"group_id": group, "user_id": MEMBER, "duration": 600}
+    assert acts(bot) == [("set_group_ban", params)]
