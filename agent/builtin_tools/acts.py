@@ -20,7 +20,14 @@ from agent.domain.client_actions import (
     GroupRole,
 )
 from agent.domain.errors import pick_sentence
-from agent.domain.group_acts import LEAST_ROLE, MOST_MINUTES, Asker, Sentence, roles_for
+from agent.domain.group_acts import (
+    LEAST_ROLE,
+    MOST_MINUTES,
+    NO_CLIENT,
+    Asker,
+    Sentence,
+    roles_for,
+)
 from agent.record.chats.chat_record import ReplyTarget, find_targets
 from agent.record.chats.rests_on import find_basis
 from agent.run.acting import NotActed, carry_out, check_person, explain_outcome, find_own
@@ -38,10 +45,6 @@ from tools.functions.function_tool import ToolOptions, tool
 from tools.registry.catalogue import DefaultConfig
 from tools.registry.execution import LookAhead
 
-NO_CLIENT: Sentence = (
-    "这里没有可以执行操作的客户端。",
-    "There is no client here that could do it.",
-)
 NO_MESSAGE: Sentence = (
     "本会话中没有这条消息，或者它已被撤回。",
     "There is no such message in this chat, or it was taken back already.",
@@ -172,7 +175,6 @@ async def look_at_message(invocation: ToolInvocation, context: ToolExecutionCont
     elif not context.is_group_chat:
         raise ToolFailed(say(context, OTHERS_WORDS))
     else:
-        await _check_role(context, "admin")
         await _check_person(context, "mute_member", message.sender_id)
         asks = True
     return _as_basis(message_id, message, account, asks=asks)

@@ -56,6 +56,10 @@ ASKER_TOO_LOW: Sentence = (
     "{person} 是本群的{role}，提出者的身份不比他高。",
     "{person} is {role} here, and who asks does not rank above that.",
 )
+NO_CLIENT: Sentence = (
+    "这里没有可以执行操作的客户端。",
+    "There is no client here that could do it.",
+)
 UNKNOWN: Sentence = (
     "结果未知：客户端没有确认，操作可能已经执行。请勿重复，也不要说成已经完成。",
     "Nobody knows what came of it: the client did not confirm it. It is not repeated.",

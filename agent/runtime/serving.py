@@ -60,6 +60,14 @@ class ServingRegistry:
             with contextlib.suppress(TimeoutError, LookupError):
                 self._wait(work(self.steering), STEER_SECONDS)
 
+    def ask(self, work: Callable[[Steering], Coroutine[Any, Any, T]]) -> T | None:
+        """What ``work`` comes to on that loop; None where that takes longer than a page waits. It
+        goes on then. To be called from another thread."""
+        if self.steering is not None:
+            with contextlib.suppress(TimeoutError, LookupError):
+                return self._wait(work(self.steering), STEER_SECONDS)
+        return None
+
     def end(self) -> None:
         """Nothing is done any more: the threads that wait go on, for the loop may stop before it
         has done what they wait for, and the server waits for them."""

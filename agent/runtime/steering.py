@@ -4,19 +4,34 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
+from agent.domain.client_actions import ClientActions
+from agent.domain.group_acts import LEAST_ROLE, NO_CLIENT, Asker
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MessagePart, Outbox
 from agent.record.waiting.call_stops import find_stopped
+from agent.record.waiting.operator_acts import set_act_outcome
+from agent.run.acting import NotActed, carry_out, check_person, find_own
 from agent.run.call_stops import calls_under_way, stop_calls
 
 if TYPE_CHECKING:
     from agent.chat.undoing import Undoing
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAct:
+    """What an operator has an account do. ``name`` is that of the tool whose rules count, and
+    ``person`` whom it is done to, "" for nobody."""
+
+    name: str
+    action: str
+    params: Mapping[str, object]
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,7 @@ class Steering:
     outbox: Outbox
     inbox: Inbox
     hand_messages: HandMessages
+    actions: ClientActions | None = None
     find_undoing: "Callable[[], Undoing] | None" = None
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
@@ -56,6 +72,30 @@ class Steering:
         themselves, once a second."""
         if calls_under_way:
             stop_calls(await self.inbox.record.submit(find_stopped, list(calls_under_way)))
+
+    async def act(
+        self, chat: ChatAddress, act: GroupAct, row: int, detail: str, language: str
+    ) -> str:
+        """Do what an operator has put on record as ``row``, once; why it was not done, "" where it
+        was. The record says what came of it, also where nobody waits for that."""
+        words = ""
+        try:
+            await self._do(chat, act)
+        except NotActed as error:
+            words = error.say(language)
+        outcome = f"{detail}: {words or 'ok'}"
+        await self.inbox.record.submit(set_act_outcome, row, outcome)
+        return words
+
+    async def _do(self, chat: ChatAddress, act: GroupAct) -> None:
+        if self.actions is None:
+            raise NotActed(NO_CLIENT)
+        if act.person:
+            owners, asker = self.find_owners(chat.account), Asker("", is_trusted=True)
+            await check_person(self.actions, chat, owners, asker, act.name, act.person)
+        elif chat.kind == "group" and act.name != "recall_message":
+            await find_own(self.actions, chat, LEAST_ROLE[act.name])
+        await carry_out(self.actions, chat, act.action, act.params)
 
     async def let_go(self, chat: ChatAddress, pks: Collection[int], reason: MessageReason) -> None:
         """Do nothing more for these messages, whose end is on record already."""

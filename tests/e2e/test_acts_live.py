@@ -71,3 +71,47 @@ async def test_a_mute_is_asked_about_and_made_once_an_administrator_says_yes(liv
     await until_said(bot, f"已将 {MEMBER} 禁言 10 分钟")
     params = {"group_id": group, "user_id": MEMBER, "duration": 600}
     assert acts(bot) == [("set_group_ban", params)]
+
+
+async def test_operators_act_from_the_page_of_the_chat(live, bot):
+    group = fresh_id()
+    await say(bot, group, OTHER, "do nothing")
+    await until_said(bot, "nothing to do")
+    (row,) = live.rows("SELECT id FROM agent_chatsession WHERE peer_id = ?", str(group))
+    (said,) = live.rows(
+        "SELECT id, message_id FROM agent_message WHERE session_id = ? AND direction = 'in'",
+        row["id"],
+    )
+    cockpit = await asyncio.to_thread(Cockpit, live)
+    path = f"/admin/agent/chatsession/{row['id']}"
+    person = {"person": str(OTHER)}
+
+    async def press(name: str, **form: str) -> None:
+        page = f"{path}/change/"
+        await asyncio.to_thread(cockpit.send_form, f"{path}/act/{name}/", form, page=page)
+
+    await press("mute", **person, minutes="60")
+    await press("unmute", **person)
+    await press("kick", **person, reject_again="yes")
+    await press("mute-group", on="yes")
+    await press(f"recall/{said['id']}")
+    await press("mute", person=str(OWNER), minutes="60")
+    await press("mute", person="all", minutes="60")
+    whom = {"group_id": group, "user_id": OTHER}
+    assert acts(bot) == [
+        ("set_group_ban", {**whom, "duration": 3600}),
+        ("set_group_ban", {**whom, "duration": 0}),
+        ("set_group_kick", {**whom, "reject_add_request": True}),
+        ("set_group_whole_ban", {"group_id": group, "enable": True}),
+        ("delete_msg", {"message_id": int(said["message_id"])}),
+    ]
+    done = live.rows(
+        "SELECT kind, detail FROM agent_operatoract WHERE session_id = ? ORDER BY id", row["id"]
+    )
+    assert [one["kind"] for one in done] == [
+        *("mute", "unmute", "kick", "mute_group", "recall", "mute")
+    ]
+    assert [one["detail"].endswith(": ok") for one in done] == [True] * 5 + [False]
+    shown = await asyncio.to_thread(cockpit.page, f"{path}/change/?panel=m{said['id']}")
+    assert f"{path}/act/kick/" in shown
+    cockpit.close()

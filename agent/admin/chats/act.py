@@ -24,10 +24,10 @@ class ActRefused(Exception):  # noqa: N818 - the word says what happened
 @dataclass(frozen=True, slots=True)
 class ActDone:
     """What was done, in words, and what the running server is still asked for. ``then`` is called
-    once the act is committed."""
+    once the act is committed, and may say what came of it instead."""
 
     words: str
-    then: Callable[[], None] | None = None
+    then: "Callable[[], ActDone | None] | None" = None
     #: Where on the page the reader goes on.
     anchor: str = "acts"
     warning: str = ""

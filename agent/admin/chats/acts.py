@@ -27,6 +27,7 @@ from agent.admin.chats.act import (
     ActRefused,
     may,
 )
+from agent.admin.chats.member_acts import MEMBER_ACTS
 from agent.admin.chats.who_answers import (
     HOURS,
     STEERING_ACTS,
@@ -256,7 +257,7 @@ def _missing_file(segments: Sequence[object]) -> str:
 COMPOSE_ACTS = {"answer": Act(_answer), "resend": Act(_resend, on_message=True)}
 
 
-ACTS = {**STEERING_ACTS, **COMPOSE_ACTS}
+ACTS = {**STEERING_ACTS, **COMPOSE_ACTS, **MEMBER_ACTS}
 #: People that can be chosen to be mentioned.
 MOST_MEMBERS = 100
 #: Characters that are shown of a quoted message.
@@ -297,7 +298,7 @@ class SessionActs(ModelAdmin):
         except IntegrityError:  # the same form came twice at once
             return self._back(call, ActDone(gettext("This was done already, once.")))
         if done.then is not None:
-            done.then()
+            done = done.then() or done
         return self._back(call, done)
 
     def _back(self, call: ActCall, done: ActDone) -> HttpResponse:

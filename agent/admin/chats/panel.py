@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from agent.admin.chats import act, session_list, who_answers
+from agent.admin.chats import act, member_acts, session_list, who_answers
 from agent.admin.chats.stream import bubble_rows, load_bubbles
 from agent.admin.reminders import describe_repeat
 from agent.admin.runs.waterfall import build_waterfall
@@ -51,8 +51,11 @@ def _message(session: ChatSession, request: HttpRequest, number: int) -> dict[st
     may_see = request.user.has_perm("agent.view_run")
     shown = list(runs.order_by("-pk")[:MOST_RUNS]) if may_see else []
     may_choose = message.direction == Message.Direction.IN and bubbles[0].side == "person"
+    may_recall = bool(message.message_id) and message.recalled_at is None
     return {
         "panel": "message",
+        "mutes": member_acts.list_mutes(session, request) if may_choose else (),
+        "may_recall": may_recall and act.may(request, member_acts.MEMBER_ACTS["recall"]),
         "only_spans": who_answers.list_spans(session, request) if may_choose else (),
         "bubble": bubbles[0],
         "shown_runs": [_run(run, request) for run in shown],
@@ -82,6 +85,7 @@ def _chat(session: ChatSession, request: HttpRequest) -> dict[str, Any]:
     place = f"{session.platform}:{session.account}:{session.key}"
     return {
         **describe_answering(address, request),
+        "may_mute_group": bool(member_acts.list_mutes(session, request)),
         **session_list.describe_today(session),
         "silences": [
             (who, datetime.fromtimestamp(until, UTC)) for who, until in find_silences(place, now)

@@ -35,6 +35,11 @@ def record_act(
     )
 
 
+def set_act_outcome(pk: int, detail: str) -> None:
+    """What came of an act that was on record before it was done."""
+    OperatorAct.objects.filter(pk=pk).update(detail=detail)
+
+
 def author_name(author: User | AnonymousUser | None) -> str:
     """The name under which the record knows an operator; it stays when the account is deleted."""
     return author.get_username()[:150] if isinstance(author, User) else ""
