@@ -5,6 +5,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from django.utils import translation
+
 from agent.chat.hand_messages import HandJournal
 from agent.chat.message_run import build_tool_context
 from agent.domain import undo
@@ -110,8 +112,10 @@ class Undoing:
         services = RunServices(sender, notes=self._notes, actions=self._actions)
         asked = IncomingMessage(work.chat, work.asked_by, "", "", [])
         context = build_tool_context(asked, DEFAULT_ACCOUNT, services)
+        context.metadata["language"] = work.language
         try:
-            return UndoOutcome(UndoState.DONE, await self._registry.undo(call, context))
+            with translation.override(work.language):
+                return UndoOutcome(UndoState.DONE, await self._registry.undo(call, context))
         except OutcomeUnknown as error:
             return UndoOutcome(UndoState.UNKNOWN, error.text)
         except ToolFailed as error:

@@ -253,6 +253,7 @@ class CommandDesk:
             run.active.account,
             self.services,
         )
+        claim = run.active.claim
         if command.name is CommandName.STOP:
             asker = None if call.is_manager else run.message.sender_id
             call = replace(call, has_stopped=await stop(call.chat, asker))
@@ -260,8 +261,7 @@ class CommandDesk:
             from agent.commands.members import act
 
             call = replace(call, acted=await act(run, call))
-        claim = run.active.claim
-        if command.name is CommandName.UNDO and self.find_undoing is not None:
+        elif command.name is CommandName.UNDO and self.find_undoing is not None:
             from agent.commands.undoing import undo
 
             told = await undo(call, self.record, self.find_undoing(), claim)

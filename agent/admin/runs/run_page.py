@@ -488,7 +488,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
-            **describe_undo(request, obj),
+            **describe_undo(request, obj, rows.asked),
             "may_stop": run_facts.may_stop(request.user, obj),
             "sees_prompts": sees_prompts,
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),

@@ -23,15 +23,18 @@ from agent.runtime.serving import get_serving, steer
 from tools.admin.record_pages import author_of
 
 
-def describe_undo(request: HttpRequest, run: Run) -> dict[str, Any]:
-    """For the page: what was undone, and whether the reader may undo it."""
-    steps = load_undo_steps(run=run.pk) if run.session_id else []
-    is_answer = run.session is not None and run.message is not None and run.parent_id is None
-    is_chat = is_answer and run.session.platform == ONEBOT  # type: ignore[union-attr]
-    is_over = run.state != Run.State.RUNNING and not steps
-    is_order = is_chat and run.message.reason == Message.Reason.COMMAND  # type: ignore[union-attr]
-    may = is_chat and is_over and not is_order and request.user.has_perm("agent.speak_in_chat")
-    return {"undone": steps, "may_undo": may}
+def describe_undo(request: HttpRequest, run: Run, asked: Message | None) -> dict[str, Any]:
+    """For the page: what was undone, and whether the reader may undo it. What still is in the
+    history was not."""
+    is_answer = asked is not None and run.parent_id is None and run.trial_of_id is None
+    if asked is None or not is_answer or run.session is None or run.session.platform != ONEBOT:
+        return {}
+    steps = [] if asked.in_history else load_undo_steps(run=run.pk)
+    is_left = run.state != Run.State.RUNNING and not steps
+    return {
+        "undone": steps,
+        "may_undo": is_left and request.user.has_perm("agent.speak_in_chat"),
+    }
 
 
 def undo_run(request: HttpRequest, run: Run) -> None:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 
 from agent.domain import undo
 from agent.domain.chat_state import take_back_change
+from agent.domain.errors import choose_language
 from agent.domain.types import ChatAddress
 from agent.domain.undo import (
     WORDS_LIMIT,
@@ -29,6 +30,8 @@ from agent.domain.undo import (
 from agent.models import Approval, ChatSession, Message, Run, ServerProcess, ToolCall, UndoStep
 from agent.models.message import BY_HAND
 from agent.record.chats.chat_record import drop_summaries, find_address
+from agent.record.waiting.approvals import settle_approval
+from agent.record.waiting.command_orders import load_last_words
 from tools.contract import RecordedCall
 from tools.live_rows import ConfigVersion, LiveKind
 from tools.text.storable import make_storable
@@ -67,6 +70,8 @@ class UndoWork:
     message_id: str = ""
     call: RecordedCall | None = None
     asked_by: str = ""
+    language: str = ""
+    """Of the chat, for the words of tools."""
 
 
 def plan_undo(wish: UndoWish) -> list[int]:
@@ -86,6 +91,9 @@ def plan_undo(wish: UndoWish) -> list[int]:
         step.author, step.command, step.created_at = wish.asker.author[:200], wish.command, now
         step.settled_at = now if step.state != State.WAITING else None
     UndoStep.objects.bulk_create(steps)
+    if reach > UndoReach.WORDS:  # what waits for a word is not to be done later
+        for pk in Approval.objects.filter(call__run=run, state="waiting").values_list("pk"):
+            settle_approval(*pk, is_approval=False, by=wish.asker.author)
     _leave_history(run, [step.message_id for step in steps if step.message_id])
     if wish.command is None:
         ConfigVersion.bump(LiveKind.UNDO)
@@ -112,7 +120,7 @@ def _choose(wish: UndoWish) -> tuple[Run, UndoReach]:
         if run is None:
             raise UndoRefused(gettext("That message is not known here."))
         return run, _judge(wish.asker, run)
-    runs = _answers(wish)
+    runs = _answers(wish).exclude(message__reason=Reason.COMMAND)
     if wish.asker.reach == UndoReach.WORDS:
         runs = runs.filter(message__sender_id=wish.asker.person)
     for run in runs.order_by("-pk")[:MOST_RUNS]:
@@ -124,8 +132,7 @@ def _choose(wish: UndoWish) -> tuple[Run, UndoReach]:
 def _answers(wish: UndoWish) -> "QuerySet[Run]":
     """What was answered in the chat, and is over."""
     runs = Run.objects.filter(session=wish.session_pk, parent=None, message__isnull=False)
-    over = runs.exclude(state=Run.State.RUNNING).exclude(message__reason=Reason.COMMAND)
-    return over.select_related("message", "session")
+    return runs.exclude(state=Run.State.RUNNING).select_related("message", "session")
 
 
 def _find_quoted(wish: UndoWish) -> Run | None:
@@ -156,10 +163,12 @@ def _left(run: Run, reach: UndoReach, undoable: Iterable[str]) -> list[UndoStep]
     """The steps that are not put down yet, those that cannot be tried with their end."""
     steps = [_message_step(run, one) for one in _said(run, reach) if not one.undo_steps.exists()]
     if reach > UndoReach.WORDS:
+        told = run.message.tool_call_id if run.message else None  # whose outcome it told later
         calls = ToolCall.objects.filter(
-            Q(run=run) | Q(run__parent__run=run), state__in=MADE, mocked=False
+            Q(run=run) | Q(run__parent__run=run) | Q(pk=told), state__in=MADE, mocked=False
         ).order_by("-pk")
-        done = set(UndoStep.objects.filter(run=run).values_list("tool_call", "kind"))
+        steps_of = UndoStep.objects.filter(tool_call__in=calls.values("pk").order_by())
+        done = set(steps_of.values_list("tool_call", "kind"))
         for call in calls.defer("full_result", "result"):
             if call.tool_name in undoable and (call.pk, UndoKind.CALL) not in done:
                 steps.append(_call_step(run, call))
@@ -225,6 +234,7 @@ def begin_undo_step(pk: int, process_id: str) -> UndoWork | None:
         step.message.message_id if step.message else "",
         _recorded(call) if call else None,
         call.requested_by if call else "",
+        choose_language(load_last_words(session.pk)),
     )
 
 
