@@ -16,7 +16,7 @@ NO_ID = gettext_noop("the client gave it no id")
 LOST = gettext_noop("nobody knows whether it arrived")
 NOT_SURE = gettext_noop("nobody knows whether it was carried out")
 UNSUPPORTED = gettext_noop("the client cannot do this")
-GIVEN_UP = gettext_noop("not tried: the client does not answer")
+GIVEN_UP = gettext_noop("not tried: the outcome of others is unknown")
 STOPPED = gettext_noop("the server stopped before the outcome was known")
 CHANGED = gettext_noop("it has been changed since")
 
