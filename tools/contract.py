@@ -387,8 +387,8 @@ Undo = Callable[[RecordedCall, ToolExecutionContext], Awaitable[str]]
 """Takes one call back, once. Returns what there is to say about it, "" where that is nothing.
 
 Raises :class:`ToolFailed` where it certainly did not, with words for the chat, and
-:class:`OutcomeUnknown` where nobody can tell; so does any other exception. The context is that of
-the chat, and ``user_id`` who takes it back.
+:class:`OutcomeUnknown` where nobody can tell, as any other exception does. The context is that of
+the call, who asked for it too, but with nobody's rights.
 """
 
 

@@ -2,20 +2,27 @@
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from django.utils import translation
 from pydantic import Field
 
 from agent.domain.reminders import MOST_MENTIONED, MOST_RULE, MOST_TEXT
 from agent.run.services import get_sender, get_services
-from tools.contract import ToolExecutionContext, ToolFailed, ToolInvocation
+from tools.contract import (
+    RecordedCall,
+    ToolExecutionContext,
+    ToolExecutionResult,
+    ToolFailed,
+    ToolInvocation,
+)
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
 
 if TYPE_CHECKING:
     from agent.record.reminders.book import Asker
 
+T = TypeVar("T")
 DEFERRED = DefaultConfig(visibility="deferred", calls_per_minute_person=20)
 WHEN = (
     "何时：本会话时区的 ISO 8601 日期时间（2026-01-31T08:00）、从现在起的 ISO 8601 时长（PT10M），"
@@ -32,8 +39,8 @@ _Repeat = Annotated[str | None, REPEAT, Field(max_length=MOST_RULE)]
 async def _submit(
     context: ToolExecutionContext,
     invocation: ToolInvocation,
-    work: Callable[[ModuleType, "Asker"], str],
-) -> str:
+    work: "Callable[[ModuleType, Asker], T]",
+) -> T:
     """What ``work`` says in the database thread, in Chinese; what it refuses is a failure."""
     from agent.record.reminders import book
 
@@ -44,7 +51,7 @@ async def _submit(
     zone = record.live.current.manners.find(sender.chat).zone
     persona = get_services(context).persona
 
-    def carry_out() -> str:
+    def carry_out() -> T:
         asker = book.asker_of_call(
             sender.session_pk,
             invocation.call_pk,
@@ -62,9 +69,28 @@ async def _submit(
         raise ToolFailed(str(error)) from error
 
 
+async def cancel_again(call: RecordedCall, context: ToolExecutionContext) -> str:
+    """Take back a reminder that ``set_reminder`` has set and that is still to be said."""
+    from agent.record.reminders import book
+
+    noted = call.structured_content if isinstance(call.structured_content, dict) else {}
+    sender = get_sender(context)
+    asker = book.Asker(sender.session_pk, context.user_id)
+
+    def carry_out() -> None:
+        book.cancel(book.find_open(asker, int(noted.get("reminder") or 0)))
+
+    try:
+        await sender.journal.record.submit(carry_out)
+    except book.ReminderRefused as error:
+        raise ToolFailed(str(error)) from error
+    return ""
+
+
 @tool(
     name="set_reminder",
     description="设置提醒或定时任务：到时间后程序自己在本会话发送，不需要你再做任何事。",
+    undo=cancel_again,
     lenient=True,
     needs_chat=True,
     default_config=DEFERRED,
@@ -84,12 +110,16 @@ async def set_reminder(
         "要 @ 的人的 ID；all 为所有人，只有主人可以",
         Field(max_length=MOST_MENTIONED),
     ] = [],  # noqa: B006 - pydantic copies it
-) -> str:
-    def work(book: ModuleType, asker: "Asker") -> str:
+) -> ToolExecutionResult:
+    def work(book: ModuleType, asker: "Asker") -> tuple[int, str]:
         wish = book.Wish(text, book.read_words(when, asker.zone), repeat, kind, mention)
-        return f"已设置：{book.describe(book.set_reminder(asker, wish), asker.zone)}"
+        row = book.set_reminder(asker, wish)
+        return row.pk, f"已设置：{book.describe(row, asker.zone)}"
 
-    return await _submit(context, invocation, work)
+    pk, said = await _submit(context, invocation, work)
+    return ToolExecutionResult(
+        "set_reminder", success=True, content=said, structured_content={"reminder": pk}
+    )
 
 
 @tool(

@@ -44,6 +44,8 @@ class CommandCall:
     services: CommandServices
     has_stopped: bool = False
     """Of ``stop``: whether an answer was stopped."""
+    told: str = ""
+    """Of ``undo``: what is said besides what came of it, or why nothing was tried."""
     acted: str = ""
     """Of one of :data:`agent.domain.commands.MEMBER_COMMANDS`: what came of it; "" where it was not
     written as it should be."""
@@ -95,6 +97,7 @@ _USAGE = {
     CommandName.HELP: ("", _("this list")),
     CommandName.RESET: ("", _("a fresh start; nothing is deleted")),
     CommandName.STOP: ("", _("stop the answer under way")),
+    CommandName.UNDO: ("", _("take the last answer back, or the quoted one")),
     CommandName.STATUS: ("", _("who answers here, and what is left for you")),
     CommandName.WHY: ("", _("quoting a message: why I answered it, or did not")),
     CommandName.ON: ("", _("speak in this chat again")),

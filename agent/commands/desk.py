@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from django.utils import timezone, translation
 from django.utils.translation import gettext
@@ -37,6 +38,9 @@ from agent.record.waiting.command_orders import carry_out_command, load_last_wor
 from tools.local_time import begin_of_tomorrow
 from tools.models.tool_config import check_ids, parse_ids
 from tools.text.readable import shorten_text
+
+if TYPE_CHECKING:
+    from agent.chat.undoing import Undoing
 
 _MENTION = re.compile(r"\[@([^\]]*)\]|@(?=\d)")
 #: A word without a digit is no id, but a word.
@@ -204,6 +208,7 @@ ACTIONS: dict[CommandName, Callable[[CommandCall], str]] = {
     CommandName.HELP: _later("everybody", "tell_help"),
     CommandName.RESET: _later("everybody", "reset_chat"),
     CommandName.STOP: _later("everybody", "tell_stopped"),
+    CommandName.UNDO: _later("undoing", "tell_undone"),
     CommandName.STATUS: _later("everybody", "tell_status"),
     CommandName.WHY: _later("explaining", "explain"),
     CommandName.ON: speak_again,
@@ -227,13 +232,16 @@ class CommandDesk:
 
     record: Record
     services: CommandServices
+    find_undoing: "Callable[[], Undoing] | None" = None
+    """What takes answers back; None where nothing can."""
 
     async def answer(self, run: MessageRun, command: Command, stop: StopAnswer) -> None:
         """Carry ``command`` out, say what came of it, and record the end. Neither it nor what is
         said becomes history.
 
         What is changed is committed with the words for it: a crash before they are sent repeats
-        no change, but for ``stop``, which is then nothing new.
+        no change, but for ``stop``, which is then nothing new, and ``undo``, each step of which is
+        on record by itself.
         """
         call = CommandCall(
             command,
@@ -245,6 +253,7 @@ class CommandDesk:
             run.active.account,
             self.services,
         )
+        claim = run.active.claim
         if command.name is CommandName.STOP:
             asker = None if call.is_manager else run.message.sender_id
             call = replace(call, has_stopped=await stop(call.chat, asker))
@@ -252,7 +261,11 @@ class CommandDesk:
             from agent.commands.members import act
 
             call = replace(call, acted=await act(run, call))
-        claim = run.active.claim
+        elif command.name is CommandName.UNDO and self.find_undoing is not None:
+            from agent.commands.undoing import undo
+
+            told = await undo(call, self.record, self.find_undoing(), claim)
+            call = replace(call, told=told)
         text = await self.record.submit(
             carry_out_command, claim.run_pk, lambda: carry_out(call), claim=claim
         )

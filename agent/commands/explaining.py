@@ -65,6 +65,9 @@ def tell_facts(facts: WhyFacts, *, is_owner: bool) -> Iterator[str]:
     if run is not None:
         yield from _run(run, is_owner=is_owner)
         yield _sent(run.sent or facts.sent, is_owner=is_owner)
+        if run.undone is not None:
+            values = {"who": run.undone[0] or "-", "time": _time(run.undone[1])}
+            yield gettext("It was taken back by %(who)s, %(time)s.") % values
     else:
         yield _sent(facts.sent, is_owner=is_owner)
     link = run.pk if run is not None else facts.foreign_run

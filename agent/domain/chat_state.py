@@ -159,6 +159,8 @@ class StateChange:
     session_pk: int
     values: dict[str, Any]
     removed: frozenset[str] = frozenset()
+    before: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What the names that are different stood for, those that there were."""
 
     def apply_to(self, state: Mapping[str, object]) -> dict[str, Any]:
         return {
@@ -211,6 +213,7 @@ class ChatState:
             change.session_pk,
             to_stored_state(change.values),
             frozenset(to_stored_state(dict.fromkeys(change.removed))),
+            to_stored_state(change.before),
         )
         return change if self.session_pk is not None and (change.values or change.removed) else None
 
@@ -244,7 +247,27 @@ def diff_states(
         for name, value in after.items()
         if name not in before or not is_same_json(value, before[name])
     }
-    return StateChange(session_pk, values, frozenset(before.keys() - after.keys()))
+    removed = frozenset(before.keys() - after.keys())
+    was = {name: before[name] for name in (*values, *removed) if name in before}
+    return StateChange(session_pk, values, removed, was)
+
+
+def take_back_change(
+    state: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """``state`` with what a change made different as it was ``before``, and whether that is all of
+    it: what something else has changed since stays."""
+    gone = object()
+    values, is_whole = dict(state), True
+    for name in {*before, *after}:
+        now, left = values.get(name, gone), after.get(name, gone)
+        if (now is gone) != (left is gone) or (now is not gone and not is_same_json(now, left)):
+            is_whole = False
+        elif name in before:
+            values[name] = before[name]
+        else:
+            values.pop(name, None)
+    return values, is_whole
 
 
 def is_same_json(one: object, other: object) -> bool:

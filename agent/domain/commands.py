@@ -42,6 +42,7 @@ class CommandName(Enum):
     HELP = "help", "帮助", _ALL, False
     RESET = "reset", "重置", _MANAGERS, False
     STOP = "stop", "停止", _ALL, False
+    UNDO = "undo", "撤回", _ALL, False
     STATUS = "status", "状态", _ALL, False
     WHY = "why", "为什么", _ALL, False
     ON = "on", "开启", _OWNERS, False

@@ -190,6 +190,7 @@ class ActKind(TextChoices):
     ASK_AGAIN = "ask_again", _("asked again without sending")
     EXPORT = "export", _("exported the chat")
     ERASE = "erase", _("erased a person")
+    UNDO = "undo", _("undid an answer")
     MUTE = "mute", _("muted a member")
     UNMUTE = "unmute", _("unmuted a member")
     MUTE_GROUP = "mute_group", _("muted or unmuted the group")

@@ -25,6 +25,7 @@ from agent.models.spend import Budget, BudgetNotice, BudgetStop, SpendSum
 from agent.models.sticker import Sticker
 from agent.models.tally import Tally
 from agent.models.tool_call import ToolCall
+from agent.models.undo import UndoStep
 
 __all__ = [
     "UNSETTLED",
@@ -66,4 +67,5 @@ __all__ = [
     "ToolCall",
     "ToolOffer",
     "ToolUse",
+    "UndoStep",
 ]

@@ -76,6 +76,8 @@ class ToolCall(models.Model):
         help_text=_("Whose row or word decided."),
     )
 
+    state_change = models.JSONField(null=True, editable=False)
+    """What it changed in the state of its chat: the values ``before`` and ``after``, by name."""
     stopped_by = models.CharField(max_length=150, null=True, editable=False)  # noqa: DJ001
     """The operator who asked that it ends, whatever process works on it; None for nobody."""
 

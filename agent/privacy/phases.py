@@ -30,6 +30,7 @@ from agent.models import (
     Step,
     Tally,
     ToolCall,
+    UndoStep,
 )
 from agent.privacy.person import Person, mentions_person
 from agent.record.waiting.expiry import OPEN
@@ -93,13 +94,15 @@ def erase_requests(person: Person, chats: Sequence[int], after: int) -> ErasureB
 def erase_calls(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
     """Empty the arguments and results of tool calls that held something of the person."""
     pks, more = _next(ToolCall.objects.filter(_of_runs_in(chats)), after)
-    held = mentions_person(person, "arguments", "structured_content", "result", "full_result")
+    texts = ("arguments", "structured_content", "state_change", "result", "full_result")
+    held = mentions_person(person, *texts)
     asked = Q(requested_by=person.person_id) | _private(person, "run__session__")
     found = ToolCall.objects.filter(held | asked, pk__in=pks)
     going = list(found.exclude(run__state=Run.State.RUNNING).values_list("pk", flat=True))
     ToolCall.objects.filter(pk__in=going).update(
         arguments={},
         structured_content=None,
+        state_change=None,
         result=ERASED,
         full_result="",
         error="",
@@ -172,6 +175,8 @@ def erase_remains(person: Person, chats: Sequence[int], after: int) -> ErasureBa
     BudgetNotice.objects.filter(ends | in_private).delete()
     BudgetStop.objects.filter(ends | in_private).delete()
     Tally.objects.filter(ends).delete()
+    undone = UndoStep.objects.filter(run__session__platform=person.platform)
+    undone.filter(author=person.person_id).update(author="")
     private = ChatSession.objects.filter(_private(person, ""), messages=None, runs=None)
     gone = list(private.values_list("pk", flat=True))
     going = ChatSession.objects.filter(pk__in=gone)

@@ -58,6 +58,7 @@ from tools.live_rows import LiveKind
 from tools.time_limits import TIME_LIMITS
 
 if TYPE_CHECKING:
+    from agent.chat.undoing import Undoing
     from agent.domain.alerts import AlertLook
     from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_work import DailyWork
@@ -95,6 +96,8 @@ class Runtime:
     _loop: asyncio.AbstractEventLoop | None = None
     _reminders: "ReminderClock | None" = None
     """None until there is a reminder."""
+    _undoing: "Undoing | None" = None
+    """None until something is taken back."""
 
     def __init__(
         self,
@@ -132,12 +135,13 @@ class Runtime:
             wiring.build_media_pipeline(self.record, source, self.book) if source else None
         )
         self.memory = wiring.build_memory(self.record, self.book)
+        self._outbox, self._actions = outbox, actions
         conversations = self._build_conversations(outbox, actions)
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
-        self._steering = Steering(outbox, self.inbox, hand_messages, actions)
+        self._steering = Steering(outbox, self.inbox, hand_messages, actions, self._find_undoing)
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()
         self._kept = [*record_retention.retention_rules(), *kept]
@@ -160,7 +164,7 @@ class Runtime:
             self.jobs,
             media=self._media,
             memory=self.memory,
-            commands=CommandDesk(self.record, services),
+            commands=CommandDesk(self.record, services, self._find_undoing),
             actions=actions,
             reminded=self._remind,
         )
@@ -275,6 +279,8 @@ class Runtime:
             await self._alerts.close()
         if self._reminders is not None:
             await self._reminders.close()
+        if self._undoing is not None:
+            await self._undoing.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -332,6 +338,15 @@ class Runtime:
             )
         self._reminders.look(afresh=is_afresh)
 
+    def _find_undoing(self) -> "Undoing":
+        if self._undoing is None:
+            from agent.chat.undoing import Undoing
+
+            self._undoing = Undoing(
+                self.record, self.registry, self._outbox, self._actions, self.memory.notebook
+            )
+        return self._undoing
+
     async def _stay_present(self, sighting: "asyncio.Future[bool]") -> None:
         """Renew the lease. Who was there at the start is dead or not; who comes later is judged by
         its own lease."""
@@ -340,6 +355,8 @@ class Runtime:
                 if await sighting:
                     await self._start_over()
                 self._steering.hand_messages.look()
+                if self.record.live.current.versions.get(LiveKind.UNDO):
+                    self._find_undoing().look()
                 self._look_at_daily_work()
                 self._look_at_alerts()
                 if self._reminders is not None:

@@ -4,9 +4,9 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.chat.hand_messages import HandMessages
 from agent.chat.inbox import Inbox
@@ -18,6 +18,9 @@ from agent.record.waiting.call_stops import find_stopped
 from agent.record.waiting.operator_acts import set_act_outcome
 from agent.run.acting import NotActed, carry_out, check_person, find_own
 from agent.run.call_stops import calls_under_way, stop_calls
+
+if TYPE_CHECKING:
+    from agent.chat.undoing import Undoing
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Steering:
     inbox: Inbox
     hand_messages: HandMessages
     actions: ClientActions | None = None
+    find_undoing: "Callable[[], Undoing] | None" = None
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the segments of one message. In any thread."""
@@ -57,6 +61,11 @@ class Steering:
     async def send_by_hand(self) -> None:
         """Send what operators have put on record. Returns before it is sent."""
         self.hand_messages.look()
+
+    async def undo(self) -> None:
+        """Take back what an operator has put on record to be, until that is done."""
+        if self.find_undoing is not None:
+            await self.find_undoing().finish()
 
     async def stop_calls(self) -> None:
         """Stop the tool calls of this process that operators want to end. Others look by

@@ -222,9 +222,9 @@ class BotForm(SettingsForm):
 
 
 CannotSpeak = choice_filter(
-    _("voice"),
+    _("hears and cannot speak"),
     "voice",
-    lambda _request: [("none", _("hears and cannot speak"))],
+    lambda _request: [("none", _("yes"))],
     lambda rows, _value: rows.filter(cannot_speak_since__isnull=False),
 )
 

@@ -384,6 +384,13 @@ class ToolRegistry:
             return False
         return False
 
+    async def undoable(self) -> frozenset[str]:
+        """The tools that declare what takes their calls back, and those that ask first: of these
+        it is said that nothing does."""
+        listed = await self._listed(None)
+        keys = ("undo", "requires_approval")
+        return frozenset(spec.name for _, spec in listed if any(map(spec.metadata.get, keys)))
+
     async def undo(self, call: RecordedCall, context: ToolExecutionContext) -> str:
         """Have ``call`` taken back by what its tool declares for that, whatever its row says now;
         what there is to say about it.
@@ -396,11 +403,11 @@ class ToolRegistry:
         )
         undo = spec.metadata.get("undo") if spec else None
         if provider is None or spec is None or not undo:
-            raise ToolFailed(gettext("it declares nothing that takes it back"))
+            raise ToolFailed(gettext("nothing takes it back"))
         if not callable(undo):
             named = next((one for _, one in listed if one.name == undo), None)
             if named is None or named.provider_name != spec.provider_name:
-                raise ToolFailed(gettext("it declares nothing that takes it back"))
+                raise ToolFailed(gettext("nothing takes it back"))
             undo = partial(undo_by_tool, provider, str(undo))
         return await run_undo(undo, call, context)
 

@@ -31,7 +31,7 @@ from agent.admin.chats.messages import (
 )
 from agent.domain.states import UNSAID, ActKind
 from agent.media.heard_words import cut_text
-from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run
+from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run, UndoStep
 from agent.pages.error_words import error_sentence
 from agent.pages.reasons import names_source, reason_words
 from agent.record.chats.person_names import find_names
@@ -105,6 +105,7 @@ def bubble_rows(session: ChatSession) -> Rows:
         length=Length("text"),
         recorded=Left(Cast("segments", TextField()), segments.SEGMENT_CHARACTERS + 1),
         is_resent=Exists(Message.objects.filter(resent_from=OuterRef("pk"))),
+        is_undone=Exists(UndoStep.objects.filter(message=OuterRef("pk"))),
         heard=Left("context_text", BUBBLE_CHARACTERS),
     ).only(
         *("session_id", "direction", "state", "reason", "detail", "sender_id", "sender_name"),
@@ -202,9 +203,7 @@ class Bubble:
     quote: dict[str, Any] | None = None
     #: Whether nobody knows if what it was answered with arrived.
     is_doubtful: bool = False
-    #: What the sender is called otherwise.
     known_name: str = ""
-    #: Further classes of its element.
     classes: str = ""
 
     @cached_property
@@ -294,8 +293,9 @@ class Bubble:
     @cached_property
     def plain_text(self) -> str:
         """All that is to be shown of it but its head and foot, where that is words alone."""
-        is_more = self.quote or self.previews or self.message.recalled_at or self.is_cut
-        if is_more or len(self.pieces) != 1 or self.pieces[0].kind != "text" or self.errors:
+        is_gone = self.message.recalled_at or self.message.is_undone
+        is_more = is_gone or self.quote or self.previews or self.is_cut or self.errors
+        if is_more or len(self.pieces) != 1 or self.pieces[0].kind != "text":
             return ""
         return self.pieces[0].text[:BUBBLE_CHARACTERS]
 
@@ -373,7 +373,7 @@ class Bubble:
             *(message.state, message.reason, message.detail, message.run_id, message.message_id),
             *(message.recalled_at, message.settled_at, message.merged_into_id, message.is_resent),
             *((run.pk, run.state) for run in self.runs),
-            *((True,) if self.is_doubtful else ()),
+            *filter(None, (self.is_doubtful, message.is_undone and "undone")),
             *(medium.pk for _picture, medium in self.media),
         )
         return f"{zlib.crc32(repr(facts).encode()):x}"

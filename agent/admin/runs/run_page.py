@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.runs import waterfall
+from agent.admin.runs.undoing import describe_undo, undo_run
 from agent.domain.persona import PersonaKind
 from agent.llm.requests.tokens import MESSAGE, PICTURE, estimate_text_tokens
 from agent.models import Message, ModelEndpoint, Persona, Run, Step, ToolCall
@@ -32,6 +33,7 @@ from tools.admin.record_pages import (
     Column,
     RecordedSince,
     Rows,
+    by_post,
     clamp_text,
     format_moment,
     label_of,
@@ -318,7 +320,10 @@ class StartedSince(RecordedSince):
 
 @admin.register(Run)
 class RunAdmin(OwnRunsAdmin, KeptListAdmin):
-    addresses = (("again", "<int:pk>/again/"), ("compare", "compare/"))
+    addresses = (
+        *(("again", "<int:pk>/again/"), ("undo", "<int:pk>/undo/")),
+        ("compare", "compare/"),
+    )
     always = ("chosen", "number")
     choosable = (
         *("started", "took", "outcome", "chat", "persona", "model_name", "steps", "tokens"),
@@ -400,6 +405,14 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
         }
         return self.show_page(request, "again", gettext("Ask again without sending"), **page)
 
+    @by_post
+    def undo_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Take back what the run said and did; then back to its page."""
+        run = get_object_or_404(self.get_queryset(request), pk=pk)
+        require(self.has_view_permission(request) and request.user.has_perm("agent.speak_in_chat"))
+        undo_run(request, run)
+        return redirect("admin:agent_run_change", run.pk)
+
     def compare_view(self, request: HttpRequest) -> HttpResponse:
         """The two runs that the address names, side by side."""
         require(self.has_view_permission(request))
@@ -475,6 +488,7 @@ class RunAdmin(OwnRunsAdmin, KeptListAdmin):
             "waterfall": waterfall.build_waterfall(rows, timezone.now()),
             "stamp": stamp_run(obj) if obj.state == Run.State.RUNNING or is_unsettled else "",
             "may_cancel": may_cancel(request, obj),
+            **describe_undo(request, obj, rows.asked),
             "may_stop": run_facts.may_stop(request.user, obj),
             "sees_prompts": sees_prompts,
             "can_ask_again": bool(rows.asked and rows.steps) and may_ask_again(request),

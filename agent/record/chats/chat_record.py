@@ -177,7 +177,7 @@ def record_recall(recall: MessageRecall) -> list[RecalledMessage]:
     for row in fresh:
         _blank_quotes(row.session_id, row.pk, row.message_id)
         if row.in_history and row.run_id is not None:
-            _drop_summaries(row.session_id, row.run_id)
+            drop_summaries(row.session_id, row.run_id)
     return [_recalled(row) for row in fresh]
 
 
@@ -216,7 +216,7 @@ def has_quoted_media(message_pk: int) -> bool:
     return MessageMedia.objects.filter(message_id=message_pk, origin__in=origins).exists()
 
 
-def _drop_summaries(session_pk: int, run_pk: int) -> None:
+def drop_summaries(session_pk: int, run_pk: int) -> None:
     """Delete the summary that a run's words went into, and all that were made from it."""
     summaries = Digest.objects.filter(kind=Digest.DigestKind.SUMMARY, session_id=session_pk)
     if summaries.filter(first_run__lte=run_pk, last_run__gte=run_pk).exists():

@@ -378,7 +378,8 @@ settle_call = Statement("""
     SET state = %(state)s, provider_name = %(provider_name)s, mocked = %(mocked)s,
         result = %(result)s, structured_content = %(structured_content)s::jsonb,
         error = %(error)s, duration_ms = %(duration_ms)s, full_result = %(full_result)s,
-        verdict = %(verdict)s, decided_by = %(decided_by)s
+        verdict = %(verdict)s, decided_by = %(decided_by)s,
+        state_change = %(state_change)s::jsonb
     WHERE id = %(pk)s
 """)
 

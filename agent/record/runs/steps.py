@@ -245,6 +245,9 @@ def record_call_outcomes(outcomes: Sequence[CallOutcome]) -> None:
             "full_result": o.full_result,
             "verdict": o.verdict or None,
             "decided_by": o.decided_by[:200] or None,
+            "state_change": None
+            if o.state_change is None
+            else {"before": o.state_change.before, "after": o.state_change.values},
         }
         for o in outcomes
     )

@@ -15,7 +15,7 @@ from django.db.models import Q, Sum
 from agent.domain.reminders import read_fired
 from agent.domain.states import ApprovalState, MessageReason, MessageState, RunState, ToolCallState
 from agent.llm.requests.messages import ChatMessage, content_text
-from agent.models import Approval, Message, MessageMedia, Reminder, Run, Step, ToolCall
+from agent.models import Approval, Message, MessageMedia, Reminder, Run, Step, ToolCall, UndoStep
 from agent.models.message import BY_HAND
 from tools.text.fences import FenceKind
 
@@ -81,6 +81,8 @@ class RunFacts:
     history: int | None
     shown: frozenset[FenceKind]
     sent: Sequence[SentFacts]
+    undone: tuple[str, datetime] | None = None
+    """Who took it back, and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,7 @@ def _run_facts(run: Run, session_pk: int) -> RunFacts:
         None if request is None else count_history(request),
         find_shown(request or []),
         [_sent(one) for one in out.order_by("pk")],
+        UndoStep.objects.filter(run=run).order_by("pk").values_list("author", "created_at").first(),
     )
 
 

@@ -1,0 +1,94 @@
+"""Taking back what runs said and did: who may take back how much, and how steps of it end. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, IntEnum, auto
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _, gettext_noop
+
+#: How long the one who asked may take the answer back.
+ASKERS_TIME = timedelta(minutes=2)
+#: Characters of the words of clients and tools that are kept.
+WORDS_LIMIT = 500
+
+NO_ID = gettext_noop("the client gave it no id")
+LOST = gettext_noop("nobody knows whether it arrived")
+NOT_SURE = gettext_noop("nobody knows whether it was carried out")
+UNSUPPORTED = gettext_noop("the client cannot do this")
+GIVEN_UP = gettext_noop("not tried: the outcome of others is unknown")
+STOPPED = gettext_noop("the server stopped before the outcome was known")
+CHANGED = gettext_noop("it has been changed since")
+
+
+class UndoKind(TextChoices):
+    MESSAGE = "message", _("message")
+    CALL = "call", _("tool call")
+    STATE = "state", _("state of the chat")
+
+
+class UndoState(TextChoices):
+    """``running``: it may be carried out at this moment."""
+
+    WAITING = "waiting", _("waiting")
+    RUNNING = "running", _("running")
+    DONE = "done", _("undone")
+    FAILED = "failed", _("failed")
+    UNKNOWN = "unknown", _("outcome unknown")
+
+
+class UndoReach(IntEnum):
+    """How much somebody may take back; the higher holds the lower."""
+
+    WORDS = auto()
+    """What was said in the chat."""
+    CHAT = auto()
+    """What was said there and done."""
+    EVERYTHING = auto()
+    """What was said in other chats, too."""
+
+
+class UndoRefusal(Enum):
+    NOT_YOURS = auto()
+    TOO_LATE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class UndoAsker:
+    """Who wants something taken back: a ``person`` of a chat, or the operator ``author``.
+
+    ``leads``: the owner and the administrators of the group, where ids and roles give rights.
+    """
+
+    author: str
+    person: str = ""
+    is_owner: bool = False
+    leads: bool = False
+
+    @property
+    def reach(self) -> UndoReach:
+        """Of runs that somebody else asked for; of others alone where he may do more."""
+        if self.is_owner:
+            return UndoReach.EVERYTHING
+        return UndoReach.CHAT if self.leads else UndoReach.WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class UndoOutcome:
+    """How one step ended. ``words`` are those of a client or a tool, or one of the above."""
+
+    state: UndoState
+    words: str = ""
+
+
+def judge_undo(
+    asker: UndoAsker, asked_by: str, ended_at: datetime | None, now: datetime
+) -> UndoReach | UndoRefusal:
+    """How much of a run ``asker`` may take back that ``asked_by`` asked for and that ended then."""
+    if asker.reach > UndoReach.WORDS:
+        return asker.reach
+    if not asker.person or asker.person != asked_by:
+        return UndoRefusal.NOT_YOURS
+    if ended_at is not None and now - ended_at > ASKERS_TIME:
+        return UndoRefusal.TOO_LATE
+    return UndoReach.WORDS

@@ -1,0 +1,209 @@
+"""What is taken back of runs, as the record has it."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone, translation
+
+from agent.domain.undo import UndoAsker, UndoKind, UndoOutcome, UndoState
+from agent.models import ChatSession, Digest, Message, Run, UndoStep
+from agent.record.waiting.undoing import (
+    UndoRefused,
+    UndoWish,
+    begin_undo_step,
+    find_left_undo_steps,
+    has_more,
+    load_undo_steps,
+    plan_undo,
+    settle_undo_step,
+)
+from tests.admin.record import answered, call_of, chat, said, step_of
+
+pytestmark = pytest.mark.django_db
+OWNER = UndoAsker("1", "1", is_owner=True)
+ANN, BOB = UndoAsker("20001", "20001"), UndoAsker("20002", "20002")
+TOOLS = frozenset({"mute_member"})
+
+
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    with translation.override("en"):
+        yield
+
+
+@pytest.fixture
+def session() -> ChatSession:
+    return chat()
+
+
+def exchange(session: ChatSession, number: int = 1, **fields: Any) -> Message:
+    """A question of Ann's, and the answer to it, both part of the history."""
+    asked = said(session, state="answered", in_history=True, message_id=f"q{number}")
+    usual = {"message_id": f"a{number}", "in_history": True}
+    out = answered(asked, **usual | fields)
+    Message.objects.filter(pk=asked.pk).update(run=out.run)
+    assert out.run
+    Run.objects.filter(pk=out.run.pk).update(finished_at=timezone.now())
+    return out
+
+
+def wish(session: ChatSession, asker: UndoAsker = OWNER, **fields: Any) -> UndoWish:
+    return UndoWish(session.pk, asker, TOOLS, **fields)
+
+
+def steps() -> list[tuple[str, str]]:
+    return list(UndoStep.objects.order_by("pk").values_list("kind", "state"))
+
+
+def test_question_and_answer_leave_the_history_and_stay_on_record(session):
+    out = exchange(session)
+    digest = {"session": session, "kind": "summary", "created_at": timezone.now()}
+    Digest.objects.create(first_run=1, last_run=out.run_id, text="said", **digest)
+    plan_undo(wish(session))
+    assert not Message.objects.filter(in_history=True).exists()
+    assert (Message.objects.count(), Digest.objects.count()) == (2, 0)
+
+
+def test_the_last_answer_that_is_left_is_meant_and_then_none(session):
+    first, second = exchange(session, 1), exchange(session, 2)
+    for out in (second, first):
+        (pk,) = plan_undo(wish(session))
+        assert UndoStep.objects.get(pk=pk).message == out
+    with pytest.raises(UndoRefused, match="nothing left"):
+        plan_undo(wish(session))
+
+
+@pytest.mark.parametrize("quoted", ["q1", "a1"])
+def test_the_quoted_answer_is_meant_and_so_is_that_to_the_quoted_question(session, quoted):
+    out = exchange(session, 1)
+    exchange(session, 2)
+    (pk,) = plan_undo(wish(session, quoted_id=quoted))
+    assert UndoStep.objects.get(pk=pk).message == out
+    with pytest.raises(UndoRefused, match="nothing left"):
+        plan_undo(wish(session, quoted_id=quoted))
+
+
+def test_what_another_chat_said_is_not_known(session):
+    exchange(chat("800"))
+    elsewhere = exchange(chat("900"), 3)
+    Message.objects.create(  # of that run, said here
+        session=session, direction="out", state="delivered", run=elsewhere.run,
+        message_id="foreign", created_at=timezone.now(),
+    )  # fmt: skip
+    for fields in ({"quoted_id": "a1"}, {"run_pk": elsewhere.run_id}, {"quoted_id": "foreign"}):
+        with pytest.raises(UndoRefused, match="not known"):
+            plan_undo(wish(session, **fields))
+    with pytest.raises(UndoRefused, match="nothing left"):
+        plan_undo(wish(session))
+    assert not UndoStep.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("asker", "quoted", "refusal"),
+    [
+        (BOB, "a1", "Only who asked"),
+        (BOB, "", "nothing left"),
+        (UndoAsker("", ""), "a1", "Only who asked"),
+        (ANN, "a9", "not known"),
+    ],
+)
+def test_strangers_take_nothing_back(session, asker, quoted, refusal):
+    exchange(session)
+    with pytest.raises(UndoRefused, match=refusal):
+        plan_undo(wish(session, asker, quoted_id=quoted))
+    assert Message.objects.filter(in_history=True).count() == 2
+
+
+def test_the_two_minutes_of_the_asker(session):
+    exchange(session)
+    Run.objects.update(finished_at=timezone.now() - timedelta(seconds=121))
+    for quoted in ("", "a1"):
+        with pytest.raises(UndoRefused, match="two minutes"):
+            plan_undo(wish(session, ANN, quoted_id=quoted))
+
+
+def test_the_asker_takes_back_words_and_an_owner_the_rest(session):
+    out = exchange(session)
+    call = call_of(step_of(out.run), "mute_member", state_change={"before": {}, "after": {"a": 1}})
+    pks = plan_undo(wish(session, ANN))
+    assert steps() == [("message", "waiting")]
+    assert has_more(pks, TOOLS)
+    pks = plan_undo(wish(session))
+    assert steps()[1:] == [("call", "waiting"), ("state", "waiting")]
+    assert not has_more(pks, TOOLS)
+    assert call.pk == UndoStep.objects.get(kind="call").tool_call_id
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"message_id": ""}, "failed"),
+        ({"message_id": "", "state": "unknown"}, "failed"),
+        ({"recalled_at": timezone.now()}, "done"),
+    ],
+)
+def test_what_cannot_be_recalled_or_was_is_said_at_once(session, fields, state):
+    exchange(session, **fields)
+    plan_undo(wish(session))
+    assert steps() == [("message", state)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields", "found"),
+    [
+        ("mute_member", {}, [("call", "waiting")]),
+        ("mute_member", {"state": "unknown"}, [("call", "failed")]),
+        ("mute_member", {"state": "failed"}, []),
+        ("mute_member", {"mocked": True}, []),
+        ("get_weather", {}, []),
+    ],
+)
+def test_calls_are_taken_back_that_were_made(session, tool, fields, found):
+    call_of(step_of(exchange(session).run), tool, **fields)
+    plan_undo(wish(session))
+    assert steps()[1:] == found
+
+
+def test_a_step_is_tried_once_and_its_end_stays(session):
+    exchange(session)
+    (pk,) = plan_undo(wish(session))
+    work = begin_undo_step(pk, "p1")
+    assert work
+    assert (work.message_id, work.chat.key) == ("a1", "group:700")
+    assert begin_undo_step(pk, "p2") is None
+    settle_undo_step(pk, UndoOutcome(UndoState.FAILED, "too old\x00"))
+    settle_undo_step(pk, UndoOutcome(UndoState.DONE))
+    (told,) = load_undo_steps(command=0) or load_undo_steps(run=Run.objects.get().pk)
+    assert (told.kind, told.state, told.author) == (UndoKind.MESSAGE, UndoState.FAILED, "1")
+    assert told.words.startswith("too old")
+
+
+def test_a_command_goes_on_after_a_crash_and_what_was_being_tried_is_unknown(session):
+    exchange(session, 1)
+    exchange(session, 2)
+    (pk,) = planned = plan_undo(wish(session, command=77))
+    begin_undo_step(pk, "dead")
+    assert plan_undo(wish(session, command=77)) == planned
+    assert steps() == [("message", "unknown")]
+
+
+def test_what_an_operator_ordered_is_taken_up_and_what_a_dead_process_tried_is_unknown(session):
+    for number in (1, 2):
+        exchange(session, number)
+    (first,) = plan_undo(wish(session))
+    (second,) = plan_undo(wish(session))
+    begin_undo_step(first, "dead")
+    assert find_left_undo_steps("p1") == [second]
+    assert steps() == [("message", "unknown"), ("message", "waiting")]
+
+
+def test_the_state_of_the_chat_is_set_back_with_the_claim(session):
+    ChatSession.objects.update(state={"a": 2, "b": 1})
+    change = {"before": {"a": 1}, "after": {"a": 2}}
+    call_of(step_of(exchange(session).run), "any", state_change=change)
+    *_, pk = plan_undo(wish(session))
+    assert begin_undo_step(pk, "p1") is None
+    assert steps()[-1] == ("state", "done")
+    assert ChatSession.objects.get().state == {"a": 1, "b": 1}
