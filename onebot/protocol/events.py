@@ -179,7 +179,7 @@ def _message(
         kind=kind,
         group_id=group_id,
         user_id=user_id,
-        sender_name=_name(sender.get("card")) or _name(sender.get("nickname")),
+        sender_name=clean_name(sender.get("card")) or clean_name(sender.get("nickname")),
         sender_role=_text(sender.get("role")),
         message_id=parse_message_id(frame.get("message_id")),
         time=parse_time(frame.get("time"), clock() + MOST_AHEAD),
@@ -189,8 +189,8 @@ def _message(
         is_self=is_sent or (user_id != "" and user_id == self_id),
         temp_group_id="" if temp_group_id == "0" else temp_group_id,
         target_id=parse_id(frame.get("target_id")),
-        group_name=_name(frame.get("group_name")),
-        anonymous_name=_name(anonymous.get("name")) if anonymous else "",
+        group_name=clean_name(frame.get("group_name")),
+        anonymous_name=clean_name(anonymous.get("name")) if anonymous else "",
         raw=frame,
     )
 
@@ -202,7 +202,7 @@ def _object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _name(value: object) -> str:
+def clean_name(value: object) -> str:
     name = value.strip() if isinstance(value, str) else _text(value)
     return name if name.isprintable() else _CONTROLS.sub("", name).strip()
 
