@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
-from itertools import chain
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -23,16 +22,17 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
-from agent.admin.chats import event_lines, segments
+from agent.admin.chats import segments
+from agent.admin.chats.lines import Line, draw_line, new_lines, newest_lines, people_of
 from agent.admin.chats.messages import (
     MediaPreviews,
     load_media_previews,
     picture_address,
     render_picture,
 )
-from agent.domain.states import UNSAID, ActKind
+from agent.domain.states import UNSAID
 from agent.media.heard_words import cut_text
-from agent.models import ChatEvent, ChatSession, Message, MessageMedia, OperatorAct, Run
+from agent.models import ChatSession, Message, MessageMedia, Run
 from agent.pages.error_words import error_sentence
 from agent.pages.reasons import names_source, reason_words
 from agent.record.chats.person_names import find_names
@@ -450,14 +450,7 @@ def _load_quotes(
     return quotes
 
 
-#: An act: its key, kind, time, the same as it is shown, who did what, more about it, and its run.
-_ACT = (
-    '<li id="a{0}" class="act act-{1}" data-act="{0}"><time datetime="{2}">{3}</time> '
-    "<bdi>{4}</bdi> <span>{5}</span>{6}{7}</li>\n"
-)
 _DAY = '<li class="day" data-day="{}"><span>{}</span></li>\n'
-#: Acts of operators between the messages of one page, and other things that happened.
-MOST_ACTS = 100
 #: Bubbles that a page asks about again; more are not looked at.
 MOST_MARKS = 60
 _MARK = re.compile(r"([1-9][0-9]{0,17})\.([0-9a-f]{1,8})", re.ASCII)
@@ -487,7 +480,7 @@ def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     """What is new or has changed, by what the page has: the newest message in ``after``, the
     newest act in ``act``, the newest event in ``event``, and bubbles with their marks in
     ``marks``."""
-    after, act = _id(request, "after") or 0, _id(request, "act") or 0
+    after = _id(request, "after") or 0
     marks = dict(_MARK.findall(request.GET.get("marks", "")))
     known = [int(pk) for pk in list(marks)[:MOST_MARKS]]
     rows = bubble_rows(session)
@@ -495,15 +488,10 @@ def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     new = list(rows.filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
     # what is older than what the page shows was left out of it, and is no news
     since = Q(at__gte=changed[0].created_at) if changed else Q()
-    lines = [
-        list(kind.objects.filter(since, session=session, pk__gt=pk).order_by("pk")[:MOST_ACTS])
-        for kind, pk in ((OperatorAct, act), (ChatEvent, _id(request, "event") or 0))
-    ]
-    parts = _merged(
-        session, changed + new[:CHAT_PAGE_SIZE], lines, page_reader(session, request), marks
-    )
+    lines = new_lines(session, since, *(_id(request, name) or 0 for name in ("act", "event")))
+    shown, reader = changed + new[:CHAT_PAGE_SIZE], page_reader(session, request)
     newer = new[CHAT_PAGE_SIZE - 1].pk if len(new) > CHAT_PAGE_SIZE else None
-    return Stream([*parts], newer=newer)
+    return Stream([*_merged(session, shown, lines, reader, marks)], newer=newer)
 
 
 def _with_lines(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
@@ -515,36 +503,26 @@ def _with_lines(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
         following = Message.objects.filter(session=session, pk__gt=newer).order_by("pk")
         end = following.values_list("created_at", flat=True).first()
         since &= Q(at__lt=end) if end else Q()
-    lines = [
-        list(kind.objects.filter(since, session=session).order_by(newest, "-pk")[:MOST_ACTS])[::-1]
-        for kind, newest in ((OperatorAct, "-pk"), (ChatEvent, "-at"))
-    ]
-    return Stream([*_merged(session, messages, lines, reader)], older, newer)
-
-
-Line = OperatorAct | ChatEvent
+    return Stream([*_merged(session, messages, newest_lines(session, since), reader)], older, newer)
 
 
 def _merged(
     session: ChatSession,
     messages: Sequence[Any],
-    lines: Sequence[Sequence[Line]],
+    lines: list[Line],
     reader: Reader,
     marks: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[SafeString, Bubble | None]]:
     """Bubbles in the order of their ids, but those whose ``marks`` are known, and each line before
     the first one that is later."""
-    waiting = sorted(chain(*lines), key=lambda line: line.at)
-    events = [line for line in waiting if isinstance(line, ChatEvent)]
-    names = _names(session, messages, event_lines.people_of(events))
-    merged = list[Bubble | Line]()
+    names, merged = _names(session, messages, people_of(lines)), list[Bubble | Line]()
     for bubble in load_bubbles(session, messages, names):
         if marks and marks.get(str(bubble.message.pk)) == bubble.mark:
             continue
-        while waiting and waiting[0].at < bubble.message.created_at:
-            merged.append(waiting.pop(0))
+        while lines and lines[0].at < bubble.message.created_at:
+            merged.append(lines.pop(0))
         merged.append(bubble)
-    return _drawn([*merged, *waiting], names, reader)
+    return _drawn([*merged, *lines], names, reader)
 
 
 def _drawn(
@@ -559,10 +537,7 @@ def _drawn(
             drawn.append(fill(_DAY, day, date_format(at, "DATE_FORMAT")))
         if not isinstance(one, Bubble):
             speaker = ""
-            if isinstance(one, OperatorAct):
-                drawn.append(_draw_act(one, at, reader))
-            else:
-                drawn.append(event_lines.draw_event(one, at, names))
+            drawn.append(draw_line(one, at, names, reader["runs"]))
             continue
         speaker = one.speaker
         one.classes = " joined" if before == (day, speaker) else ""
@@ -573,17 +548,6 @@ def _drawn(
         drawn.append(one.draw_end(reader, moment))
     if drawn:
         yield SafeString("".join(drawn)), None
-
-
-def _draw_act(act: OperatorAct, at: datetime, reader: Reader) -> SafeString:
-    words = f"{at:%H:%M:%S}", act.author_name or gettext("the program"), label_of(ActKind, act.kind)
-    detail = link = ""
-    if act.detail:
-        detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
-    if act.run_id and reader["runs"]:
-        form = ' <a href="{0}{1}/change/">{2} #{1}</a>'
-        link = fill(form, reader["runs"], act.run_id, gettext("run"))
-    return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from agent.admin.chats.event_lines import SENTENCES
-from agent.admin.chats.stream import CHAT_PAGE_SIZE, MOST_ACTS
+from agent.admin.chats.lines import MOST_LINES, SENTENCES
+from agent.admin.chats.stream import CHAT_PAGE_SIZE
 from agent.domain.states import ActKind
 from agent.models import ChatEvent, ChatSession, Message
 from agent.record.waiting.operator_acts import record_act
@@ -145,10 +145,10 @@ def test_of_a_flood_the_newest_are_shown_and_older_pages_have_theirs(browser: Cl
     rows = [said(session) for _ in range(CHAT_PAGE_SIZE + 1)]
     Message.objects.filter(pk=rows[0].pk).update(created_at=now - timedelta(hours=2))
     happened(session, user_id="1", at=now - timedelta(hours=1))
-    for number in range(MOST_ACTS + 5):
+    for number in range(MOST_LINES + 5):
         happened(session, user_id=str(30_000 + number))
     shown = lines(page(browser, address(session)))
-    assert (len(shown), shown[-1]) == (MOST_ACTS, f"{30_000 + MOST_ACTS + 4} joined")
+    assert (len(shown), shown[-1]) == (MOST_LINES, f"{30_000 + MOST_LINES + 4} joined")
     older = lines(page(browser, address(session, "stream", f"?before={rows[1].pk}")))
     assert older == ["1 joined"]
 

@@ -1,10 +1,11 @@
-"""What happened in a chat besides messages, as lines between its bubbles."""
+"""What operators did in a chat and what else happened there, as lines between its bubbles."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -14,14 +15,24 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats.segments import face_words
 from agent.domain.events import EventKind
+from agent.domain.states import ActKind
 from agent.media.heard_words import cut_text
-from agent.models import ChatEvent
+from agent.models import ChatEvent, ChatSession, OperatorAct
+from tools.admin.record_pages import label_of
 from tools.text.readable import escape_direction_chars, escape_invisible_chars, fill
 
+Line = OperatorAct | ChatEvent
+#: Lines of each of the two kinds between the messages of one page.
+MOST_LINES = 100
 #: Characters of a name.
 NAME_CHARACTERS = 100
-#: A line: its key, kind, time, the same as it is shown, when the client says it was, and its words.
-_LINE = (
+#: An act: its key, kind, time, the same as it is shown, who did what, more about it, and its run.
+_ACT = (
+    '<li id="a{0}" class="act act-{1}" data-act="{0}"><time datetime="{2}">{3}</time> '
+    "<bdi>{4}</bdi> <span>{5}</span>{6}{7}</li>\n"
+)
+#: An event: its key, kind, time, the same as it is shown, the client's time, and its words.
+_EVENT = (
     '<li id="e{0}" class="act event event-{1}" data-event="{0}">'
     '<time datetime="{2}" title="{4}">{3}</time> <span>{5}</span></li>\n'
 )
@@ -66,16 +77,51 @@ SENTENCES: dict[tuple[str, str], Any] = {
 }
 
 
-def people_of(events: Iterable[ChatEvent]) -> set[str]:
-    """The ids of those whom ``events`` name."""
+def newest_lines(session: ChatSession, when: Q) -> list[Line]:
+    """The newest lines of a chat at that time, in order. Two queries."""
+    acts = OperatorAct.objects.filter(when, session=session).order_by("-pk")[:MOST_LINES]
+    events = ChatEvent.objects.filter(when, session=session).order_by("-at", "-pk")[:MOST_LINES]
+    return _in_order([*reversed(acts), *reversed(events)])
+
+
+def new_lines(session: ChatSession, when: Q, act: int, event: int) -> list[Line]:
+    """The next lines of a chat at that time after these keys, in order. Two queries."""
+    acts = OperatorAct.objects.filter(when, session=session, pk__gt=act).order_by("pk")
+    events = ChatEvent.objects.filter(when, session=session, pk__gt=event).order_by("pk")
+    return _in_order([*acts[:MOST_LINES], *events[:MOST_LINES]])
+
+
+def _in_order(lines: list[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: line.at)
+
+
+def people_of(lines: Iterable[Line]) -> set[str]:
+    """The ids of those to whom something happened, and who did it."""
+    events = [line for line in lines if isinstance(line, ChatEvent)]
     return {one for row in events for one in (row.user_id, row.target_id, row.operator_id) if one}
 
 
-def draw_event(event: ChatEvent, at: datetime, names: Mapping[str, str]) -> SafeString:
-    """The line of ``event``, which was recorded ``at``, with people as ``names`` call them."""
+def draw_line(line: Line, at: datetime, names: Mapping[str, str], runs: str) -> SafeString:
+    """``line``, which was recorded ``at``, with people as ``names`` call them; ``runs`` is the
+    address of runs, "" for who may not see them."""
+    is_event = isinstance(line, ChatEvent)
+    return _draw_event(line, at, names) if is_event else _draw_act(line, at, runs)
+
+
+def _draw_act(act: OperatorAct, at: datetime, runs: str) -> SafeString:
+    words = f"{at:%H:%M:%S}", act.author_name or gettext("the program"), label_of(ActKind, act.kind)
+    detail = link = ""
+    if act.detail:
+        detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
+    if act.run_id and runs:
+        link = fill(' <a href="{0}{1}/change/">{2} #{1}</a>', runs, act.run_id, gettext("run"))
+    return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
+
+
+def _draw_event(event: ChatEvent, at: datetime, names: Mapping[str, str]) -> SafeString:
     client = event.happened_at.astimezone(at.tzinfo) if event.happened_at else at
     times = at.isoformat(), f"{at:%H:%M:%S}", f"{client:%Y-%m-%d %H:%M:%S}"
-    return fill(_LINE, event.pk, event.kind, *times, event_words(event, names))
+    return fill(_EVENT, event.pk, event.kind, *times, event_words(event, names))
 
 
 def event_words(event: ChatEvent, names: Mapping[str, str]) -> SafeString:
