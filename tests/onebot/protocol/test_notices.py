@@ -103,6 +103,11 @@ def test_75_who_poked_whom_is_read_in_every_dialect(frame, notice):
             {"sub_type": "ban", "operator_id": 20009, "user_id": 0, "duration": 0},
             says(K.MUTE, "ban", "", operator_id="20009"),
         ),
+        (  # SnowLuma
+            "group_ban",
+            {"sub_type": "ban", "operator_id": 20009, "user_id": 0, "duration": 2**31 - 1},
+            says(K.MUTE, "ban", "", operator_id="20009"),
+        ),
         ("group_ban", {"sub_type": "ban", "duration": "600"}, says(K.MUTE, "ban", seconds=600)),
         ("group_ban", {"sub_type": "ban", "duration": 0}, says(K.MUTE, "lift")),
         ("group_ban", {"sub_type": "lift_ban", "duration": 0}, says(K.MUTE, "lift")),
@@ -162,6 +167,16 @@ def test_75_who_poked_whom_is_read_in_every_dialect(frame, notice):
         (
             "group_msg_emoji_like",
             {"message_id": 12, "likes": [{"emoji_id": 76}], "is_add": False},
+            says(K.REACTION, "remove", message_id="12", words="76"),
+        ),
+        (  # SnowLuma
+            "group_msg_emoji_like",
+            {
+                "sub_type": "remove",
+                "operator_id": 20002,
+                "message_id": 12,
+                "likes": [{"emoji_id": "76", "count": 0}],
+            },
             says(K.REACTION, "remove", message_id="12", words="76"),
         ),
         (  # Lagrange
