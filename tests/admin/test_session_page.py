@@ -148,8 +148,8 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
     with django_assert_num_queries(
         18
     ):  # the login's four, the zone, the session, manners, members; messages, their runs, their
-        # media, acts, events; of the chats beside it: rows, newest messages (two), what is under way,
-        # approvals
+        # media, acts, events; of the chats beside it: rows, newest messages (two), what is under
+        # way, approvals
         page(browser, address(session))
 
 
