@@ -33,7 +33,7 @@ class EventKind(TextChoices):
 @dataclass(frozen=True, slots=True)
 class ChatNotice:
     """One thing that happened, in the same words whatever client reported it. Nothing in it is to
-    be believed: clients name any people, and ``words`` are of people."""
+    be believed: clients name any people. Ids are exact text, "" where the client does not say."""
 
     kind: EventKind
     chat: ChatAddress | None
@@ -44,17 +44,16 @@ class ChatNotice:
     ``set`` or ``unset`` (admin); ``add`` or ``remove`` (essence, reaction); which honour, or
     ``lucky_king``; ``offline`` or ``online`` (account)."""
     user_id: str = ""
-    """Whom it is about: who came, was muted, wrote what was taken back. Who poked, uploaded,
-    reacted. "" for the whole group (mute), and where the client does not say."""
+    """Whom it is about: who came, was muted, wrote what was taken back. Who poked (``target_id``),
+    uploaded, reacted. "" also for the whole group (mute)."""
     target_id: str = ""
-    """Who was poked."""
     operator_id: str = ""
-    """Who did it to ``user_id``, may be the same; "" where the client does not say."""
+    """Who did it to ``user_id``, may be the same."""
     message_id: str = ""
     seconds: int | None = None
     """Of a mute; None where it has no end that is known."""
     words: str = ""
-    """The new card, title or name, the name of a file, ids of emoji, the client's reason: one line,
-    without signs that control."""
+    """The new card, title or name, the name of a file, ids of emoji, the client's reason: one line
+    of people's words."""
     happened_at: datetime | None = None
-    """The client's time, None where it gave none that can be meant."""
+    """By the client's clock; None where it gave no time that can be meant."""

@@ -1,8 +1,10 @@
-"""Notices: what clients report besides messages, their dialects made alike."""
+"""Notices: what clients report besides messages, their dialects made alike; and what keeps an
+account from speaking in a group, as they report it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import time as clock
+from typing import Literal
 
 from agent.domain.events import WORDS_CHARS, ChatNotice, EventKind
 from agent.domain.types import ChatAddress
@@ -87,7 +89,8 @@ def read_notice(event: OtherEvent, self_id: str) -> ChatNotice | None:
         message_id=parse_message_id(frame.get("message_id")),
         happened_at=parse_time(frame.get("time"), clock() + MOST_AHEAD),
     )
-    return _READERS.get(kind, _as_is)(notice, frame, self_id)
+    reader = _READERS.get(kind)
+    return reader(notice, frame, self_id) if reader else notice
 
 
 def _poke(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
@@ -116,11 +119,10 @@ def _recall(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
 
 def _mute(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     """Of the whole group it is one of user 0, for -1 (Lagrange, LLBot) or 0 seconds."""
-    duration = parse_id(frame.get("duration"))
-    is_number = duration.isascii() and duration.isdigit()
-    seconds = min(int(duration), MOST_SECONDS) if is_number else None
     if not notice.user_id:
         return notice
+    duration = parse_id(frame.get("duration"))
+    seconds = min(int(duration), MOST_SECONDS) if duration.isdigit() else None
     if seconds == 0:
         notice = replace(notice, change="lift")
     return notice if notice.change == "lift" else replace(notice, seconds=seconds)
@@ -172,10 +174,6 @@ def _account(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     return replace(notice, user_id=self_id, words=_line(frame.get("message")))
 
 
-def _as_is(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    return notice
-
-
 _READERS: dict[EventKind, Callable[[ChatNotice, Frame, str], ChatNotice]] = {
     EventKind.POKE: _poke,
     EventKind.JOIN: _join,
@@ -212,3 +210,38 @@ def _person(frame: Frame, field: str) -> str:
 
 def _line(value: object) -> str:
     return clean_name(value[:WORDS_CHARS] if isinstance(value, str) else value)[:WORDS_CHARS]
+
+
+SpeechChange = Literal["muted", "unmuted", "all_muted", "all_unmuted", "left", "joined", "promoted"]
+#: What happened to the account itself, by kind and which way, "" for any other.
+_SPEECH: dict[tuple[EventKind, str], SpeechChange] = {
+    (EventKind.MUTE, "ban"): "muted",
+    (EventKind.MUTE, "lift"): "unmuted",
+    (EventKind.LEAVE, ""): "left",
+    (EventKind.JOIN, ""): "joined",
+    (EventKind.ADMIN, "set"): "promoted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechNotice:
+    """That the account may speak no more in a group, or again; ``seconds`` where a mute ends by
+    itself."""
+
+    group_id: str
+    change: SpeechChange
+    seconds: int | None = None
+
+
+def read_speech_notice(event: OtherEvent, self_id: str) -> SpeechNotice | None:
+    """What a notice says of the account's own speech; None for one that says nothing of it."""
+    notice = read_notice(event, self_id)
+    if notice is None or notice.chat is None or notice.chat.kind != "group":
+        return None
+    group_id, kind = notice.chat.peer_id, notice.kind
+    if kind == EventKind.MUTE and not notice.user_id:
+        return SpeechNotice(group_id, "all_unmuted" if notice.change == "lift" else "all_muted")
+    change = _SPEECH.get((kind, notice.change)) or _SPEECH.get((kind, ""))
+    if change is None or notice.user_id != self_id:
+        return None
+    return SpeechNotice(group_id, change, notice.seconds)
