@@ -132,7 +132,7 @@ async def test_77_a_file_and_its_upload_are_handled_once(live, model):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"notice_type": "group_ban", "user_id": "all", "duration": "never"},
+        {"notice_type": "group_ban", "sub_type": "lift_ban", "user_id": "all", "duration": "x"},
         {"notice_type": "group_card", "card_new": "x" * 2**20},
         {"notice_type": "group_upload", "file": "x" * 2**20},
         {"notice_type": "group_msg_emoji_like", "likes": [{"emoji_id": {"a": []}}] * 1_000},
