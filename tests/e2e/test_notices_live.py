@@ -8,7 +8,7 @@ import requests
 from tests.cast import fresh_id
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
-from tests.fake_onebot import FakeOneBot, spoken
+from tests.fake_onebot import FakeOneBot, Frame, spoken
 from tests.live_server import LiveServer
 
 LINES = (
@@ -17,7 +17,7 @@ LINES = (
 )
 SESSION = "SELECT id FROM agent_chatsession WHERE peer_id = ?"
 #: Frames of section 4.3 of the reference, each with what its line says.
-TOLD = [
+TOLD: list[tuple[Frame, str]] = [
     ({"notice_type": "notify", "sub_type": "poke", "target_id": "bot"}, "Ann ({user}) poked bot"),
     ({"notice_type": "group_increase", "sub_type": "invite", "operator_id": 0}, "by invitation"),
     (

@@ -104,8 +104,9 @@ def people_of(lines: Iterable[Line]) -> set[str]:
 def draw_line(line: Line, at: datetime, names: Mapping[str, str], runs: str) -> SafeString:
     """``line``, which was recorded ``at``, with people as ``names`` call them; ``runs`` is the
     address of runs, "" for who may not see them."""
-    is_event = isinstance(line, ChatEvent)
-    return _draw_event(line, at, names) if is_event else _draw_act(line, at, runs)
+    if isinstance(line, ChatEvent):
+        return _draw_event(line, at, names)
+    return _draw_act(line, at, runs)
 
 
 def _draw_act(act: OperatorAct, at: datetime, runs: str) -> SafeString:

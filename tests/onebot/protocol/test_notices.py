@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -224,7 +225,7 @@ def test_47_a_notice_that_there_are_no_words_for_is_none(frame):
     assert read(**frame) is None
 
 
-HOSTILE = [
+HOSTILE: list[Any] = [
     *(None, True, -1, 0, "", "all", [], {}, [{}], {"a": []}, float("nan"), 10**400),
     *(Decimal("1.5"), "\x00\u202e\n", "x" * 2**20, ["x"] * 1_000, {"id": "x" * 2**20}),
 ]
