@@ -1,6 +1,6 @@
 """The bot accounts that OneBot clients have connected for."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
@@ -215,6 +215,7 @@ class ClientEvent(models.Model):
         verbose_name = _("client event")
         verbose_name_plural = _("client events")
         ordering = ("-id",)
+        indexes: ClassVar = [models.Index(fields=["self_id", "detail_type"], name="event_account")]
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.post_type, self.detail_type, self.sub_type)))

@@ -8,8 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
-from agent.models import ActivitySum, Manners, Run, SpendSum
+from agent.models import ActivitySum, ChatEvent, Manners, Run, SpendSum
 from benchmarks import walk
 from benchmarks.process import ROOT
 from onebot.models import Bot
@@ -93,6 +94,9 @@ def _run_of_a_day(number: int, account: str) -> Run:
     run = run_for(message, state="failed" if number % 2 else "finished")
     call_of(step_of(run))
     ActivitySum.objects.create(day=today, session=session, received=2)
+    ChatEvent.objects.create(
+        session=session, key="1", kind="poke", user_id=person, at=timezone.now()
+    )
     for kind, subject in (("chat", place), ("person", f"onebot:{account}/{person}")):
         SpendSum.objects.create(day=today, kind=kind, subject=subject, input_tokens=9)
     Manners.objects.create(name=f"manners {number}", account=account, chats=[session.key])

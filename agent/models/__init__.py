@@ -8,6 +8,7 @@ is work that a restarted server takes up again.
 from agent.models.activity import ActivitySum, ToolUse
 from agent.models.alert import AlertNotice, AlertRoute
 from agent.models.approval import Approval
+from agent.models.chat_event import ChatEvent
 from agent.models.digest import Digest
 from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
 from agent.models.installation import Installation
@@ -36,6 +37,7 @@ __all__ = [
     "Budget",
     "BudgetNotice",
     "BudgetStop",
+    "ChatEvent",
     "ChatGrant",
     "ChatSession",
     "CommitMark",

@@ -6,6 +6,8 @@ the person's id stands in them. The messages of others in them are on record as 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -17,6 +19,7 @@ from agent.models import (
     Approval,
     BudgetNotice,
     BudgetStop,
+    ChatEvent,
     ChatSession,
     Description,
     Digest,
@@ -164,6 +167,15 @@ def erase_lone_runs(person: Person, chats: Sequence[int], after: int) -> Erasure
     return ErasureBatch({"runs": len(going), **counts}, more, files)
 
 
+def erase_events(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
+    """Delete what happened in chats that names the person."""
+    names = (Q(**{name: person.person_id}) for name in ("user_id", "target_id", "operator_id"))
+    naming = Q(reduce(or_, names), session__platform=person.platform)
+    pks, more = _next(ChatEvent.objects.filter(naming), after)
+    ChatEvent.objects.filter(pk__in=pks).delete()
+    return ErasureBatch({"events": len(pks)}, more)
+
+
 def erase_remains(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
     """Delete the person's notes, sums and counts, and private chats that hold nothing any more,
     with what histories keep of these."""
@@ -194,6 +206,7 @@ PHASES: tuple[EraseBatch, ...] = (
     erase_summaries,
     erase_messages,
     erase_lone_runs,
+    erase_events,
     erase_remains,
 )
 

@@ -50,7 +50,10 @@ def retention_rules() -> list[RetentionRule]:
         ("runs without a message", expiry.erase_runs),
         ("descriptions of media", expiry.erase_descriptions),
     )
-    return [RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds]
+    events = RetentionRule(
+        "events in chats", expiry.erase_chat_events, lambda: settings.EVENT_KEEP_DAYS
+    )
+    return [events, *(RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds)]
 
 
 def kept_history_limit(longest_context: int) -> int:

@@ -39,6 +39,7 @@ from agent.models import (
     UNSETTLED,
     Approval,
     BudgetStop,
+    ChatEvent,
     ChatSession,
     EndpointStatus,
     Message,
@@ -124,7 +125,8 @@ def _digest_session(pk: int) -> object:
     columns = ("pk", "state", "run_id", "recalled_at", "settled_at")
     newest = Message.objects.filter(session=pk).order_by("-pk").values_list(*columns)
     acts = OperatorAct.objects.filter(session=pk).order_by("-pk").values_list("pk", flat=True)
-    return row, is_over, tuple(newest[:NEWEST_WATCHED]), acts.first()
+    events = ChatEvent.objects.filter(session=pk).order_by("-at").values_list("pk", flat=True)
+    return row, is_over, tuple(newest[:NEWEST_WATCHED]), acts.first(), events.first()
 
 
 def _digest_run(pk: int) -> object:

@@ -25,6 +25,8 @@ from agent.record.settings.manners import rank_row
 from agent.record.settings.personas import load_persona_table
 from onebot.connections import handshake
 from onebot.models import Bot, ClientEvent
+from onebot.protocol.events import OtherEvent
+from onebot.protocol.notices import read_notice
 from tools.admin.fields import choosing
 from tools.admin.record_pages import (
     Column,
@@ -51,6 +53,8 @@ CLIENTS = {
     "lagrange": "Lagrange.OneBot",
     "cqhttp": "go-cqhttp",
 }
+#: What happened to an account itself, of which its page shows the newest.
+OF_ACCOUNTS, MOST_OF_ACCOUNT = ("bot_offline", "bot_online"), 5
 #: Characters of a client's name that a line shows.
 SHOWN_CHARS = 60
 
@@ -105,6 +109,7 @@ KINDS: dict[str, Any] = {
     "offline_file": pgettext_lazy("kind of event", "file of a friend"),
     "client_status": pgettext_lazy("kind of event", "other clients of the account"),
     "bot_offline": pgettext_lazy("kind of event", "account offline"),
+    "bot_online": pgettext_lazy("kind of event", "account online"),
     "essence": pgettext_lazy("kind of event", "essence message"),
     "notify": pgettext_lazy("kind of event", "sign"),
     "poke": pgettext_lazy("kind of event", "poke"),
@@ -243,7 +248,7 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     #: What the program writes: what is asked first, and the rest.
     state_fields = ("called", "online", "account_online", "cannot_speak_since", "chats")
     connection_fields = (
-        *("self_id", "second_name", "client", "kinds_of_connection", "user_agent"),
+        *("lately", "self_id", "second_name", "client", "kinds_of_connection", "user_agent"),
         *("connected_at", "disconnected_at", "silent_at", "last_heartbeat_at", "channel"),
         "token_state",
     )
@@ -307,6 +312,7 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
                 else gettext("the common one (ONEBOT_ACCESS_TOKEN)")
             ),
         ),
+        "lately": Column(_("what happened to it"), lambda bot: _lately(bot)),
         "chats": Column(
             _("chat sessions"),
             lambda bot: format_html(
@@ -367,6 +373,18 @@ def _name(bot: Bot) -> str:
     if bot.cannot_speak_since is None:
         return name
     return format_html("{} {}", name, render_badge("failed", gettext("cannot speak")))
+
+
+def _lately(bot: Bot) -> str:
+    """When the account went offline or came back, and what the client says of it."""
+    rows = ClientEvent.objects.filter(self_id=bot.self_id, detail_type__in=OF_ACCOUNTS)
+    lines = []
+    for row in rows.order_by("-pk")[:MOST_OF_ACCOUNT]:
+        event = OtherEvent(row.self_id, row.post_type, row.detail_type, row.sub_type, row.raw)
+        notice = read_notice(event, bot.self_id)
+        words = escape_invisible_chars(notice.words) if notice else ""
+        lines.append((format_moment(row.created_at), name_kind(row.detail_type), words))
+    return format_html_join("", "<div>{} {} <bdi>{}</bdi></div>", lines) or "-"
 
 
 def _personas(bot: Bot) -> str:

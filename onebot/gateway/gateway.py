@@ -44,6 +44,7 @@ from onebot.gateway.pauses import PauseWatch
 from onebot.protocol.actions import ActionResponse, NotConnected
 from onebot.protocol.events import Event, HeartbeatEvent, MessageEvent, OtherEvent
 from onebot.protocol.media_refs import LOST_FILE, parse_media_refs
+from onebot.protocol.notices import read_notice
 from onebot.protocol.segments import (
     KEPT,
     find_mentions,
@@ -260,11 +261,9 @@ class Gateway:
             ):
                 await self.runtime.record.wait_for_room()
                 event = replace(event, self_id=event.self_id or self_id)
-                self._keep(
-                    self.runtime.record.submit_batched(
-                        bots.save_client_events, (event, timezone.now())
-                    )
-                )
+                notice = read_notice(event, self_id)
+                report = bots.ClientReport(event, notice, timezone.now())
+                self._keep(self.runtime.record.submit_batched(bots.save_client_events, report))
                 if event.detail_type in ("bot_offline", "bot_online"):
                     is_online = event.detail_type == "bot_online"
                     self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))

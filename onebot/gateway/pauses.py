@@ -19,13 +19,8 @@ from agent.record.waiting.pauses import (
     pause_chat,
 )
 from onebot.connections.client import OneBotClient
-from onebot.protocol.events import (
-    OtherEvent,
-    SpeechChange,
-    SpeechNotice,
-    parse_time,
-    read_speech_notice,
-)
+from onebot.protocol.events import OtherEvent, parse_time
+from onebot.protocol.notices import SpeechChange, SpeechNotice, read_speech_notice
 from onebot.protocol.segments import id_number, parse_id
 from tools.error_boundary import KeptTasks, LogLimit, log_errors
 

@@ -4,8 +4,8 @@ Hardly a field's type can be relied on: ids come as integers, strings and floats
 times in seconds and milliseconds, any part of ``sender`` may be missing. Nothing
 here raises for an odd shape; what cannot be read is "" or None.
 
-What keeps an account from speaking in a group, as clients report it: in notices, and in the
-refusal of a message. Also whether a refusal is about the quote.
+What keeps an account from speaking in a group, as clients say it when they refuse a message. Also
+whether a refusal is about the quote.
 
 Only what certainly says so counts: NapCat's 1200 alone also stands for risk control, for a banned
 link, and for messages that were delivered.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from time import time as clock
-from typing import Any, Literal
+from typing import Any
 
 from agent.domain.states import PauseReason
 from agent.domain.types import ChatKind
@@ -193,7 +193,7 @@ def _message(
         kind=kind,
         group_id=group_id,
         user_id=user_id,
-        sender_name=_name(sender.get("card")) or _name(sender.get("nickname")),
+        sender_name=clean_name(sender.get("card")) or clean_name(sender.get("nickname")),
         sender_role=_text(sender.get("role")),
         message_id=parse_message_id(frame.get("message_id")),
         time=parse_time(frame.get("time"), clock() + MOST_AHEAD),
@@ -203,8 +203,8 @@ def _message(
         is_self=is_sent or (user_id != "" and user_id == self_id),
         temp_group_id="" if temp_group_id == "0" else temp_group_id,
         target_id=parse_id(frame.get("target_id")),
-        group_name=_name(frame.get("group_name")),
-        anonymous_name=_name(anonymous.get("name")) if anonymous else "",
+        group_name=clean_name(frame.get("group_name")),
+        anonymous_name=clean_name(anonymous.get("name")) if anonymous else "",
         raw=frame,
     )
 
@@ -216,7 +216,7 @@ def _object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _name(value: object) -> str:
+def clean_name(value: object) -> str:
     name = value.strip() if isinstance(value, str) else _text(value)
     return name if name.isprintable() else _CONTROLS.sub("", name).strip()
 
@@ -272,52 +272,3 @@ def is_about_quote(response: ActionResponse, user_agent: str) -> bool:
     if response.retcode in _LAGRANGE_WORDLESS and user_agent.startswith("Lagrange"):
         return True
     return bool(_QUOTE_WORDS.search(response.error_text))
-
-
-SpeechChange = Literal["muted", "unmuted", "all_muted", "all_unmuted", "left", "joined", "promoted"]
-
-
-@dataclass(frozen=True, slots=True)
-class SpeechNotice:
-    """That the account may speak no more in a group, or again; ``seconds`` where a mute ends by
-    itself."""
-
-    group_id: str
-    change: SpeechChange
-    seconds: int | None = None
-
-
-def read_speech_notice(event: OtherEvent, self_id: str) -> SpeechNotice | None:
-    """What a notice says of the account's own speech; None for one that says nothing of it."""
-    group_id = parse_id(event.raw.get("group_id"))
-    if event.post_type != "notice" or group_id in ("", "0"):
-        return None
-    user_id = parse_id(event.raw.get("user_id"))
-    if event.detail_type == "group_ban":
-        return _read_ban(event, group_id, user_id, self_id)
-    if "group_dismiss" in (event.detail_type, event.sub_type):  # LLBot
-        return SpeechNotice(group_id, "left")
-    if event.detail_type == "group_decrease" and (
-        event.sub_type in ("kick_me", "disband") or user_id == self_id
-    ):
-        return SpeechNotice(group_id, "left")
-    # Bridges of official bots tell of the bot's own joining alone, and without saying who.
-    if event.detail_type == "group_increase" and user_id in (self_id, ""):
-        return SpeechNotice(group_id, "joined")
-    if (event.detail_type, event.sub_type) == ("group_admin", "set") and user_id == self_id:
-        return SpeechNotice(group_id, "promoted")
-    return None
-
-
-def _read_ban(event: OtherEvent, group_id: str, user_id: str, self_id: str) -> SpeechNotice | None:
-    """A mute of the whole group is one of user 0, for -1 (Lagrange, LLBot) or 0 seconds."""
-    is_lifted = event.sub_type == "lift_ban"
-    if user_id in ("0", ""):
-        return SpeechNotice(group_id, "all_unmuted" if is_lifted else "all_muted")
-    if user_id != self_id:
-        return None
-    duration = parse_id(event.raw.get("duration"))
-    seconds = int(duration) if duration.isascii() and duration.isdigit() else None
-    if is_lifted or seconds == 0:
-        return SpeechNotice(group_id, "unmuted")
-    return SpeechNotice(group_id, "muted", seconds)

@@ -146,10 +146,10 @@ def test_a_page_takes_the_same_queries_whatever_it_holds(
         answered(said(session))
     page(browser, address(session))  # what Django remembers for good is asked here
     with django_assert_num_queries(
-        17
+        18
     ):  # the login's four, the zone, the session, manners, members; messages, their runs, their
-        # media, acts; of the chats beside it: rows, newest messages (two), what is under way,
-        # approvals
+        # media, acts, events; of the chats beside it: rows, newest messages (two), what is under
+        # way, approvals
         page(browser, address(session))
 
 

@@ -46,6 +46,25 @@ def test_what_is_said_and_answered_appears_by_itself(live, bot, model, open_wind
     assert bot.heard() == "und noch einmal"
 
 
+def test_what_else_happens_appears_by_itself_each_once(live, bot, open_window: OpenWindow):
+    group = fresh_id()
+    in_group = {"group_id": group, "user_id": ANN}
+    bot.tell("notice", notice_type="group_increase", **in_group)
+    bot.say_group(group, ANN, "hello", mention=False)
+    bot.tell("notice", notice_type="group_card", card_new="<b>A</b>", **in_group)
+    page = open_window(language="en").page
+    open_chat(page, live, group)
+    events = page.locator("li.event")
+    expect(events).to_have_count(2)
+    for name in ("B", "C"):
+        bot.tell("notice", notice_type="group_card", card_new=name, **in_group)
+        expect(events.last).to_contain_text(f"“{name}”")
+    bot.say_group(group, ANN, "after", mention=False)
+    expect(page.locator("ol.chat > li").last).to_contain_text("after")
+    expect(events).to_have_count(4)
+    expect(events.nth(1)).to_contain_text("“<b>A</b>”")
+
+
 def test_older_messages_come_as_one_scrolls_up(live, bot, model, open_window: OpenWindow):
     model.script(["pong"])
     group = fresh_id()

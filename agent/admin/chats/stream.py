@@ -23,15 +23,16 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats import segments
+from agent.admin.chats.lines import Line, draw_line, new_lines, newest_lines, people_of
 from agent.admin.chats.messages import (
     MediaPreviews,
     load_media_previews,
     picture_address,
     render_picture,
 )
-from agent.domain.states import UNSAID, ActKind
+from agent.domain.states import UNSAID
 from agent.media.heard_words import cut_text
-from agent.models import ChatSession, Message, MessageMedia, OperatorAct, Run, UndoStep
+from agent.models import ChatSession, Message, MessageMedia, Run, UndoStep
 from agent.pages.error_words import error_sentence
 from agent.pages.reasons import names_source, reason_words
 from agent.record.chats.person_names import find_names
@@ -379,9 +380,12 @@ class Bubble:
         return f"{zlib.crc32(repr(facts).encode()):x}"
 
 
-def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
-    """The bubbles of ``messages``, which are of one chat. At most three queries."""
-    names = _names(session, messages)
+def load_bubbles(
+    session: ChatSession, messages: Sequence[Any], names: Mapping[str, str] | None = None
+) -> list[Bubble]:
+    """The bubbles of ``messages``, which are of one chat. At most three queries, and one for
+    ``names`` that are not given."""
+    names = _names(session, messages) if names is None else names
     runs = load_message_runs([one for one in messages if one.direction == "in"])
     previews = load_media_previews([one.pk for one in messages])
     quotes = _load_quotes(session, messages, names)
@@ -405,8 +409,10 @@ def load_bubbles(session: ChatSession, messages: Sequence[Any]) -> list[Bubble]:
     ]
 
 
-def _names(session: ChatSession, messages: Sequence[Message]) -> dict[str, str]:
-    """What people are called, as far as these messages say."""
+def _names(
+    session: ChatSession, messages: Sequence[Message], others: Iterable[str] = ()
+) -> dict[str, str]:
+    """What people are called, as far as these messages say; ``others`` too."""
     names = {session.account: gettext("bot")}
     for message in messages:
         mentions = message.header.get("mentions") if isinstance(message.header, dict) else ()
@@ -415,8 +421,8 @@ def _names(session: ChatSession, messages: Sequence[Message]) -> dict[str, str]:
                 names[str(told.get("user_id"))] = str(told["name"])
         if message.sender_name:
             names[message.sender_id] = message.sender_name
-    nameless = {one.sender_id for one in messages if one.direction == "in"} - set(names)
-    return find_names(nameless, Q(session=session)) | names
+    nameless = {one.sender_id for one in messages if one.direction == "in"}.union(others)
+    return find_names(nameless.difference(names), Q(session=session)) | names
 
 
 def _load_quotes(
@@ -444,14 +450,7 @@ def _load_quotes(
     return quotes
 
 
-#: An act: its key, kind, time, the same as it is shown, who did what, more about it, and its run.
-_ACT = (
-    '<li id="a{0}" class="act act-{1}" data-act="{0}"><time datetime="{2}">{3}</time> '
-    "<bdi>{4}</bdi> <span>{5}</span>{6}{7}</li>\n"
-)
 _DAY = '<li class="day" data-day="{}"><span>{}</span></li>\n'
-#: Acts of operators between the messages of one page.
-MOST_ACTS = 100
 #: Bubbles that a page asks about again; more are not looked at.
 MOST_MARKS = 60
 _MARK = re.compile(r"([1-9][0-9]{0,17})\.([0-9a-f]{1,8})", re.ASCII)
@@ -474,59 +473,71 @@ def load_stream(session: ChatSession, request: HttpRequest) -> Stream:
     if (day := _day(request)) and (first := first_message_since(session, day)):
         after = first - 1
     page = load_chat_page(session, before=before, after=after, around=around)
-    return _with_acts(session, page, page_reader(session, request))
+    return _with_lines(session, page, page_reader(session, request))
 
 
 def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     """What is new or has changed, by what the page has: the newest message in ``after``, the
-    newest act in ``act``, and bubbles with their marks in ``marks``."""
-    after, act = _id(request, "after") or 0, _id(request, "act") or 0
+    newest act in ``act``, the newest event in ``event``, and bubbles with their marks in
+    ``marks``."""
+    after = _id(request, "after") or 0
     marks = dict(_MARK.findall(request.GET.get("marks", "")))
     known = [int(pk) for pk in list(marks)[:MOST_MARKS]]
     rows = bubble_rows(session)
     changed = list(rows.filter(pk__in=known).order_by("pk"))
     new = list(rows.filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
-    bubbles = load_bubbles(session, changed + new[:CHAT_PAGE_SIZE])
-    acts = OperatorAct.objects.filter(session=session, pk__gt=act).order_by("pk")[:MOST_ACTS]
-    shown = [one for one in bubbles if marks.get(str(one.message.pk)) != one.mark]
+    # what is older than what the page shows was left out of it, and is no news
+    since = Q(at__gte=changed[0].created_at) if changed else Q()
+    lines = new_lines(session, since, *(_id(request, name) or 0 for name in ("act", "event")))
+    shown, reader = changed + new[:CHAT_PAGE_SIZE], page_reader(session, request)
     newer = new[CHAT_PAGE_SIZE - 1].pk if len(new) > CHAT_PAGE_SIZE else None
-    return Stream([*_merged(shown, acts, page_reader(session, request))], newer=newer)
+    return Stream([*_merged(session, shown, lines, reader, marks)], newer=newer)
 
 
-def _with_acts(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
-    """The page with the acts from its first message on, or from the beginning of the chat, up to
-    the first message of the next page."""
-    acts: Any = OperatorAct.objects.filter(session=session)
+def _with_lines(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
+    """The page with what was done and happened from its first message on, or from the beginning
+    of the chat, up to the first message of the next page."""
     messages, older, newer = page
-    if older is not None:
-        acts = acts.filter(at__gte=messages[0].created_at)
+    since = Q(at__gte=messages[0].created_at) if older is not None else Q()
     if newer is not None:
         following = Message.objects.filter(session=session, pk__gt=newer).order_by("pk")
         end = following.values_list("created_at", flat=True).first()
-        acts = acts.filter(at__lt=end) if end else acts
-    newest = list(acts.order_by("-pk")[:MOST_ACTS])
-    return Stream([*_merged(load_bubbles(session, messages), newest[::-1], reader)], older, newer)
+        since &= Q(at__lt=end) if end else Q()
+    return Stream([*_merged(session, messages, newest_lines(session, since), reader)], older, newer)
 
 
 def _merged(
-    bubbles: Iterable[Bubble], acts: Iterable[OperatorAct], reader: Reader
+    session: ChatSession,
+    messages: Sequence[Any],
+    lines: list[Line],
+    reader: Reader,
+    marks: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[SafeString, Bubble | None]]:
-    """Bubbles in the order of their ids, each act before the first one that is later, and days, as
-    they are drawn; up to a bubble of which there is more to be drawn, and on."""
-    waiting, merged = list(acts), list[Bubble | OperatorAct]()
-    for bubble in bubbles:
-        while waiting and waiting[0].at < bubble.message.created_at:
-            merged.append(waiting.pop(0))
+    """Bubbles in the order of their ids, but those whose ``marks`` are known, and each line before
+    the first one that is later."""
+    names, merged = _names(session, messages, people_of(lines)), list[Bubble | Line]()
+    for bubble in load_bubbles(session, messages, names):
+        if marks and marks.get(str(bubble.message.pk)) == bubble.mark:
+            continue
+        while lines and lines[0].at < bubble.message.created_at:
+            merged.append(lines.pop(0))
         merged.append(bubble)
+    return _drawn([*merged, *lines], names, reader)
+
+
+def _drawn(
+    shown: Iterable[Bubble | Line], names: Mapping[str, str], reader: Reader
+) -> Iterator[tuple[SafeString, Bubble | None]]:
+    """All of ``shown``, and days; up to a bubble of which there is more to be drawn, and on."""
     drawn, day, speaker = list[str](), "", ""
-    for one in (*merged, *waiting):
-        at = timezone.localtime(one.at if isinstance(one, OperatorAct) else one.message.created_at)
+    for one in shown:
+        at = timezone.localtime(one.message.created_at if isinstance(one, Bubble) else one.at)
         moment, before = f"{at:%Y-%m-%d %H:%M:%S}", (day, speaker)
         if day != (day := moment[:10]):
             drawn.append(fill(_DAY, day, date_format(at, "DATE_FORMAT")))
-        if isinstance(one, OperatorAct):
-            speaker = f"act {one.pk}"
-            drawn.append(_draw_act(one, at, reader))
+        if not isinstance(one, Bubble):
+            speaker = ""
+            drawn.append(draw_line(one, at, names, reader["runs"]))
             continue
         speaker = one.speaker
         one.classes = " joined" if before == (day, speaker) else ""
@@ -537,17 +548,6 @@ def _merged(
         drawn.append(one.draw_end(reader, moment))
     if drawn:
         yield SafeString("".join(drawn)), None
-
-
-def _draw_act(act: OperatorAct, at: datetime, reader: Reader) -> SafeString:
-    words = f"{at:%H:%M:%S}", act.author_name or gettext("the program"), label_of(ActKind, act.kind)
-    detail = link = ""
-    if act.detail:
-        detail = fill(' <bdi class="quiet">{}</bdi>', cut_text(act.detail_words, 200))
-    if act.run_id and reader["runs"]:
-        form = ' <a href="{0}{1}/change/">{2} #{1}</a>'
-        link = fill(form, reader["runs"], act.run_id, gettext("run"))
-    return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
 
 
 def _id(request: HttpRequest, name: str) -> int | None:

@@ -212,7 +212,7 @@ class SessionCache:
             chat, title = message.chat, message.chat_title[:TITLE_LIMIT]
             known = found.get(chat) or self._known.get(chat)
             if known is None or (title and known.title != title):
-                known = _find_or_create_session(chat, title, received_at)
+                known = find_or_create_session(chat, title, received_at)
             found[chat] = known
             keys.setdefault(chat, []).extend(event_keys)
         now, touched, versions = arrivals[-1][1], dict[ChatAddress, TouchedSession](), ""
@@ -247,7 +247,8 @@ def _columns(chat: ChatAddress) -> dict[str, str]:
     }
 
 
-def _find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+def find_or_create_session(chat: ChatAddress, title: str, now: datetime) -> KnownSession:
+    """The row of a chat, made where there is none; a ``title`` is taken over."""
     found = statements.find_session.rows(**_columns(chat))
     if not found:
         # Should another process be faster, the transaction fails, and finds the row when it is

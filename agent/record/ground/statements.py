@@ -319,6 +319,17 @@ add_arrivals = Statement("""
     ) RETURNING id
 """)
 
+#: What was reported before is left as it is, and returns nothing.
+add_events = Statement("""
+    INSERT INTO agent_chatevent (
+        session_id, key, kind, change, user_id, target_id, operator_id, message_id, seconds, words,
+        happened_at, at
+    ) VALUES (
+        %(session)s, %(key)s, %(kind)s, %(change)s, %(user_id)s, %(target_id)s, %(operator_id)s,
+        %(message_id)s, %(seconds)s, %(words)s, %(happened_at)s::timestamptz, %(at)s::timestamptz
+    ) ON CONFLICT (session_id, key) DO NOTHING RETURNING id, session_id, key
+""")
+
 # --- Runs, their steps and their calls ------------------------------------------------------------
 
 #: Only while nobody else has claimed the message, and it has no end.

@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from django.db.models import Q
 
-from agent.models import UNSETTLED, Description, Message, Run, ToolCall
+from agent.models import UNSETTLED, ChatEvent, Description, Message, Run, ToolCall
 
 #: Rows that one transaction checks.
 BATCH = 200
@@ -79,6 +79,16 @@ def erase_descriptions(before: datetime, history: int, after: int) -> EraseResul
     unused = Description.objects.filter(pk__in=going, uses=None)
     count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
     return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
+
+
+def erase_chat_events(before: datetime, history: int, after: int) -> EraseResult:
+    """What happened in chats besides messages."""
+    rows = list(
+        ChatEvent.objects.filter(pk__gt=after).order_by("pk").values_list("pk", "at")[:BATCH]
+    )
+    going = [pk for pk, at in rows if at < before]
+    ChatEvent.objects.filter(pk__in=going).delete()
+    return EraseResult(len(going), rows[-1][0] if len(going) == BATCH else None)
 
 
 def _runs_with(messages: set[int], runs: set[int]) -> dict[int, int | None]:

@@ -99,10 +99,12 @@ function openStream() {
     /* --- Live ------------------------------------------------------------------- */
 
     function newsUrl() {
-        const bubbles = messages().slice(-MARKS), acts = list.querySelectorAll("li[data-act]");
+        const bubbles = messages().slice(-MARKS);
+        const newest = (name) => String(Math.max(0, ...Array.from(list.querySelectorAll(`li[data-${name}]`), (one) => Number(one.dataset[name]))));
         const asked = new URLSearchParams({
             after: bubbles.length ? bubbles[bubbles.length - 1].dataset.message : "0",
-            act: String(Math.max(0, ...Array.from(acts, (one) => Number(one.dataset.act)))),
+            act: newest("act"),
+            event: newest("event"),
             marks: bubbles.map((one) => one.dataset.message + "." + one.dataset.mark).join(","),
         });
         return box.dataset.news + "?" + asked;

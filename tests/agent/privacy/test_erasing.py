@@ -10,6 +10,7 @@ from django.core import serializers
 from django.utils import timezone
 
 from agent.models import (
+    ChatEvent,
     ChatSession,
     Description,
     Digest,
@@ -84,7 +85,16 @@ def record_of_two_people() -> ChatSession:
     SpendSum.objects.create(day="2026-11-22", kind="person", subject=f"onebot:10001/{GOING}")
     SpendSum.objects.create(day="2026-11-22", kind="person", subject=f"onebot:10001/{STAYING}")
     ClientEvent.objects.create(self_id="10001", created_at=now, raw={"user_id": int(GOING)})
+    for number, field in enumerate(("user_id", "target_id", "operator_id")):
+        happened(group, number, **{field: GOING}, words=SECRET)
+    happened(private, 0, kind="poke")
+    happened(group, 9, user_id=STAYING, words=OTHER)
     return group
+
+
+def happened(session: ChatSession, key: int, **facts: Any) -> ChatEvent:
+    usual = {"kind": "card", "key": str(key), "at": timezone.now()}
+    return ChatEvent.objects.create(session=session, **{**usual, **facts})
 
 
 def everything() -> str:
@@ -109,6 +119,7 @@ def test_nothing_of_the_person_is_left_and_all_of_the_other_is():
     assert removed == ["a" * 64]
     assert list(Note.objects.values_list("owner_id", flat=True)) == [STAYING]
     assert SpendSum.objects.get().subject.endswith(STAYING)
+    assert ChatEvent.objects.get().words == OTHER
 
 
 def test_the_receipt_counts_what_went_and_names_nobody():
@@ -127,7 +138,7 @@ def test_the_receipt_counts_what_went_and_names_nobody():
         "notes": 1,
         "sums": 1,
         "chats": 1,
-        "events": 1,
+        "events": 4,
     }
     assert (receipt.progress, receipt.author_name) == ({}, "eve")
     assert receipt.person_hash == Person(GOING).hash

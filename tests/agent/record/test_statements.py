@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from agent.models import (
+    ChatEvent,
     ChatSession,
     Digest,
     Message,
@@ -240,6 +241,19 @@ VALUES: dict[str, dict[str, object]] = {
         "reasoning": 5,
         "cost_nano": 2**40,
     },
+    "add_events": {
+        "key": ("1", "2"),
+        "kind": "mute",
+        "change": "ban",
+        "user_id": "20001",
+        "target_id": "",
+        "operator_id": "",
+        "message_id": "",
+        "seconds": (60, None),
+        "words": WORDS,
+        "happened_at": (AT, None),
+        "at": AT,
+    },
     "find_spent": {"kind": "total", "subject": "", "first_day": "2026-11-01"},
     "find_ended": {"messages": "[message]"},
     "find_chats_of_runs": {"runs": "[run]"},
@@ -278,9 +292,9 @@ def test_every_statement_is_tried():
 def test_each_does_what_it_says(name, keys):
     statement, values = ALL[name], VALUES[name]
     if "INSERT" in statement.text:
-        pks = statement.add([filled(values, keys, place) for place in (0, 1)])
+        found = statement.many([filled(values, keys, place) for place in (0, 1)])
         statement.add([])
-        assert len(pks) == (2 if "RETURNING" in statement.text else 0)
+        assert len(found) == (2 if "RETURNING" in statement.text else 0)
     elif name == "settle_messages":
         assert len(statement.many([filled(values, keys)])) == 1
     elif statement.text.lstrip().startswith("SELECT") or "RETURNING" in statement.text:
@@ -288,6 +302,15 @@ def test_each_does_what_it_says(name, keys):
     else:
         changes = Statement(f"{statement.text.rstrip()} RETURNING id")
         assert len(changes.rows(**filled(values, keys))) == 1
+
+
+def test_an_event_that_is_on_record_is_left_as_it_is(keys):
+    row = filled(VALUES["add_events"], keys)
+    [(pk, session, key)] = statements.add_events.many([row])
+    assert (session, key) == (keys["session"], "1")
+    assert statements.add_events.many([row | {"words": "another"}]) == []
+    event = ChatEvent.objects.get(pk=pk)
+    assert (event.words, event.seconds, event.happened_at, event.at) == (WORDS, 60, AT, AT)
 
 
 def test_what_is_written_is_read_again(keys):

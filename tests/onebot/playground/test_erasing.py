@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from agent.domain.types import playground_account
 from agent.models import (
+    ChatEvent,
     ChatSession,
     Description,
     KeptFile,
@@ -36,6 +37,7 @@ def fill(account: str) -> ChatSession:
     assert answer.run
     call_of(step_of(answer.run))
     OperatorAct.objects.create(session=session, kind="reset", at=now)
+    ChatEvent.objects.create(session=session, key="1", kind="poke", user_id="1001", at=now)
     Note.objects.create(account=account, visibility="chat", chat="private:1001", text="likes tea")
     Tally.objects.create(subject=f"onebot:{account}/1001")
     ClientEvent.objects.create(self_id=account, created_at=now, raw={})
@@ -63,6 +65,7 @@ def count(account: str) -> dict[str, int]:
         "runs": runs.count(),
         "calls": ToolCall.objects.filter(run__in=runs).count(),
         "acts": OperatorAct.objects.filter(session__account=account).count(),
+        "lines": ChatEvent.objects.filter(session__account=account).count(),
         "notes": Note.objects.filter(account=account).count(),
         "tallies": Tally.objects.filter(subject__startswith=f"onebot:{account}").count(),
         "events": ClientEvent.objects.filter(self_id=account).count(),

@@ -10,8 +10,9 @@ import pytest
 
 from onebot.gateway.gateway import to_incoming
 from onebot.protocol.actions import parse_response, send_action
-from onebot.protocol.events import MessageEvent, OtherEvent, read_speech_notice
+from onebot.protocol.events import MessageEvent, OtherEvent
 from onebot.protocol.frames import MalformedFrame, decode_frame
+from onebot.protocol.notices import read_speech_notice
 from onebot.protocol.segments import id_number
 
 ACCOUNT, PERSON, GROUP = "84212723105", "27691963558", "14888533423"

@@ -7,12 +7,11 @@ import pytest
 from onebot.protocol.actions import ActionResponse, parse_response
 from onebot.protocol.events import (
     OtherEvent,
-    SpeechNotice,
     find_pause,
     is_about_quote,
     parse_event,
-    read_speech_notice,
 )
+from onebot.protocol.notices import SpeechNotice, read_speech_notice
 
 ME, GROUP = "10001", "30003"
 
