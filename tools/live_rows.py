@@ -44,6 +44,7 @@ class LiveKind(IntEnum):
     ALERT_ROUTES = 18
     REMINDERS = 19
     """When something is to be said."""
+    EVENT_RULES = 20
 
     @property
     def is_set_by_operators(self) -> bool:

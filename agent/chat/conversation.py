@@ -17,12 +17,14 @@ from agent.chat.message_run import (
     build_tool_context,
     stop_nothing,
 )
+from agent.chat.rule_answers import build_call, name_people, say_by_rule, tell_call
 from agent.chat.speaking import Speaker, approval_outcome_text
 from agent.domain.chat_state import ChatState
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
+from agent.domain.event_rules import EventAction
 from agent.domain.failures import failure_kind
 from agent.domain.states import RunOrigin
-from agent.domain.types import IncomingMessage, Outbox
+from agent.domain.types import IncomingMessage, MediaSource, Outbox
 from agent.llm.requests.base import ToolCallRequest
 from agent.llm.spending import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
@@ -30,6 +32,7 @@ from agent.memory.relevance import MemoryContext
 from agent.memory.service import MemoryService
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
+from agent.record.runs.deferred_calls import load_call_outcome
 from agent.record.runs.runs import ActiveRun, RunPlan, StartRun
 from agent.record.waiting.approvals import (
     ApprovalOutcome,
@@ -43,7 +46,7 @@ from agent.run.message_sender import ChatFloors, MessageSender, SendAllowance
 from agent.run.services import RunDiscoveries, RunServices
 from agent.run.task import RunRequest, RunResult
 from agent.run.tool_results import ChatPauses
-from tools.contract import ToolExecutionResult
+from tools.contract import ToolExecutionContext, ToolExecutionResult
 from tools.error_boundary import LogLimit
 from tools.registry.execution import time_limit
 
@@ -91,6 +94,8 @@ class ConversationHandler:
     stop_answer: StopAnswer = field(default=stop_nothing)
     reminded: Callable[[], None] = field(default=lambda: None)
     """Called when the message of a reminder has come to its end."""
+    names: MediaSource | None = field(default=None)
+    """Who is asked what people are called."""
     speaker: Speaker = field(init=False)
     endings: RunEndings = field(init=False)
 
@@ -159,7 +164,8 @@ class ConversationHandler:
             await self.endings.send_notice(run)
         else:
             spenders = build_spenders(pending, active.persona.name)
-            with spending_for(**spenders), working_sign(self.outbox, pending):
+            sign = nullcontext() if run.is_by_rule else working_sign(self.outbox, pending)
+            with spending_for(**spenders), sign:
                 await self._answer(run, prefetch, resumed=resumed)
         if reminder is not None:
             self.reminded()
@@ -175,6 +181,9 @@ class ConversationHandler:
                 return
             if _is_needless(run):
                 result = RunResult("", None, 0, 0, 0)
+            elif run.is_by_rule:
+                await self._follow_rule(run)
+                return
             else:
                 result = await self._decide_approval(run) or await self._run_engine(
                     run, prefetch, resumed=resumed
@@ -192,6 +201,31 @@ class ConversationHandler:
             await self.endings.fail(run, f"{type(error).__name__}: {error}", failure_kind(error))
         else:
             await self.endings.finish(run, result)
+
+    async def _follow_rule(self, run: MessageRun) -> None:
+        """Bring a message to its end by a rule, without a model."""
+        rule = run.pending.rule
+        if rule is not None and rule.action != EventAction.TOOL:
+            await say_by_rule(run, rule, self.endings, self.names)
+            return
+        message, active = run.message, run.active
+        context = self._open_context(run)
+        request = RunRequest(
+            active.run_pk,
+            [{"role": "user", "content": message.text}],
+            context,
+            1,
+            steps=active.steps,
+            later=active.later,
+            discoveries=RunDiscoveries(run.pending.session_pk, active.discovered),
+        )
+        engine = self.engines.find(active.persona)
+        call = build_call(rule, active.run_pk) if rule else None
+        call_pk = await engine.make_call(request, run.sender.journal, call)
+        news = await self.record.submit(load_call_outcome, call_pk)
+        language = choose_language(message.text, active.persona.language)
+        text = tell_call(news, has_spoken=run.has_answered, language=language)
+        await self.endings.tell(run, "" if run.is_silenced else text)
 
     def _sender(
         self, pending: PendingMessage, active: ActiveRun, earlier: Sequence[QueuedMessage]
@@ -240,6 +274,9 @@ class ConversationHandler:
         try:
             async with time_limit(seconds) as limit:
                 media, memory = MediaText(), MemoryContext()
+                if (rule := run.pending.rule) and run.pending.is_later_result:
+                    names = await name_people(message, rule, self.names)
+                    media = MediaText(context=rule.fence(names))
                 if self.media and not has_begun and not run.pending.is_later_result:
                     if resumed:
                         media = await self.media.describe_resumed(run.pending)
@@ -272,28 +309,8 @@ class ConversationHandler:
         self, run: MessageRun, media: MediaText, memory: MemoryContext
     ) -> RunRequest:
         """What the loop is to do; what was left out is added to the run's notes."""
-        message, pending, active, sender = run.message, run.pending, run.active, run.sender
-        persona, account = active.persona, pending.account
-        can_see = persona.vision_mode != "describe"
-        later = DeferredCalls(
-            sender.journal,
-            self.jobs,
-            sender,
-            session_pk=pending.session_pk,
-            owners=account.owners,
-            can_see=can_see,
-            language=choose_language(message.text, persona.language),
-        )
-        services = RunServices(
-            sender=sender,
-            pauses=self.pauses,
-            chat_state=ChatState(pending.session_pk, active.state),
-            deferred_calls=later,
-            notes=self.memory.notebook if self.memory else None,
-            persona=persona,
-            spend_scope=scope.get(),
-        )
-        context = build_tool_context(message, account, services)
+        message, pending, active = run.message, run.pending, run.active
+        persona, context = active.persona, self._open_context(run)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
             message,
@@ -314,7 +331,7 @@ class ConversationHandler:
             messages=messages,
             context=context,
             model_calls=persona.model_calls,
-            can_see=can_see,
+            can_see=persona.vision_mode != "describe",
             steps=active.steps,
             later=active.later,
             was_cut_off=pending.was_cut_off,
@@ -326,6 +343,30 @@ class ConversationHandler:
             if run.active.manners.says_beside_calls
             else None,
         )
+
+    def _open_context(self, run: MessageRun) -> ToolExecutionContext:
+        """Where the tools of ``run`` act, with what they are given."""
+        pending, active, sender = run.pending, run.active, run.sender
+        persona, account = active.persona, pending.account
+        later = DeferredCalls(
+            sender.journal,
+            self.jobs,
+            sender,
+            session_pk=pending.session_pk,
+            owners=account.owners,
+            can_see=persona.vision_mode != "describe",
+            language=choose_language(run.message.text, persona.language),
+        )
+        services = RunServices(
+            sender=sender,
+            pauses=self.pauses,
+            chat_state=ChatState(pending.session_pk, active.state),
+            deferred_calls=later,
+            notes=self.memory.notebook if self.memory else None,
+            persona=persona,
+            spend_scope=scope.get(),
+        )
+        return build_tool_context(run.message, account, services)
 
 
 def _is_needless(run: MessageRun) -> bool:
