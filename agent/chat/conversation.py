@@ -46,7 +46,7 @@ from agent.run.message_sender import ChatFloors, MessageSender, SendAllowance
 from agent.run.services import RunDiscoveries, RunServices
 from agent.run.task import RunRequest, RunResult
 from agent.run.tool_results import ChatPauses
-from tools.contract import ToolExecutionContext, ToolExecutionResult
+from tools.contract import ToolExecutionResult
 from tools.error_boundary import LogLimit
 from tools.registry.execution import time_limit
 
@@ -164,14 +164,15 @@ class ConversationHandler:
             await self.endings.send_notice(run)
         else:
             spenders = build_spenders(pending, active.persona.name)
-            sign = nullcontext() if run.is_by_rule else working_sign(self.outbox, pending)
+            by_rule = (pending.rule is not None or active.later is not None) and run.is_by_rule
+            sign = nullcontext() if by_rule else working_sign(self.outbox, pending)
             with spending_for(**spenders), sign:
-                await self._answer(run, prefetch, resumed=resumed)
+                await self._answer(run, prefetch, resumed=resumed, by_rule=by_rule)
         if reminder is not None:
             self.reminded()
 
     async def _answer(
-        self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
+        self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool, by_rule: bool
     ) -> None:
         """Bring a message to its end by a run."""
         active, command = run.active, run.pending.command
@@ -181,7 +182,7 @@ class ConversationHandler:
                 return
             if _is_needless(run):
                 result = RunResult("", None, 0, 0, 0)
-            elif run.is_by_rule:
+            elif by_rule:
                 await self._follow_rule(run)
                 return
             else:
@@ -209,16 +210,8 @@ class ConversationHandler:
             await say_by_rule(run, rule, self.endings, self.names)
             return
         message, active = run.message, run.active
-        context = self._open_context(run)
-        request = RunRequest(
-            active.run_pk,
-            [{"role": "user", "content": message.text}],
-            context,
-            1,
-            steps=active.steps,
-            later=active.later,
-            discoveries=RunDiscoveries(run.pending.session_pk, active.discovered),
-        )
+        request = await self._build_request(run, MediaText(), MemoryContext())
+        request.messages = [{"role": "user", "content": message.text}]
         engine = self.engines.find(active.persona)
         call = build_call(rule, active.run_pk) if rule else None
         call_pk = await engine.make_call(request, run.sender.journal, call)
@@ -309,8 +302,28 @@ class ConversationHandler:
         self, run: MessageRun, media: MediaText, memory: MemoryContext
     ) -> RunRequest:
         """What the loop is to do; what was left out is added to the run's notes."""
-        message, pending, active = run.message, run.pending, run.active
-        persona, context = active.persona, self._open_context(run)
+        message, pending, active, sender = run.message, run.pending, run.active, run.sender
+        persona, account = active.persona, pending.account
+        can_see = persona.vision_mode != "describe"
+        later = DeferredCalls(
+            sender.journal,
+            self.jobs,
+            sender,
+            session_pk=pending.session_pk,
+            owners=account.owners,
+            can_see=can_see,
+            language=choose_language(message.text, persona.language),
+        )
+        services = RunServices(
+            sender=sender,
+            pauses=self.pauses,
+            chat_state=ChatState(pending.session_pk, active.state),
+            deferred_calls=later,
+            notes=self.memory.notebook if self.memory else None,
+            persona=persona,
+            spend_scope=scope.get(),
+        )
+        context = build_tool_context(message, account, services)
         registry = self.engines.find(persona).registry
         messages, notes = await open_conversation(
             message,
@@ -331,7 +344,7 @@ class ConversationHandler:
             messages=messages,
             context=context,
             model_calls=persona.model_calls,
-            can_see=persona.vision_mode != "describe",
+            can_see=can_see,
             steps=active.steps,
             later=active.later,
             was_cut_off=pending.was_cut_off,
@@ -343,30 +356,6 @@ class ConversationHandler:
             if run.active.manners.says_beside_calls
             else None,
         )
-
-    def _open_context(self, run: MessageRun) -> ToolExecutionContext:
-        """Where the tools of ``run`` act, with what they are given."""
-        pending, active, sender = run.pending, run.active, run.sender
-        persona, account = active.persona, pending.account
-        later = DeferredCalls(
-            sender.journal,
-            self.jobs,
-            sender,
-            session_pk=pending.session_pk,
-            owners=account.owners,
-            can_see=persona.vision_mode != "describe",
-            language=choose_language(run.message.text, persona.language),
-        )
-        services = RunServices(
-            sender=sender,
-            pauses=self.pauses,
-            chat_state=ChatState(pending.session_pk, active.state),
-            deferred_calls=later,
-            notes=self.memory.notebook if self.memory else None,
-            persona=persona,
-            spend_scope=scope.get(),
-        )
-        return build_tool_context(run.message, account, services)
 
 
 def _is_needless(run: MessageRun) -> bool:

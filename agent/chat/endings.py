@@ -138,13 +138,14 @@ class RunEndings:
         """End a run that no model was asked in, with a text or a picture; ``detail`` says why there
         is neither."""
         sent = await say_sentence(run, text, picture) if text or picture else None
+        spoke = State.ANSWERED if sent or run.sender.has_spoken else State.SILENT
         failed = sent is not None and sent.delivery.state == State.FAILED
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
                 run_state=RunState.FINISHED,
                 message_pk=run.pending.pk,
-                message_state=State.FAILED if failed else State.ANSWERED if sent else State.SILENT,
+                message_state=State.FAILED if failed else spoke,
                 detail=sent.delivery.error if sent and failed else detail,
                 final_text=text,
                 outcome=sent,

@@ -4,6 +4,7 @@ A rule as it was when it fired stands in the message that it made, or that said 
 what is done later is what was decided then.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -15,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.answer_parts import may_be_person
 from agent.domain.errors import pick_sentence
 from agent.domain.events import ChatNotice, EventKind
+from agent.domain.reminders import pick_language
 from tools.text.fences import FenceKind, fence_values
 
 KEYWORD = "keyword"
@@ -115,9 +117,11 @@ class FiredRule:
     def fill(self, names: Mapping[str, str], group: str) -> str:
         """The text with its placeholders filled, once: what stands in their places is not read
         again."""
-        shown = pick_sentence(BETWEEN, self.text).join(names.get(one) or one for one in self.named)
+        language = pick_language(_PLACEHOLDER.sub("", self.text))
+        between = pick_sentence(BETWEEN, "", language)
+        shown = between.join(names.get(one) or one for one in self.named)
         if self.count > len(self.named):
-            shown += pick_sentence(AND_OTHERS, self.text).format(count=self.count)
+            shown += pick_sentence(AND_OTHERS, "", language).format(count=self.count)
         values = {
             "name": shown,
             "group": group,
@@ -168,8 +172,9 @@ def name_event(notice: ChatNotice) -> str | None:
     if notice.happened_at is None:
         return None
     at = int(notice.happened_at.timestamp())
-    about = (notice.user_id, notice.operator_id, notice.message_id)
-    return f"event:{notice.kind}:{at}:{':'.join(about)}:{notice.change}"[:160]
+    about = (notice.user_id, notice.target_id, notice.operator_id, notice.message_id)
+    told = "\n".join((notice.kind, *about, notice.change, notice.words, str(at)))
+    return f"event:{hashlib.sha256(told.encode()).hexdigest()}"  # which names nobody
 
 
 def unite(people: Sequence[str], count: int, more: Sequence[str]) -> tuple[tuple[str, ...], int]:

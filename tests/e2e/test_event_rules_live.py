@@ -190,7 +190,7 @@ async def test_a_flood_of_notices_costs_no_backlog(live, cockpit, model, bot):
     model.script(["在"])
     await bot.say_private(asker, "在吗")
     sent = []
-    while not sent or "在" != sent[-1]:
+    while not sent or sent[-1] != "在":
         sent.append(spoken(await bot.next_action()).strip())
     assert len(sent) <= 1 + 12  # PERSON_ANSWERS_PER_MINUTE
     rows = "SELECT count(*) AS n FROM agent_message WHERE sender_id = ? AND reason = 'event'"
