@@ -1,5 +1,6 @@
 """Rules of events and keywords on a real server: welcomes, pokes, keywords, floods, limits."""
 
+import re
 import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -8,18 +9,19 @@ import pytest
 
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
-from tests.e2e.chat import client, outgoing, tell, verdict
+from tests.e2e.chat import client, outgoing, put_notes_aside, tell, verdict
 from tests.e2e.cockpit import Cockpit
+from tests.e2e.later_server import LaterServer
 from tests.fake_onebot import FakeOneBot, at, spoken, text
 from tests.live_server import LiveServer
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, fails
 
 RULES, MANNERS = "/admin/agent/eventrule/", "/admin/agent/manners/"
 
 
 @pytest.fixture(scope="module")
-def live(model_server: ScriptedModel) -> Iterator[LiveServer]:
-    with LiveServer(scripted_env(model_server)) as server:
+def live(model_server: ScriptedModel) -> Iterator[LaterServer]:
+    with LaterServer(scripted_env(model_server)) as server:
         yield server
 
 
@@ -157,6 +159,49 @@ async def test_a_keyword_calls_a_tool_under_its_policy_without_a_model(live, coc
     page = cockpit.refused(f"{RULES}add/", kind="keyword", words="a", name="x", action="tool",
                            tool="get_weather", arguments='{"town": 1}')  # fmt: skip
     assert "city" in page.partition("errorlist")[2]
+
+
+async def test_an_owner_allows_the_call_of_a_keyword_whose_outcome_no_model_tells(
+    live, cockpit, model, bot
+):
+    group, owner = fresh_id(), fresh_id()
+    await live.row("SELECT id FROM onebot_bot WHERE self_id = ?", str(bot.self_id))
+    cockpit.own(bot.self_id, str(owner))
+    put_notes_aside(bot, owner)
+    transfer = {"tool": "transfer", "arguments": '{"amount": 5, "to": "Bo"}'}
+    rule(cockpit, bot, "keyword", "tool", words="付款", **transfer)
+    await tell(bot, "付款", user=fresh_id(), group=group)
+    found = re.search(r"批准 (\d{6})", spoken(await bot.next_action()))
+    assert found
+    await tell(bot, [at(bot.self_id), text(f" 批准 {found[1]}")], user=owner, group=group)
+    said = {spoken(await bot.next_action()).strip() for _ in range(2)}
+    assert "5 transferred to Bo" in said
+    assert (live.folder / "transfers").read_text() == "5 Bo\n"
+    assert not model.requests
+
+
+async def test_what_no_model_can_answer_about_an_event_is_no_apology(live, cockpit, model, bot):
+    group, person = fresh_id(), fresh_id()
+    rule(cockpit, bot, "poke", "model")
+    model.script([fails(400)])
+    await poke(bot, group, person, bot.self_id)
+    assert await verdict(live, group) == ("failed", "event")
+    await bot.no_action(group=group)
+
+
+async def test_a_poke_in_private_is_answered_and_one_by_another_account_here_is_not(
+    live, cockpit, model, bot
+):
+    group, person = fresh_id(), fresh_id()
+    rule(cockpit, bot, "poke", "say", text="{name} {group}")
+    async with client(live) as other:
+        await poke(bot, group, other.self_id, bot.self_id)
+        people = {"user_id": person, "sender_id": person, "target_id": bot.self_id}
+        await notice(bot, "notify", sub_type="poke", **people)
+        said = await bot.next_action()
+        assert said["params"]["user_id"] == person
+        assert spoken(said) == f"{person} {person}"
+        await bot.no_action(group=group)
 
 
 async def test_quiet_hours_and_limits_hold_for_events_and_keywords(live, cockpit, model, bot):
