@@ -120,7 +120,7 @@ class FiredRule:
         language = pick_language(_PLACEHOLDER.sub("", self.text))
         between = pick_sentence(BETWEEN, "", language)
         shown = between.join(names.get(one) or one for one in self.named)
-        if self.count > len(self.named):
+        if shown and self.count > len(self.named):
             shown += pick_sentence(AND_OTHERS, "", language).format(count=self.count)
         values = {
             "name": shown,
@@ -159,10 +159,13 @@ def find_cause(notice: ChatNotice) -> str:
     return notice.operator_id or notice.user_id
 
 
-def is_about_account(notice: ChatNotice, account: str) -> bool:
-    """Whether the account itself did it, or it was done to it: what it says of that would go on for
-    ever. A poke is for rules only where the account is poked."""
+def is_left_alone(notice: ChatNotice, account: str) -> bool:
+    """Whether no rule is for it: the account itself did it, or it was done to it, and what it says
+    of that could go on for ever; somebody else was poked; or nobody is said to have come or
+    gone."""
     if notice.kind == EventKind.POKE and notice.target_id != account:
+        return True
+    if notice.kind in GATHERED and not notice.user_id:
         return True
     return account in (notice.user_id, find_cause(notice))
 

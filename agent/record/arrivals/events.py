@@ -17,7 +17,7 @@ from agent.domain.event_rules import (
     GATHERED,
     FiredRule,
     find_cause,
-    is_about_account,
+    is_left_alone,
     name_event,
     read_fired_rule,
     unite,
@@ -98,7 +98,7 @@ class EventDesk:
         rules, groups = self._live.seen.event_rules, dict[tuple[ChatAddress, int], _Group]()
         for at, one in enumerate(arrivals) if rules.rows else ():
             notice, chat = one.notice, one.notice.chat
-            if chat is None or one.is_of_bot or is_about_account(notice, chat.account):
+            if chat is None or one.is_of_bot or is_left_alone(notice, chat.account):
                 continue
             if rule := rules.find(notice.kind, chat):
                 group = groups.setdefault((chat, rule.pk), _Group(chat, rule, at))

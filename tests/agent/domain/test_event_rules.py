@@ -8,7 +8,7 @@ import pytest
 from agent.domain.event_rules import (
     MOST_NAMED,
     FiredRule,
-    is_about_account,
+    is_left_alone,
     name_event,
     read_fired_rule,
     unite,
@@ -90,12 +90,13 @@ OWN = [
     (notice("recall", user_id="1", operator_id="2"), False),
     (notice("recall", user_id=ACCOUNT, operator_id="2"), True),
     (notice("mute"), False),
+    (notice("join"), True),
 ]
 
 
 @pytest.mark.parametrize(("happened", "is_own"), OWN)
 def test_what_the_account_does_or_suffers_itself_is_no_event(happened, is_own):
-    assert is_about_account(happened, ACCOUNT) is is_own
+    assert is_left_alone(happened, ACCOUNT) is is_own
 
 
 def test_the_same_event_has_one_name_which_names_nobody():
