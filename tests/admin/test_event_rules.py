@@ -41,9 +41,9 @@ def test_a_new_row_does_nothing_until_it_is_told_what(browser: Client):
     assert save(browser, action="nothing", text="") == ""
 
 
-KEYWORD = {"kind": "keyword", "words": "a"}
-CALL = {**KEYWORD, "action": "tool", "tool": "get_weather"}
-WRONG = [
+KEYWORD: dict[str, Any] = {"kind": "keyword", "words": "a"}
+CALL: dict[str, Any] = {**KEYWORD, "action": "tool", "tool": "get_weather"}
+WRONG: list[tuple[dict[str, Any], str]] = [
     ({"text": " "}, "This is needed for what is done"),
     ({"action": "picture"}, "This is needed for what is done"),
     ({"action": "sticker"}, "This is needed for what is done"),
