@@ -13,6 +13,7 @@ from agent.record.arrivals.events import MOST_WAITING, EventArrival, EventDesk
 from agent.record.settings.event_rules import load_event_rules
 from agent.record.settings.live import LiveSettings
 from agent.record.sums.quotas import AnswerQuotas
+from agent.record.waiting.recovery import is_next_in_session
 from tests.agent.talk import GROUP, PRIVATE, PROCESS, accept, give_owners, message, reasons
 
 pytestmark = pytest.mark.django_db
@@ -188,6 +189,15 @@ def test_those_who_come_at_once_are_one_message_over_transactions_but_who_has_le
     assert not people()
     assert Message.objects.get().state == "silent"
     assert len(at_desk.accept_events([arrival("leave", user_id="5")])) == 1
+
+
+def test_nobody_waits_for_a_welcome_that_gathers_others():
+    rule("join")
+    desk().accept_events([arrival("join", user_id="1")])
+    (asked,) = accept(message("hi", GROUP, mentions_bot=True))
+    assert is_next_in_session(asked.pk, asked.session_pk)
+    Message.objects.filter(reason="event").update(state="running")
+    assert not is_next_in_session(asked.pk, asked.session_pk)
 
 
 def test_who_left_before_he_joined_is_welcomed_once():
