@@ -210,6 +210,9 @@ class ConversationHandler:
             await say_by_rule(run, rule, self.endings, self.names)
             return
         message, active = run.message, run.active
+        if run.is_silenced and active.later is None:
+            await self.endings.tell(run, "", detail=run.silence)
+            return
         request = await self._build_request(run, MediaText(), MemoryContext())
         request.messages = [{"role": "user", "content": message.text}]
         engine = self.engines.find(active.persona)
@@ -218,7 +221,8 @@ class ConversationHandler:
         news = await self.record.submit(load_call_outcome, call_pk)
         language = choose_language(message.text, active.persona.language)
         text = tell_call(news, has_spoken=run.has_answered, language=language)
-        await self.endings.tell(run, "" if run.is_silenced else text)
+        name = rule.name if rule is not None else ""
+        await self.endings.tell(run, "" if run.is_silenced else text, detail=name)
 
     def _sender(
         self, pending: PendingMessage, active: ActiveRun, earlier: Sequence[QueuedMessage]

@@ -54,7 +54,7 @@ async def say_by_rule(
             text = rule.fill(names, group)
         else:
             text = rule.text
-    await endings.tell(run, text, picture, detail=silence)
+    await endings.tell(run, text, picture, detail=silence or rule.name)
 
 
 def _find_picture(rule: FiredRule) -> MessagePart | None:

@@ -118,7 +118,7 @@ def _reminder(heard: HeardFacts, who: str) -> str:
 
 
 def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
-    detail = heard.detail[:ERROR_CHARS]
+    detail = "" if heard.rule and heard.state == State.ANSWERED else heard.detail[:ERROR_CHARS]
     if not detail or not (is_owner or heard.state in OF_NO_ANSWER):
         return ""
     if heard.reason == Reason.TAKEN_OVER:

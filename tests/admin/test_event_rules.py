@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from agent.models import EventRule
-from tests.admin.record import ENGLISH, faults, logged_in, page, refused
+from tests.admin.record import ENGLISH, chat, faults, logged_in, page, refused, said
 from tools.models import ToolConfigChange
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +101,15 @@ def test_viewers_see_rules_and_chat_owners_do_not():
         assert browser.get(RULES, headers=ENGLISH).status_code == sees
         address = f"{RULES}{row.pk}/change/"
         assert browser.post(address, form(name=group), headers=ENGLISH).status_code == saves
+
+
+def test_a_message_names_the_row_by_which_it_was_answered(browser: Client):
+    session = chat()
+    row = said(session, state="answered", reason="keyword", detail="menu")
+    failed = said(session, state="failed", reason="keyword", detail="timed out")
+    text = page(browser, f"/admin/agent/message/{row.pk}/change/")
+    assert f"{RULES}?q=menu" in text
+    text = page(browser, f"/admin/agent/message/{failed.pk}/change/")
+    assert "?q=timed" not in text
+    assert "timed out" in text
+    assert f"{RULES}?q=menu" in page(browser, "/admin/agent/message/")
