@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from django.db.models import TextChoices
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _, pgettext_lazy
 
 from agent.domain.answer_parts import may_be_person
 from agent.domain.errors import pick_sentence
@@ -55,7 +55,7 @@ _ON_RECORD = "event_rule"
 
 
 class EventAction(TextChoices):
-    NOTHING = "nothing", _("nothing")
+    NOTHING = "nothing", pgettext_lazy("what is done", "nothing")
     SAY = "say", _("say the text")
     PICTURE = "picture", _("send a picture")
     STICKER = "sticker", _("send a sticker")
