@@ -44,6 +44,7 @@ class LiveKind(IntEnum):
     ALERT_ROUTES = 18
     REMINDERS = 19
     """When something is to be said."""
+    EVENT_RULES = 20
     UNDO = 24
     """That operators have answers taken back."""
 

@@ -16,7 +16,8 @@ from agent.access import find_access
 from agent.admin.chats.session_list import known_accounts
 from agent.markdown.drawing_packages import explain_missing
 from agent.models import Manners, ModelEndpoint
-from agent.models.manners import HEARING, LIMITS, LISTS, SCOPE, SPEAKING, WAKING
+from agent.models.manners import HEARING, LIMITS, LISTS, SPEAKING, WAKING
+from agent.models.scope import SCOPE
 from agent.pages.manners import (
     EVERY_ACCOUNT,
     list_counting,

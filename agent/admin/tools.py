@@ -48,7 +48,7 @@ def explain_obstacle(config: ToolConfig) -> str:
     """Why the tool cannot be run by hand, as a translated sentence; "" where it can."""
     if not config.enabled:
         return gettext("The tool is disabled: enable it to run it.")
-    anywhere, without_chat = _with_registry(lambda registry: _listed(registry, config.name))
+    anywhere, without_chat = with_registry(lambda registry: _listed(registry, config.name))
     if not anywhere:
         return gettext("Nobody provides this tool at present.")
     return (
@@ -69,7 +69,7 @@ def run_trial(config: ToolConfig, arguments: Any, by: str) -> tuple[ToolExecutio
     invocation = ToolInvocation(config.name, arguments, call_id=CALL_ID)
     context = ToolExecutionContext(metadata={"state": {}})
     begin = time.monotonic()
-    result = _with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
+    result = with_registry(lambda registry: registry.invoke(invocation, context, approved=True))
     took = round((time.monotonic() - begin) * 1000)
     call = steps.NewCall(CALL_ID, config.name, make_storable(arguments), "")
     text = result_text(CALL_ID, result, can_see=False)
@@ -87,7 +87,7 @@ async def _listed(registry: ToolRegistry, name: str) -> tuple[bool, bool]:
     return await registry.has_tool(name), await registry.has_tool(name, ToolAvailabilityContext())
 
 
-def _with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
+def with_registry(work: Callable[[ToolRegistry], Coroutine[Any, Any, T]]) -> T:
     """What ``work`` comes to with the registry that serves, on its own loop; where none does, with
     one made for it. The rows count as they are now, without what they say of chats and senders: an
     operator is neither. Whether a tool is enabled, its mock and its time limit count as for every

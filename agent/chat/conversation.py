@@ -17,13 +17,15 @@ from agent.chat.message_run import (
     build_tool_context,
     stop_nothing,
 )
+from agent.chat.rule_answers import build_call, name_people, say_by_rule, tell_call
 from agent.chat.speaking import Speaker, approval_outcome_text
 from agent.domain.chat_state import ChatState
 from agent.domain.client_actions import ClientActions
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
+from agent.domain.event_rules import EventAction
 from agent.domain.failures import failure_kind
 from agent.domain.states import RunOrigin
-from agent.domain.types import ChatAddress, IncomingMessage, Outbox
+from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
 from agent.llm.requests.base import ToolCallRequest
 from agent.llm.spending import scope, spending_for
 from agent.media.pipeline import MediaPipeline, MediaText, PrefetchTask
@@ -31,6 +33,7 @@ from agent.memory.relevance import MemoryContext
 from agent.memory.service import MemoryService
 from agent.record.record import Record
 from agent.record.run_journal import RunJournal
+from agent.record.runs.deferred_calls import load_call_outcome
 from agent.record.runs.runs import ActiveRun, RunPlan, StartRun
 from agent.record.waiting.approvals import (
     ApprovalOutcome,
@@ -97,6 +100,8 @@ class ConversationHandler:
     """Whether the row of one of the tools that act is switched on."""
     reminded: Callable[[], None] = field(default=lambda: None)
     """Called when the message of a reminder has come to its end."""
+    names: MediaSource | None = field(default=None)
+    """Who is asked what people are called."""
     speaker: Speaker = field(init=False)
     endings: RunEndings = field(init=False)
 
@@ -165,13 +170,15 @@ class ConversationHandler:
             await self.endings.send_notice(run)
         else:
             spenders = build_spenders(pending, active.persona.name)
-            with spending_for(**spenders), working_sign(self.outbox, pending):
-                await self._answer(run, prefetch, resumed=resumed)
+            by_rule = (pending.rule is not None or active.later is not None) and run.is_by_rule
+            sign = nullcontext() if by_rule else working_sign(self.outbox, pending)
+            with spending_for(**spenders), sign:
+                await self._answer(run, prefetch, resumed=resumed, by_rule=by_rule)
         if reminder is not None:
             self.reminded()
 
     async def _answer(
-        self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool
+        self, run: MessageRun, prefetch: PrefetchTask | None, *, resumed: bool, by_rule: bool
     ) -> None:
         """Bring a message to its end by a run."""
         active, command = run.active, run.pending.command
@@ -181,6 +188,9 @@ class ConversationHandler:
                 return
             if _is_needless(run):
                 result = RunResult("", None, 0, 0, 0)
+            elif by_rule:
+                await self._follow_rule(run)
+                return
             else:
                 result = await self._decide_approval(run) or await self._run_engine(
                     run, prefetch, resumed=resumed
@@ -198,6 +208,27 @@ class ConversationHandler:
             await self.endings.fail(run, f"{type(error).__name__}: {error}", failure_kind(error))
         else:
             await self.endings.finish(run, result)
+
+    async def _follow_rule(self, run: MessageRun) -> None:
+        """Bring a message to its end by a rule, without a model."""
+        rule = run.pending.rule
+        if rule is not None and rule.action != EventAction.TOOL:
+            await say_by_rule(run, rule, self.endings, self.names)
+            return
+        message, active = run.message, run.active
+        if run.is_silenced and active.later is None:
+            await self.endings.tell(run, "", detail=run.silence)
+            return
+        request = await self._build_request(run, MediaText(), MemoryContext())
+        request.messages = [{"role": "user", "content": message.text}]
+        engine = self.engines.find(active.persona)
+        call = build_call(rule, active.run_pk) if rule else None
+        call_pk = await engine.make_call(request, run.sender.journal, call)
+        news = await self.record.submit(load_call_outcome, call_pk)
+        language = choose_language(message.text, active.persona.language)
+        text = tell_call(news, has_spoken=run.has_answered, language=language)
+        name = rule.name if rule is not None else ""
+        await self.endings.tell(run, "" if run.is_silenced else text, detail=name)
 
     def _sender(
         self, pending: PendingMessage, active: ActiveRun, earlier: Sequence[QueuedMessage]
@@ -258,6 +289,9 @@ class ConversationHandler:
         try:
             async with time_limit(seconds) as limit:
                 media, memory = MediaText(), MemoryContext()
+                if (rule := run.pending.rule) and run.pending.is_later_result:
+                    names = await name_people(message, rule, self.names)
+                    media = MediaText(context=rule.fence(names))
                 if self.media and not has_begun and not run.pending.is_later_result:
                     if resumed:
                         media = await self.media.describe_resumed(run.pending)

@@ -24,6 +24,7 @@ from agent.domain.notices import (
 )
 from agent.domain.reminders import FiredReminder
 from agent.domain.states import MessageReason, MessageState, RunState
+from agent.domain.types import MessagePart
 from agent.memory.service import MemoryService
 from agent.record.record import Record
 from agent.record.runs.deferred_calls import load_call_outcome
@@ -125,19 +126,27 @@ class RunEndings:
                 await self.finish_recorded(run, answer)
                 return
             run.sender.give_up([one.pk for one in answer.messages])
-        text, sent = "", None
+        text = ""
         if not (silence := run.silence):
             await run.sender.wait_turn()
             text = reminder.sentence(timezone.now(), run.active.manners)
-            sent = await say_sentence(run, text)
+        await self.tell(run, text, detail=silence)
+
+    async def tell(
+        self, run: MessageRun, text: str, picture: MessagePart | None = None, *, detail: str = ""
+    ) -> None:
+        """End a run that no model was asked in, with a text or a picture; ``detail`` says why there
+        is neither."""
+        sent = await say_sentence(run, text, picture) if text or picture else None
+        spoke = State.ANSWERED if sent or run.sender.has_spoken else State.SILENT
         failed = sent is not None and sent.delivery.state == State.FAILED
         await run.sender.journal.finish(
             RunCompletion(
                 run_pk=run.active.run_pk,
                 run_state=RunState.FINISHED,
                 message_pk=run.pending.pk,
-                message_state=State.FAILED if failed else State.ANSWERED if text else State.SILENT,
-                detail=sent.delivery.error if sent and failed else silence,
+                message_state=State.FAILED if failed else spoke,
+                detail=sent.delivery.error if sent and failed else detail,
                 final_text=text,
                 outcome=sent,
             )
@@ -193,6 +202,8 @@ class RunEndings:
         )
         if run.pending.reminder is not None:
             return await self._say_left(run, run.pending.reminder)
+        if run.pending.rule is not None and run.pending.is_later_result:
+            return None  # nobody has asked
         if not is_new:
             run.notes.append(NOT_REPEATED)
             return None
@@ -277,7 +288,8 @@ class RunEndings:
         notice, sent = run.pending.notice, await self.speaker.resume(run, answer)
         is_apology = answer.text in {_apology(run, kind) for kind in FailureKind}
         is_reminder = run.pending.reminder is not None and not run.pending.reminder.is_task
-        is_speech = not (notice or run.pending.command or is_reminder)
+        is_by_rule = run.pending.rule is not None and not run.pending.rule.asks_model
+        is_speech = not (notice or run.pending.command or is_reminder or is_by_rule)
         states: list[State] = [one.state for one in answer.messages if one.state != State.PENDING]
         errors = [one.error for one in answer.messages if one.state == State.FAILED]
         if sent is not None:

@@ -193,6 +193,7 @@ class Inbox:
         self._unclaimed: set[str] = set()
         """Accounts of which messages may wait that could not be claimed yet."""
         self._side_tasks: set[asyncio.Future[None]] = set()
+        self._later: set[asyncio.Task[None]] = set()
         self._at_work: set[int] = set()
         self._failures: Counter[int] = Counter()
         """How often each message has found no end here."""
@@ -221,11 +222,18 @@ class Inbox:
         claimed = self.record.submit(claim_messages, account, self.record.process_id, read_manners)
         claimed.add_done_callback(lambda future: self._on_claimed(account, future))
 
+    def take_up(self, held: HeldMessage, seconds: float) -> None:
+        """Have a message that is claimed by this process answered after so many seconds, as it is
+        on record then. Returns at once; when the process ends before, another one takes it up."""
+        task = asyncio.get_running_loop().create_task(self._take_up(held, seconds), name="event")
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
     async def abandon(self) -> None:
         """Stop all work at once: this process was taken for dead, and others have claimed its
         messages."""
         workers, self._workers, self._under_way = list(self._workers.values()), {}, {}
-        workers += self._commands
+        workers += [*self._commands, *self._later]
         self.queues.clear()
         await end_tasks(workers)
 
@@ -272,10 +280,12 @@ class Inbox:
     async def drain(self, seconds: float) -> None:
         """Begin nothing more; give what runs ``seconds``, then give it back to the record."""
         self._is_open = False
+        for task in self._later:
+            task.cancel()
         for chat, work in self._under_way.items():
             if work.is_gathering:
                 self._conversations.pauses.wake(chat)
-        await end_tasks([*self._workers.values(), *self._commands], seconds)
+        await end_tasks([*self._workers.values(), *self._commands, *self._later], seconds)
         await asyncio.gather(*self._side_tasks, return_exceptions=True)
 
     def _on_accepted(
@@ -305,6 +315,16 @@ class Inbox:
         if accepted.decision.is_to_be_answered:
             crash_points.hit_crash_point("message_committed")
             self._enqueue(QueuedMessage(accepted.to_pending(message), accepted.begun))
+
+    async def _take_up(self, held: HeldMessage, seconds: float) -> None:
+        self._at_work.add(held.message_pk)
+        try:
+            await asyncio.sleep(seconds)
+            found = await self.record.submit(reclaim_messages, held, self.record.process_id)
+        finally:
+            self._at_work.discard(held.message_pk)
+        if found is not None:
+            self._enqueue(from_record(found))
 
     def _is_idle(self, chat: ChatAddress) -> bool:
         """Whether nothing of ``chat`` is under way anywhere, or about to be found left over."""

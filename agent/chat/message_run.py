@@ -59,6 +59,7 @@ class QueuedMessage(NamedTuple):
             or pending.command
             or pending.approval_reply
             or pending.is_later_result
+            or pending.rule
         )
 
     def follows(self, group: "Sequence[QueuedMessage]") -> bool:
@@ -127,6 +128,12 @@ class MessageRun:
         return bool(self.pending.is_later_result and self.silence)
 
     @property
+    def is_by_rule(self) -> bool:
+        """Whether a rule is followed without a model, or told what came of a call of one."""
+        rule, later = self.pending.rule, self.active.later
+        return bool((rule and not rule.asks_model) or (later and later.is_by_rule))
+
+    @property
     def silence(self) -> str:
         """Why nothing is said in the chat now that nobody there asks for; "" where it is said."""
         is_taken_over, person = bool(self.active.taken_over_by), self.message.sender_id
@@ -159,7 +166,7 @@ def build_spenders(pending: PendingMessage, persona: str) -> dict[str, Any]:
         "chat": chat.place,
         "person": person_subject(chat, sender),
         "is_owner": sender in pending.account.owners,
-        "is_outcome": pending.is_later_result and pending.reminder is None,
+        "is_outcome": pending.is_later_result and not (pending.reminder or pending.rule),
         "persona": persona,
         "tool": "",
     }

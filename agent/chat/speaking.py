@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 from agent.chat.message_run import MessageRun
 from agent.domain.answer_parts import split_answer, split_mentions
 from agent.domain.errors import pick_sentence
+from agent.domain.event_rules import FiredRule
 from agent.domain.failures import is_refused
 from agent.domain.manners import ChatManners, MarkdownStyle
 from agent.domain.persona import PersonaSettings
@@ -29,6 +30,8 @@ from agent.run.message_sender import CUT, MESSAGES, NOT_CONNECTED
 #: The account number that stands for every anonymous member of a group; mentioning it has no
 #: effect.
 ANONYMOUS = "80000000"
+#: What stands for a picture in the words of a message.
+PICTURE = "[图片]"
 #: Pictures in one message of an answer.
 MOST_PICTURES = 9
 #: What a person is told who decides over a waiting call, in Chinese and in English.
@@ -270,12 +273,17 @@ async def _prepare(run: MessageRun, text: str, *, is_forward: bool) -> list[Answ
     return pieces
 
 
-async def say_sentence(run: MessageRun, text: str) -> SendResult:
-    """Send a fixed ``text`` to whoever ``run`` answers, in several messages where it is long; it is
-    no part of the conversation."""
+async def say_sentence(
+    run: MessageRun, text: str, picture: MessagePart | None = None
+) -> SendResult:
+    """Send a fixed ``text`` to whoever ``run`` answers, in several messages where it is long, the
+    first with the ``picture``; it is no part of the conversation."""
     limit = run.sender.part_limit
     first, *others = split_answer(text, limit) if len(text) > limit else [text]
-    parts = address(run, [MessagePart("plain", text=first)])
+    said = [MessagePart("plain", text=first)] if first or picture is None else []
+    parts = address(run, [*said, picture] if picture else said)
+    if picture is not None:
+        text, first = f"{text}{PICTURE}", f"{first}{PICTURE}"
     if others:
         rest = [AnswerMessage([MessagePart("plain", text=one)], one) for one in others]
         sent = await run.sender.send_parts([AnswerMessage(parts, first), *rest], text)
@@ -286,13 +294,21 @@ async def say_sentence(run: MessageRun, text: str) -> SendResult:
 
 def address(run: MessageRun, parts: list[MessagePart]) -> list[MessagePart]:
     """``parts`` with what says to whom they are said: whoever is answered, or those whom a reminder
-    mentions."""
-    if run.pending.reminder is None:
-        return address_answer(parts, run.pending.message, run.active.persona, run.active.manners)
-    people = run.pending.reminder.mention if run.message.chat.kind == "group" else ()
+    or a rule mentions."""
+    pending, people = run.pending, list[str]()
+    if pending.rule is None and pending.reminder is None:
+        return address_answer(parts, pending.message, run.active.persona, run.active.manners)
+    if run.message.chat.kind == "group":
+        people += pending.reminder.mention if pending.reminder else ()
+        people += _mentioned(run, pending.rule) if pending.rule else ()
     if people and parts[0].type == "plain":
         parts = [replace(parts[0], text=f" {parts[0].text}"), *parts[1:]]
     return [*(MessagePart("mention_user", mention_user_id=one) for one in people), *parts]
+
+
+def _mentioned(run: MessageRun, rule: FiredRule) -> list[str]:
+    people = rule.mentioned(run.message.chat.account)
+    return [one for one in people if one != ANONYMOUS]
 
 
 def is_blank(text: str) -> bool:

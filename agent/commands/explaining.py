@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from agent.commands.call import CommandCall, join_words, tell_end
 from agent.domain.answer_triggers import OF_ROWS
 from agent.domain.budgets import cost_words
+from agent.domain.event_rules import KINDS
 from agent.domain.failures import find_own_link, run_page
 from agent.domain.states import ApprovalState, MessageReason, MessageState, PauseReason, RunState
 from agent.llm.errors.error_words import explain_model_error
@@ -86,6 +87,10 @@ def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
     who = f"{name} ({heard.sender_id})" if name else heard.sender_id
     if heard.reminder:
         yield _reminder(heard, who)
+    elif heard.rule is not None and heard.reason == Reason.EVENT:
+        event = dict(KINDS).get(heard.rule.kind, heard.rule.kind)
+        values = {"time": _time(heard.at), "event": event, "who": who or "-"}
+        yield gettext("%(time)s, an event: %(event)s (%(who)s).") % values
     else:
         yield gettext("%(time)s, message of %(who)s.") % {"time": _time(heard.at), "who": who}
     why = str(heard.reason.label) if heard.reason is not None else "-"
@@ -103,6 +108,8 @@ def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
     else:
         yield gettext("Not answered: %(why)s.") % {"why": why}
     yield _detail(heard, is_owner=is_owner)
+    if heard.rule is not None:
+        yield gettext("By the row “%(row)s”.") % {"row": heard.rule.name}
     yield _media(heard.media)
 
 
@@ -114,7 +121,7 @@ def _reminder(heard: HeardFacts, who: str) -> str:
 
 
 def _detail(heard: HeardFacts, *, is_owner: bool) -> str:
-    detail = heard.detail[:ERROR_CHARS]
+    detail = "" if heard.rule and heard.state == State.ANSWERED else heard.detail[:ERROR_CHARS]
     if not detail or not (is_owner or heard.state in OF_NO_ANSWER):
         return ""
     if heard.reason == Reason.TAKEN_OVER:

@@ -25,7 +25,17 @@ State = MessageState
 
 #: By what messages are answered that were not said to the bot.
 UNADDRESSED = frozenset(
-    {Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE, Reason.REMINDER}
+    {
+        *(Reason.PATTERN, Reason.ALWAYS, Reason.FOLLOW_UP, Reason.CHANCE, Reason.REMINDER),
+        *(Reason.EVENT, Reason.KEYWORD),
+    }
+)
+#: What a keyword does not take the place of.
+BEFORE_KEYWORDS = frozenset(
+    {
+        *(Reason.OWN_MESSAGE, Reason.OTHER_BOT, Reason.SYSTEM_NOTICE, Reason.EMPTY),
+        *(Reason.DECISION, Reason.COMMAND, Reason.GROUPS_OFF, Reason.TOO_OLD),
+    }
 )
 
 
@@ -122,6 +132,20 @@ def decide_trigger(
         return TriggerDecision(State.RECORDED, Reason.NOT_ADDRESSED)
     if reason == Reason.GROUPS_OFF:
         return TriggerDecision(State.RECORDED, reason, manners.said_by.get("groups", ""))
+    if message.happened_at is not None and occasion.now - message.happened_at > MAX_AGE:
+        return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
+    return _find_silence(case, reason) or TriggerDecision(State.WAITING, reason)
+
+
+def decide_by_rule(
+    message: IncomingMessage, manners: ChatManners, occasion: Occasion, reason: MessageReason
+) -> TriggerDecision:
+    """Judge what a row of rules is for: an event, caused by the sender of ``message``, or a
+    keyword in it."""
+    case = Case(message, manners, occasion, message.chat.kind == "private")
+    if not (case.is_private or manners.groups):
+        row = manners.said_by.get("groups", "")
+        return TriggerDecision(State.RECORDED, Reason.GROUPS_OFF, row)
     if message.happened_at is not None and occasion.now - message.happened_at > MAX_AGE:
         return TriggerDecision(State.EXPIRED, Reason.TOO_OLD)
     return _find_silence(case, reason) or TriggerDecision(State.WAITING, reason)

@@ -41,6 +41,8 @@ class MessageReason(TextChoices):
     DECISION = "decision", _("a word on a call that waits for approval")
     LATER_RESULT = "later_result", _("the later result of a tool call")
     REMINDER = "reminder", _("a reminder")
+    EVENT = "event", _("something happened in the chat that a rule is for")
+    KEYWORD = "keyword", _("it says a keyword")
     NOT_ADDRESSED = "not_addressed", _("not addressed to the bot")
     GROUPS_OFF = "groups_off", _("answers in groups are switched off")
     OWN_MESSAGE = "own_message", _("said by the bot's own account")
@@ -70,7 +72,11 @@ class MessageReason(TextChoices):
 
 
 #: Reasons of messages that nobody said when they came.
-UNSAID = frozenset({MessageReason.LATER_RESULT, MessageReason.REMINDER})
+UNSAID = frozenset({MessageReason.LATER_RESULT, MessageReason.REMINDER, MessageReason.EVENT})
+
+
+#: Reasons of messages that a rule is for.
+BY_RULES = frozenset({MessageReason.EVENT, MessageReason.KEYWORD})
 
 
 class ReminderKind(TextChoices):

@@ -10,7 +10,14 @@ from typing import Protocol
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
-from agent.domain.types import IncomingMessage, MediaKind, MediaRef, MediaSource, MediaUnavailable
+from agent.domain.types import (
+    ChatAddress,
+    IncomingMessage,
+    MediaKind,
+    MediaRef,
+    MediaSource,
+    MediaUnavailable,
+)
 from agent.media import heard_words, media_store as store
 from agent.media.downloads import DailyQuotas, DownloadAllowance
 from agent.media.file_store import FileStore, StoredFile
@@ -32,17 +39,26 @@ def find_unnamed(message: IncomingMessage) -> list[str]:
     return [one["user_id"] for one in mentions if not one.get("name")][:MOST_ASKED]
 
 
-async def name_mentions(source: MediaSource, message: IncomingMessage) -> dict[str, object] | None:
-    """The header of ``message`` with the names that the client gives in time; None where it gives
-    none."""
+async def ask_names(
+    source: MediaSource, chat: ChatAddress, people: Sequence[str]
+) -> dict[str, str]:
+    """What ``people`` are called in a group, as far as the client says it in time; "" for those
+    whom it does not know."""
     names: dict[str, str] = {}
 
     async def ask(user_id: str) -> None:
-        names[user_id] = clean_name(await source.fetch_member_name(message.chat, user_id))
+        names[user_id] = clean_name(await source.fetch_member_name(chat, user_id))
 
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(NAME_SECONDS):
-            await asyncio.gather(*map(ask, find_unnamed(message)))
+            await asyncio.gather(*map(ask, people))
+    return names
+
+
+async def name_mentions(source: MediaSource, message: IncomingMessage) -> dict[str, object] | None:
+    """The header of ``message`` with the names that the client gives in time; None where it gives
+    none."""
+    names = await ask_names(source, message.chat, find_unnamed(message))
     if not any(names.values()) or message.header is None:
         return None
     mentions = message.header["mentions"]

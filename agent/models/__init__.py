@@ -11,6 +11,7 @@ from agent.models.approval import Approval
 from agent.models.chat_event import ChatEvent
 from agent.models.digest import Digest
 from agent.models.endpoint import EndpointChoice, EndpointStatus, ModelEndpoint
+from agent.models.event_rule import EventRule
 from agent.models.installation import Installation
 from agent.models.manners import Manners
 from agent.models.media import Description, KeptFile, MediaFile, MessageMedia, ResultPicture
@@ -46,6 +47,7 @@ __all__ = [
     "EndpointChoice",
     "EndpointStatus",
     "ErasureReceipt",
+    "EventRule",
     "Installation",
     "KeptFile",
     "Manners",

@@ -1,7 +1,6 @@
 """Manners: how the bot behaves in the chats that a row is for."""
 
 import math
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
@@ -19,11 +18,11 @@ from agent.domain.manners import (
     PrivateChats,
     parse_quiet_hours,
 )
-from agent.domain.states import SessionKind
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
-from tools.live_rows import LiveKind, LiveModel, Tracked
+from agent.models.scope import SCOPE, Scoped
+from tools.live_rows import LiveKind, Tracked
 from tools.local_time import known_zones
-from tools.models.tool_config import check_ids, parse_ids
+from tools.models.tool_config import check_ids
 from tools.schemas.patterns import (
     LOOKS_AROUND,
     NO_PATTERN,
@@ -55,7 +54,6 @@ _FAULTS = {
     TOO_LARGE: gettext_noop("It is too large: repeat less in it, for example {1,50}."),
 }
 
-SCOPE = ("account", "chat_kind", "chats")
 WAKING = (
     *("groups", "private", "wake_mention", "wake_quote", "wake_names", "wake_prefixes"),
     *("wake_pattern", "wake_chance", "wake_always"),
@@ -95,7 +93,7 @@ def _number(
     )
 
 
-class Manners(LiveModel):
+class Manners(Scoped):
     """How the bot behaves in some chats. What is empty is as the less particular rows say, and
     last as the program has it.
 
@@ -127,21 +125,6 @@ class Manners(LiveModel):
         editable=False,
     )
     only_until = models.DateTimeField(_("only this person until"), null=True, editable=False)
-    account = models.CharField(
-        _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
-    )
-    chat_kind = models.CharField(
-        _("kind of chat"),
-        max_length=16,
-        choices=SessionKind.choices,
-        blank=True,
-        default="",
-        help_text=_("Empty: groups and private chats."),
-    )
-    chats = _words(
-        _("chats"),
-        _("One a line: group:123456 or private:20002. Empty: all chats of the account and kind."),
-    )
     groups = _yes_no(_("answers in groups"), _("Empty: GROUP_REPLY_ON_MENTION."))
     private = models.CharField(
         _("private messages answered"),
@@ -336,14 +319,15 @@ class Manners(LiveModel):
     def clean(self) -> None:
         """Raises :class:`ValidationError` with what is wrong, under the name of its field."""
         problems = {
-            "account": check_ids(self.account),
-            "chats": list(self._chat_problems()),
+            **self.scope_problems(),
             "quiet_hours": _quiet_hours_problems(self.quiet_hours),
-            "wake_pattern": _pattern_problems(self.wake_pattern),
+            "wake_pattern": []
+            if self.wake_pattern == NONE
+            else pattern_problems(self.wake_pattern),
             "reaction": _reaction_problems(self.reaction),
             "zone": _zone_problems(self.zone),
             **{name: check_ids(getattr(self, name)) for name in LISTS},
-            **{name: _line_problems(getattr(self, name)) for name in LINES},
+            **{name: line_problems(getattr(self, name)) for name in LINES},
         }
         for name in ("wake_chance", "merge_seconds"):
             if (number := getattr(self, name)) is not None and not math.isfinite(number):
@@ -356,26 +340,6 @@ class Manners(LiveModel):
         """Whether it silences its chats at this moment."""
         until = self.silenced_until
         return self.silenced and (until is None or until > timezone.now())
-
-    @property
-    def chat_keys(self) -> tuple[str, ...]:
-        """The chats that it lists, as ``kind:peer``."""
-        words = parse_ids(self.chats.replace("：", ":"))
-        return tuple(dict.fromkeys(word.removeprefix("onebot:") for word in words))
-
-    def _chat_problems(self) -> Iterator[str]:
-        for chat in self.chat_keys:
-            if not _is_chat(chat):
-                text = gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
-                yield text % {"chat": chat[:64]}
-            elif self.chat_kind and not chat.startswith(f"{self.chat_kind}:"):
-                text = gettext("“%(chat)s” is not of the kind that is chosen above.")
-                yield text % {"chat": chat}
-
-
-def _is_chat(text: str) -> bool:
-    kind, colon, peer = text.partition(":")
-    return bool(colon and peer) and kind in SessionKind.values and not check_ids(peer)
 
 
 def _quiet_hours_problems(text: str) -> list[str]:
@@ -390,8 +354,9 @@ def _quiet_hours_problems(text: str) -> list[str]:
     return []
 
 
-def _pattern_problems(pattern: str) -> list[str]:
-    if pattern in ("", NONE):
+def pattern_problems(pattern: str) -> list[str]:
+    """Why ``pattern`` is refused, in words; nothing for none."""
+    if not pattern:
         return []
     try:
         compile_pattern(pattern)
@@ -411,7 +376,8 @@ def _zone_problems(name: str) -> list[str]:
     return [] if is_known else [gettext("This machine knows no time zone of that name.")]
 
 
-def _line_problems(text: str) -> list[str]:
+def line_problems(text: str) -> list[str]:
+    """What is wrong with names or prefixes, one a line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     problems = []
     if len(lines) > MOST_LINES:

@@ -15,6 +15,7 @@ from agent.domain.manners import ChatManners, QuietSpan
 from agent.domain.types import ChatAddress
 from agent.models import Manners as MannersRow, ModelEndpoint, PersonaChoice
 from agent.models.manners import LIMITS, SAID
+from agent.models.scope import Scoped
 from agent.record.settings.manners import said_values
 from agent.record.settings.personas import find_answering_row
 from tools.admin.record_pages import record_link
@@ -45,7 +46,7 @@ class ShownField(NamedTuple):
     row: MannersRow | None = None
 
 
-def scope_words(row: MannersRow) -> str:
+def scope_words(row: Scoped) -> str:
     """Where ``row`` counts."""
     kind, keys = row.get_chat_kind_display(), row.chat_keys
     where = shorten_list(keys) if keys else kind or gettext("all chats")

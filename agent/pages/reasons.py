@@ -13,26 +13,37 @@ from tools.admin.record_pages import label_of
 OF_ACCOUNTS = frozenset({states.MessageReason.BLOCKED, states.MessageReason.NOT_LISTED})
 
 
-def names_source(reason: str) -> bool:
-    """Whether the detail of a message with ``reason`` is a name or a word, and no sentence."""
-    return reason in answer_triggers.OF_ROWS or reason == states.MessageReason.PAUSED
+def names_source(message: Message) -> bool:
+    """Whether the detail of ``message`` is a name or a word, and no sentence."""
+    if message.reason in states.BY_RULES:
+        return message.state == states.MessageState.ANSWERED
+    return (
+        message.reason in answer_triggers.OF_ROWS or message.reason == states.MessageReason.PAUSED
+    )
 
 
 def reason_source(message: Message, detail: str) -> str:
-    """Who or what keeps the bot silent, for the reasons of :func:`names_source`; "" for others."""
+    """Who or what keeps the bot silent, or has it speak, where :func:`names_source`; "" for
+    others."""
     if message.reason == states.MessageReason.PAUSED:
         return str(dict(states.PauseReason.choices).get(detail, detail))
+    if message.reason in states.BY_RULES and names_source(message) and detail:
+        return _row_link("eventrule", gettext("event rule"), detail)
     if message.reason not in answer_triggers.OF_ROWS:
         return ""
     if detail:
-        query = urlencode({"q": detail})
-        address = reverse("admin:agent_manners_changelist")
-        return format_html('{}: <a href="{}?{}">{}</a>', gettext("manners"), address, query, detail)
+        return _row_link("manners", gettext("manners"), detail)
     if message.reason in OF_ACCOUNTS:
         return gettext("by the lists on the bot’s page")
     if message.reason == states.MessageReason.GROUPS_OFF:
         return "GROUP_REPLY_ON_MENTION"
     return ""
+
+
+def _row_link(model: str, label: str, name: str) -> str:
+    address = reverse(f"admin:agent_{model}_changelist")
+    query = urlencode({"q": name})
+    return format_html('{}: <a href="{}?{}">{}</a>', label, address, query, name)
 
 
 def reason_words(message: Message, detail: str) -> str:

@@ -117,7 +117,7 @@ def erase_calls(person: Person, chats: Sequence[int], after: int) -> ErasureBatc
 
 def erase_quotes(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:
     """Forget what the messages of others quoted or forwarded of the person, and the person's name
-    where they mention the person."""
+    where they mention the person; and that the person stood in an event that another one caused."""
     others = Message.objects.filter(session__in=chats).exclude(sender_id=person.person_id)
     pks, more = _next(others, after)
     rows = Message.objects.filter(pk__in=pks)
@@ -127,6 +127,8 @@ def erase_quotes(person: Person, chats: Sequence[int], after: int) -> ErasureBat
     for row in naming:
         row.header = _without(row.header or {}, person)
     Message.objects.bulk_update(naming, ["header"])
+    events = rows.filter(mentions_person(person, "raw"), reason=Message.Reason.EVENT)
+    events.exclude(state__in=OPEN).update(raw=None)
     return ErasureBatch({"quotes": count, "names": len(naming)}, more)
 
 

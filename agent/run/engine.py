@@ -29,6 +29,7 @@ from agent.run.model_call import (
     call_model,
     elapsed_ms,
     find_begin,
+    new_call,
     observed_run,
     observed_tool_call,
     recorded_response,
@@ -204,6 +205,32 @@ class Engine:
         else:
             ended_by = await self.gate.decide(task, journal, progress) if task.is_gated else ""
         return progress.end("", None, ended_by=ended_by) if ended_by else None
+
+    async def make_call(
+        self, task: RunRequest, journal: StepJournal, call: ToolCallRequest | None
+    ) -> int:
+        """Make one call that no model asked for, or the earlier one whose outcome ``task`` tells;
+        the key of its row, where its outcome is.
+
+        One that an earlier process had begun is not repeated, as in :meth:`run`.
+        """
+        progress = RunProgress(list(task.messages), list(task.messages))
+        with observed_run(task):
+            if task.later is not None:
+                await self._conclude(task.later, task, journal, progress)
+                return task.later.pk
+            if task.steps:
+                await self._take_up(task, journal, progress)
+                return task.steps[-1].calls[0].pk
+            if call is None:
+                raise ValueError("there is no call to be made")
+            step = NewStep(
+                *(task.run_pk, 1, progress.messages, [call.name], calling_message([call])),
+                calls=(new_call(call, task.context.user_id),),
+            )
+            (pk,) = await journal.record_step(step)
+            await self.call_tools(task, journal, progress, "", [PendingCall(pk, call)])
+        return pk
 
     async def call_tools(
         self,

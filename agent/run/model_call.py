@@ -230,7 +230,7 @@ def _answered(
         input_tokens=response.input_tokens,
         output_tokens=response.output_tokens,
         latency_ms=latency_ms,
-        calls=tuple(_new_call(call, requested_by) for call in response.tool_calls),
+        calls=tuple(new_call(call, requested_by) for call in response.tool_calls),
         cached_tokens=response.cached_tokens,
         reasoning_tokens=response.reasoning_tokens,
         cost_nano=response.cost_nano,
@@ -247,7 +247,8 @@ def _recorded_rest(response: LLMResponse) -> dict[str, Any] | None:
     return {**(response.rest or {}), SPEAKER: response.message[SPEAKER]}
 
 
-def _new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
+def new_call(call: ToolCallRequest, requested_by: str) -> NewCall:
+    """``call`` as the record keeps it."""
     try:
         arguments: Any = (
             make_storable(parse_strict_json(call.arguments)) if call.arguments.strip() else {}

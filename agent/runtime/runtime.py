@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from agent.api.queries import StatelessQueries
 from agent.chat.conversation import ConversationHandler
@@ -24,6 +25,7 @@ from agent.commands.call import CommandServices
 from agent.commands.desk import CommandDesk
 from agent.domain.client_actions import ClientActions
 from agent.domain.endpoint import ModelRole
+from agent.domain.events import ChatNotice
 from agent.domain.group_acts import LEAST_ROLE, roles_for
 from agent.domain.states import MessageReason
 from agent.domain.types import ChatAddress, MediaSource, Outbox
@@ -55,11 +57,13 @@ from agent.runtime.trials import Trials
 from agent.stickers.store import count_usable_stickers
 from tools.error_boundary import log_errors
 from tools.live_rows import LiveKind
+from tools.processes import crash_points
 from tools.time_limits import TIME_LIMITS
 
 if TYPE_CHECKING:
     from agent.chat.undoing import Undoing
     from agent.domain.alerts import AlertLook
+    from agent.record.arrivals.events import EventDesk, TakenEvent
     from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_work import DailyWork
     from agent.runtime.reminder_clock import ReminderClock
@@ -94,6 +98,8 @@ class Runtime:
     shares_database = False
     """Whether other processes may work on the same database; known once started."""
     _loop: asyncio.AbstractEventLoop | None = None
+    _events: "EventDesk | None" = None
+    """None until there is an event."""
     _reminders: "ReminderClock | None" = None
     """None until there is a reminder."""
     _undoing: "Undoing | None" = None
@@ -137,6 +143,7 @@ class Runtime:
         self.memory = wiring.build_memory(self.record, self.book)
         self._outbox, self._actions = outbox, actions
         conversations = self._build_conversations(outbox, actions)
+        conversations.names = source
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
@@ -226,6 +233,28 @@ class Runtime:
             await self.inbox.drop_recalled(await recorded)
 
         return drop()
+
+    def event_happened(self, notice: ChatNotice, title: str, *, is_of_bot: bool) -> None:
+        """A client reports an event: what rules say of it is done. ``is_of_bot``: another account
+        that is connected here has caused it."""
+        from agent.record.arrivals.events import EventArrival, EventDesk
+
+        if self._events is None:
+            starter = self.record.run_starter
+            self._events = EventDesk(self.process_id, starter.live, self._quotas)
+        arrival = EventArrival(notice, timezone.now(), title, is_of_bot)
+        taken = self.record.submit_batched(self._events.accept_events, arrival)
+        taken.add_done_callback(self._on_event)
+
+    def _on_event(self, taken: "asyncio.Future[list[TakenEvent]]") -> None:
+        if taken.cancelled():
+            return
+        if error := taken.exception():
+            logger.error("What is to be done about an event could not be recorded: %s", error)
+            return
+        for one in taken.result():
+            crash_points.hit_crash_point("event_taken")
+            self.inbox.take_up(*one)
 
     async def chat_paused(self, chat: ChatAddress) -> None:
         """The account cannot speak in ``chat``: the answer under way there is stopped, which costs

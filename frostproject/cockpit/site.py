@@ -258,7 +258,7 @@ NAVIGATION: tuple[Group, ...] = (
         "settings",
         _("Settings"),
         (
-            "agent.Manners",
+            Tabs(_("Manners"), ("agent.Manners", "agent.EventRule")),
             Tabs(_("Tools"), ("tools.ToolConfig", *_TOOLS_FROM)),
             Tabs(_("System and users"), ("agent.Installation", "agent.AlertRoute", *_USERS)),
             Tabs(_("Raw records"), _RAW_RECORDS),

@@ -144,6 +144,11 @@ TABLES: dict[str, TableWords] = {
         _("How the bot behaves in which chats: when it answers, when it is quiet, how it writes."),
         _("Without any, the settings of the environment count everywhere."),
     ),
+    "agent.EventRule": TableWords(
+        _("What becomes of events and keywords: a text, a picture, the model, or a tool."),
+        _("Without any, events are only on record. Add one, such as a welcome."),
+        add=_("Add an event rule"),
+    ),
     "agent.Installation": TableWords(_("What counts for the whole installation.")),
     "auth.User": TableWords(
         _("Who may sign in to this admin. People of chats are under “People”."),

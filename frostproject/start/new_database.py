@@ -28,10 +28,10 @@ groups = of_models.groups
 OURS = ("agent", "frostproject", "onebot", "tools")
 _LATER = (
     *("endpointchoice", "manners", "operatoract", "erasurereceipt", "installation"),
-    *("alertroute", "reminder"),
+    *("alertroute", "reminder", "eventrule"),
 )
 _READ = {**groups.READ, "agent": (*groups.READ["agent"], *of_models.READ, *_LATER)}
-_EDITED = (*of_models.EDIT, "manners", "alertroute", "reminder")
+_EDITED = (*of_models.EDIT, "manners", "alertroute", "reminder", "eventrule")
 
 
 #: The apps that this makes tables of. Those of others may do anything in their migrations.

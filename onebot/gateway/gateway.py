@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from agent.domain.event_rules import find_cause
 from agent.domain.types import ChatAddress, IncomingMessage, is_playground
 from agent.record.chats import early_ids
 from agent.record.chats.chat_record import MessageRecall
@@ -248,7 +249,7 @@ class Gateway:
         match event:
             case MessageEvent():
                 await self.runtime.record.wait_for_room()
-                is_bot = self._is_other_bot(event, self_id)
+                is_bot = self._is_other_bot(event.user_id, self_id)
                 message = to_incoming(event, self_id, from_other_bot=is_bot)
                 self.runtime.inbox.receive_message(self._with_title(message))
             case HeartbeatEvent():
@@ -268,6 +269,7 @@ class Gateway:
                     is_online = event.detail_type == "bot_online"
                     self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))
                 self._follow_recall(self_id, event)
+                self._follow_rules(self_id, event)
                 self._pauses.follow(self_id, event)
                 self._actions.follow(self_id, event)
 
@@ -374,9 +376,8 @@ class Gateway:
             self._pending.socket_ended(socket)
             self._keep(asyncio.get_running_loop().create_task(socket.close(REPLACED)))
 
-    def _is_other_bot(self, event: MessageEvent, self_id: str) -> bool:
+    def _is_other_bot(self, user_id: str, self_id: str) -> bool:
         """Playgrounds are no bots to others, and the people in them are made up."""
-        user_id = event.user_id
         if user_id == self_id or is_playground(self_id) or is_playground(user_id):
             return False
         return user_id in self.connections.accounts or user_id in self._relay.accounts
@@ -389,6 +390,17 @@ class Gateway:
         self._names.ask(message.chat)
         title = self._names.find(message.chat)
         return replace(message, chat_title=title) if title else message
+
+    def _follow_rules(self, self_id: str, event: OtherEvent) -> None:
+        """Have done what rules say of a notice."""
+        notice = read_notice(event, self_id)
+        if notice is None or notice.chat is None:
+            return
+        if self.runtime.record.live.current.event_rules.rows and notice.chat.kind == "group":
+            self._names.ask(notice.chat)
+        title = self._names.find(notice.chat)
+        is_of_bot = self._is_other_bot(find_cause(notice), self_id)
+        self.runtime.event_happened(notice, title, is_of_bot=is_of_bot)
 
     def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
         if event.detail_type in ("group_recall", "friend_recall") and (

@@ -32,6 +32,7 @@ PERMISSIONS = [
         "0015_installation",
         "0024_alert_routes",
         "0025_reminders",
+        "0026_event_rules",
     )
 ]
 ENGLISH = {"accept-language": "en"}

@@ -20,6 +20,7 @@ CrashPoint = Literal[
     "alert_claimed",
     "reminder_fired",
     "undo_claimed",
+    "event_taken",
 ]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1

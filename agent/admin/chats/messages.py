@@ -230,8 +230,7 @@ class MessageAdmin(OwnChatsAdmin, RecordAdmin):
         "details": Column(
             _("detail"),
             lambda row: (
-                error_words.error_block("" if reasons.names_source(row.reason) else row.detail)
-                or "-"
+                error_words.error_block("" if reasons.names_source(row) else row.detail) or "-"
             ),
         ),
         "run_link": Column(

@@ -248,7 +248,7 @@ class Bubble:
     @property
     def detail(self) -> str:
         """The sentence on record, where it is one."""
-        return "" if names_source(self.message.reason) else self.message.detail
+        return "" if names_source(self.message) else self.message.detail
 
     @property
     def errors(self) -> list[str]:

@@ -9,9 +9,17 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger, merge_window
+from agent.domain.answer_triggers import (
+    BEFORE_KEYWORDS,
+    Occasion,
+    TriggerDecision,
+    decide_by_rule,
+    decide_trigger,
+    merge_window,
+)
 from agent.domain.approvals import ApprovalReply, parse_approval_reply
 from agent.domain.commands import Command, parse_command
+from agent.domain.event_rules import FiredRule
 from agent.domain.manners import ChatManners, MemberCommands, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
 from agent.domain.states import FIRST_CLAIM
@@ -66,6 +74,8 @@ class AcceptedMessage:
     manners: ChatManners = field(default_factory=environment_manners)
     command: Command | None = None
     header: dict[str, Any] | None = None
+    rule: FiredRule | None = None
+    """What is done about the keyword that it says."""
 
     def to_pending(self, message: IncomingMessage) -> PendingMessage:
         """``message``, which is to be answered, as claimed by this process; its event is on record,
@@ -80,6 +90,7 @@ class AcceptedMessage:
             command=self.command,
             manners=self.manners,
             persona=self.persona,
+            rule=self.rule,
         )
 
 
@@ -95,6 +106,7 @@ class _JudgedMessage(NamedTuple):
     approval_reply: ApprovalReply | None = None
     command: Command | None = None
     header: dict[str, Any] | None = None
+    rule: FiredRule | None = None
 
     @property
     def is_to_be_answered(self) -> bool:
@@ -176,6 +188,7 @@ class ArrivalStore:
             manners=judged.manners,
             command=judged.command,
             header=judged.header,
+            rule=judged.rule,
         )
 
     def forget(self) -> None:
@@ -237,18 +250,26 @@ class ArrivalStore:
             taken_over_by=chat.taken_over_by and chat.find_operator(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
         )
-        decision = decide_trigger(message, manners, occasion)
+        decision, rule = decide_trigger(message, manners, occasion), None
         if decision.reason != Message.Reason.COMMAND:
             command = None
+        if (
+            (rules := self._run_starter.live.seen.event_rules).keywords
+            and decision.reason not in BEFORE_KEYWORDS
+            and (row := rules.find_keyword(message))
+        ):
+            decision = decide_by_rule(message, manners, occasion, Message.Reason.KEYWORD)
+            rule = row.fire(people=(message.sender_id,), message_id=message.message_id)
         if early_recalls.known and early_recalls.was_recalled(
             message.chat, message.message_id, arrival.received_at
         ):
             decision = TriggerDecision(State.SILENT, Message.Reason.RECALLED)
-        window = merge_window(message, manners) if decision.state is State.WAITING else 0.0
-        follows = decision.state is State.WAITING and not (command or reply)
+        is_wanted = decision.state is State.WAITING and rule is None
+        window = merge_window(message, manners) if is_wanted else 0.0
+        follows = is_wanted and not (command or reply)
         if follows and (window or self._follow_ups.awaited):
             self._follow_ups.await_more(chat.pk, message, window, arrival.received_at)
-        return _JudgedMessage(key, decision, manners, settings, window, reply, command)
+        return _JudgedMessage(key, decision, manners, settings, window, reply, command, rule=rule)
 
     def _row(
         self,
@@ -288,6 +309,8 @@ class ArrivalStore:
             "in_history": False,
             "run": None,
         }
+        if judged.rule is not None:
+            row["raw"] = (message.raw or {}) | judged.rule.to_raw()
         if message.from_own_account:
             row |= file_own_message(message, session_pk)
         if decision.reason is Message.Reason.TAKEN_OVER:

@@ -12,8 +12,9 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from agent.domain.event_rules import read_fired_rule
 from agent.domain.notices import CallNews
-from agent.domain.states import ToolCallState
+from agent.domain.states import BY_RULES, ToolCallState
 from agent.llm.answers.completion import reasoning_of
 from agent.llm.requests.messages import ChatMessage
 from agent.models import Approval, Message, Step, ToolCall
@@ -49,6 +50,8 @@ class DeferredCall:
     reasoning: str | None = None
     approved_by: str = ""
     """The owner or user who has approved it."""
+    is_by_rule: bool = False
+    """Whether a rule made it, so that no model tells its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +183,17 @@ def find_untold(since: datetime) -> QuerySet[Message]:
     return news.filter(is_stopped | failed).order_by()
 
 
+def _is_by_rule(asking: Message | None) -> bool:
+    """Whether ``asking`` is answered by a rule, without a model."""
+    rule = read_fired_rule(asking.raw) if asking and asking.reason in BY_RULES else None
+    return rule is not None and not rule.asks_model
+
+
 def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None:
     """The call that the message announces. ``resumed``: the process that had the message before is
     gone."""
-    message = Message.objects.select_related("tool_call").get(pk=message_pk)
+    said = Message.objects.select_related("tool_call__run__message")
+    message = said.get(pk=message_pk)
     call = message.tool_call
     if call is None:
         return None
@@ -207,4 +217,5 @@ def find_deferred_call(message_pk: int, *, resumed: bool) -> DeferredCall | None
             Step.objects.values_list("response", flat=True).get(pk=call.step_id) or {}
         ),
         approved_by=approval.decided_by if approval else "",
+        is_by_rule=_is_by_rule(call.run.message),
     )

@@ -12,8 +12,16 @@ from typing import NamedTuple
 
 from django.db.models import Q, Sum
 
+from agent.domain.event_rules import FiredRule, read_fired_rule
 from agent.domain.reminders import read_fired
-from agent.domain.states import ApprovalState, MessageReason, MessageState, RunState, ToolCallState
+from agent.domain.states import (
+    BY_RULES,
+    ApprovalState,
+    MessageReason,
+    MessageState,
+    RunState,
+    ToolCallState,
+)
 from agent.llm.requests.messages import ChatMessage, content_text
 from agent.models import Approval, Message, MessageMedia, Reminder, Run, Step, ToolCall, UndoStep
 from agent.models.message import BY_HAND
@@ -43,6 +51,8 @@ class HeardFacts(NamedTuple):
     reminder: int = 0
     """The number of the reminder that it is, 0 for other messages; and when that was set."""
     set_at: datetime | None = None
+    rule: FiredRule | None = None
+    """What it is that a rule was followed for: an event, or a keyword."""
 
 
 class ApprovalFacts(NamedTuple):
@@ -144,6 +154,7 @@ def _heard(message: Message) -> HeardFacts:
         Counter(read.values_list("kind", flat=True)),
         fired.pk if fired else 0,
         reminder.created_at if reminder else None,
+        read_fired_rule(message.raw) if message.reason in BY_RULES else None,
     )
 
 

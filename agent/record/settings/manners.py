@@ -9,6 +9,7 @@ from agent.domain.manners import ChatManners, environment_manners, parse_quiet_h
 from agent.domain.types import ChatAddress
 from agent.models import Manners as MannersRow
 from agent.models.manners import LISTS, NONE, SAID
+from agent.models.scope import Scoped
 from tools.models.tool_config import parse_ids
 
 #: Chats whose manners are remembered; beyond that all are put together again.
@@ -49,7 +50,7 @@ def load_manners_table(base: Callable[[], ChatManners] = environment_manners) ->
     return MannersTable(tuple(sorted(rows, key=rank_row)), base)
 
 
-def is_for(row: MannersRow, chat: ChatAddress) -> bool:
+def is_for(row: Scoped, chat: ChatAddress) -> bool:
     """Whether ``row`` says something of ``chat``."""
     return (
         chat.platform == ONEBOT
@@ -88,7 +89,7 @@ def _silence_end(row: MannersRow) -> datetime:
     return row.silenced_until or datetime.max.replace(tzinfo=UTC)
 
 
-def rank_row(row: MannersRow) -> tuple[bool, int, bool, bool, int]:
+def rank_row(row: Scoped) -> tuple[bool, int, bool, bool, int]:
     """By what rows are sorted: the most particular is the least."""
     count = len(row.chat_keys)
     return not count, count, not row.account, not row.chat_kind, row.pk

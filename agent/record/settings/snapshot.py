@@ -12,6 +12,7 @@ from agent.domain.types import AccountSettings, ChatAddress
 from agent.llm.endpoints.endpoint_pool import EndpointTable, environment_table
 from agent.models import Reminder
 from agent.record.settings.endpoints import load_endpoint_rows
+from agent.record.settings.event_rules import EventRules, load_event_rules
 from agent.record.settings.installation import load_installation, obey
 from agent.record.settings.manners import MannersTable, load_manners_table
 from agent.record.settings.personas import PersonaTable, load_chosen, load_personas
@@ -46,6 +47,7 @@ class Settings:
     """What counts in place of the environment, by the name of Django's setting."""
     accounts: Mapping[str, AccountSettings] = field(default_factory=dict)
     manners: MannersTable = field(default_factory=MannersTable)
+    event_rules: EventRules = field(default_factory=EventRules)
     personas: PersonaTable = field(default_factory=PersonaTable)
     endpoints: EndpointTable = field(default_factory=environment_table)
     budgets: tuple[BudgetTerms, ...] = ()
@@ -86,6 +88,7 @@ def _read_personas(known: Settings) -> Settings:
 LOADERS: tuple[tuple[Loader, tuple[LiveKind, ...]], ...] = (
     (_read_installation, (LiveKind.INSTALLATION,)),
     (lambda known: replace(known, manners=load_manners_table()), (LiveKind.MANNERS,)),
+    (lambda known: replace(known, event_rules=load_event_rules()), (LiveKind.EVENT_RULES,)),
     (_read_personas, (LiveKind.PERSONAS,)),
     (
         lambda known: replace(known, personas=replace(known.personas, chosen=load_chosen())),

@@ -14,8 +14,9 @@ from agent.models.process import NEXT_CLAIM
 from tools.live_rows import ConfigVersion, LiveKind
 
 State = Message.State
-#: What nobody in the chat said: it waits until the account can speak again.
-KEPT = (*UNSAID, Message.Reason.OWNER_NOTE)
+#: What nobody in the chat said: it waits until the account can speak again,
+#: but for what is said about something that is over by then.
+KEPT = (*(UNSAID - {Message.Reason.EVENT}), Message.Reason.OWNER_NOTE)
 
 
 def is_paused(now: datetime, prefix: str = "") -> Q:

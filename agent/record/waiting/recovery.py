@@ -15,10 +15,11 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, parse_command
+from agent.domain.event_rules import FiredRule, read_fired_rule
 from agent.domain.manners import ChatManners, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
 from agent.domain.reminders import FiredReminder, read_fired
-from agent.domain.states import FIRST_CLAIM, UNSAID
+from agent.domain.states import BY_RULES, FIRST_CLAIM, UNSAID
 from agent.domain.types import (
     DEFAULT_ACCOUNT,
     AccountSettings,
@@ -73,9 +74,11 @@ class PendingMessage:
     session_pk: int
     message: IncomingMessage
     is_later_result: bool = False
-    """Whether nobody said it now: it stands for the outcome of an earlier call, or for a
-    reminder."""
+    """Whether nobody said it now: it stands for the outcome of an earlier call, for a
+    reminder, or for an event."""
     reminder: FiredReminder | None = None
+    rule: FiredRule | None = None
+    """What is done about the event that it stands for, or the keyword that it says."""
     claim_number: int = FIRST_CLAIM
     notice: str = ""
     """For a message that gets no model call: the notice for its chat
@@ -238,6 +241,7 @@ def _to_pending(
         message,
         is_later_result=is_later_result,
         reminder=read_fired(row.raw) if row.reason == Message.Reason.REMINDER else None,
+        rule=read_fired_rule(row.raw) if row.reason in BY_RULES else None,
         claim_number=(row.claim_number or 0) + 1,
         notice=build_notice(row),
         approval_reply=None
@@ -369,6 +373,7 @@ def remove_processes(process_id: str) -> None:
 
 def is_next_in_session(message_pk: int, session_pk: int) -> bool:
     """Whether, for (a message, its session), no earlier message of the session is still being
-    worked on."""
+    worked on. Nobody waits for an event that gathers others."""
     earlier = Message.objects.filter(UNSETTLED, session_id=session_pk, pk__lt=message_pk)
-    return not earlier.exists()
+    gathers = Q(reason=Message.Reason.EVENT, state=State.WAITING)
+    return not earlier.exclude(gathers).exists()

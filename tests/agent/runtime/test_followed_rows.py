@@ -8,6 +8,7 @@ from agent.domain.states import Pause, PauseReason
 from agent.models import (
     Budget,
     EndpointChoice,
+    EventRule,
     Installation,
     Manners,
     ModelEndpoint,
@@ -40,6 +41,7 @@ def make_rows() -> dict[str, Any]:
         EndpointChoice.objects.create(persona=persona, endpoint=endpoint, role="chat"),
         PersonaChoice.objects.create(persona=persona, chat_kind="group"),
         Manners.objects.create(name="m"),
+        EventRule.objects.create(name="e", kind="poke"),
         Budget.objects.create(name="b", kind="total", period="day", limit=1, unit="tokens"),
         Installation.objects.get_or_create(pk=Installation.ONLY)[0],
         Bot.objects.get_or_create(self_id="1")[0],
@@ -96,5 +98,5 @@ def test_a_change_that_does_not_say_of_what_has_everything_read_again(
 ):
     look()
     ConfigVersion.bump()
-    with django_assert_num_queries(1 + 13):
+    with django_assert_num_queries(1 + 14):
         look()

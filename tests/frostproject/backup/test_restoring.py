@@ -93,10 +93,10 @@ def test_an_older_backup_is_brought_to_the_newest_tables(tmp_path, postgres_url)
     """On PostgreSQL, which changes no table while rows of it are still to be checked."""
     later = (
         *("agent.0021_daily_backup", "agent.0022_daily_acts", "agent.0023_spend_by_kind_and_day"),
-        *("agent.0024_alert_routes", "agent.0025_reminders", "onebot.0009_official_bots"),
-        *("agent.0028_member_commands", "tools.0009_calls_per_day_chat"),
+        *("agent.0024_alert_routes", "agent.0025_reminders", "agent.0026_event_rules"),
+        *("agent.0028_member_commands", "tools.0009_calls_per_day_chat", "onebot.0009_official_bots"),
     )
-    tables = ("agent.alertroute", "agent.alertnotice", "agent.reminder")
+    tables = ("agent.alertroute", "agent.alertnotice", "agent.reminder", "agent.eventrule")
     new = {
         "onebot.bot": ("all_for_me", "second_name"),
         "agent.installation": ("daily_backup", "backup_keep_gib"),

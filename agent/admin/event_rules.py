@@ -1,0 +1,100 @@
+"""Rules of events and keywords: what becomes of what happens in chats, and of what is said."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.translation import gettext, gettext_lazy as _
+
+from agent.admin.tools import with_registry
+from agent.domain.event_rules import KEYWORD, EventAction
+from agent.models import EventRule
+from agent.pages.manners import scope_words, shorten_list
+from tools.admin.fields import JSON_INPUT, IndentedJSONField, choosing
+from tools.admin.record_pages import Column, clamp_text, render_badge
+from tools.admin.settings_page import SettingsAdmin, SettingsForm
+from tools.contract import InvalidArguments, ToolFailed
+from tools.models import ToolConfig
+from tools.schemas.arguments import check_arguments
+
+
+class EventRuleForm(SettingsForm):
+    """One row. What is wrong with a value is said beside its field."""
+
+    class Meta:
+        model = EventRule
+        exclude = ()
+        field_classes = {"arguments": IndentedJSONField}  # noqa: RUF012 - Django's own way to say it
+        widgets = {  # noqa: RUF012 - as above
+            "account": forms.TextInput(attrs=choosing("account")),
+            "chats": forms.Textarea(attrs={"rows": 3} | choosing("chat", "chat")),
+            "text": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+            "words": forms.Textarea(attrs={"rows": 3}),
+            "arguments": forms.Textarea(attrs=JSON_INPUT),
+        }
+
+    def clean_arguments(self) -> Any:
+        given = self.cleaned_data["arguments"]
+        return {} if given is None else given
+
+    def _post_clean(self) -> None:
+        """What the tool takes is asked where all else is right."""
+        super()._post_clean()
+        row: EventRule = self.instance
+        if row.action == EventAction.TOOL and not self.errors:
+            for field, line in _tool_problems(row.tool, row.arguments):
+                self.add_error(field, line)
+
+
+def _tool_problems(name: str, arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with a call, each with its field. Of a tool that is away its name alone is
+    known."""
+    spec = with_registry(lambda registry: registry.get_tool_spec(name))
+    if spec is None:
+        is_known = ToolConfig.objects.filter(name=name).exists()
+        return [] if is_known else [("tool", gettext("There is no tool of that name."))]
+    try:
+        check_arguments(spec.parameters_schema, arguments)
+    except InvalidArguments as error:
+        return [("arguments", line) for line in error.problems]
+    except ToolFailed as error:
+        return [("arguments", str(error))]
+    return []
+
+
+def _done(row: EventRule) -> str:
+    shown = {EventAction.TOOL: row.tool, EventAction.PICTURE: row.file}
+    shown |= {EventAction.STICKER: row.file}
+    said = shown.get(EventAction(row.action), row.text)
+    lines = row.get_action_display(), clamp_text(said[:200])
+    return format_html('{} <div class="quiet">{}</div>', *lines)
+
+
+def _about(row: EventRule) -> str:
+    words = shorten_list(row.lines) if row.kind == KEYWORD else ""
+    return format_html('{} <div class="quiet">{}</div>', row.get_kind_display(), words)
+
+
+@admin.register(EventRule)
+class EventRuleAdmin(SettingsAdmin):
+    form = EventRuleForm
+    list_display = ("name", "state", "about", "done", "scope", "changed")
+    list_filter = ("enabled", "kind", "action", "chat_kind")
+    search_fields = ("name", "text", "words", "tool", "account", "chats")
+    columns: ClassVar = {
+        "state": Column(
+            _("state"),
+            lambda row: render_badge(
+                *(("succeeded", _("on")) if row.enabled else ("off", _("off")))
+            ),
+        ),
+        "about": Column(_("kind"), _about),
+        "done": Column(_("what is done"), _done),
+        "scope": Column(_("where it counts"), scope_words),
+    }
+    first_fields = ("name", "kind", "words", "match", "action", "text", "mention", "chats")
+    more_fields: ClassVar = (
+        (_("Picture or tool"), ("file", "tool", "arguments")),
+        (_("Where it counts"), ("enabled", "account", "chat_kind")),
+    )

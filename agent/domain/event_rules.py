@@ -1,0 +1,188 @@
+"""What becomes of an event in a chat, and of a message that says a keyword. Pure.
+
+A rule as it was when it fired stands in the message that it made, or that said its keyword, so that
+what is done later is what was decided then.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _, pgettext_lazy
+
+from agent.domain.answer_parts import may_be_person
+from agent.domain.errors import pick_sentence
+from agent.domain.events import ChatNotice, EventKind
+from agent.domain.reminders import pick_language
+from tools.text.fences import FenceKind, fence_values
+
+KEYWORD = "keyword"
+#: What rows can be for, each with its words.
+KINDS = (
+    *((kind.value, kind.label) for kind in EventKind if kind not in ("name", "friend", "account")),
+    (KEYWORD, _("keyword")),
+)
+#: Events of which those that come at once become one message, and how long they are gathered, in
+#: seconds.
+GATHERED = {EventKind.JOIN: 3.0, EventKind.LEAVE: 3.0}
+#: People whom one message is for, by their ids, and by name; of the others there is a number.
+MOST_PEOPLE, MOST_NAMED = 500, 20
+MOST_TEXT, MOST_ARGUMENTS = 5_000, 10_000
+#: What a model is asked to do where the row has no words, and what the record calls an event.
+ASKED = "请对这件事说点什么；没有必要就什么也不说。"
+CALLED = {
+    EventKind.POKE: "戳一戳",
+    EventKind.JOIN: "入群",
+    EventKind.LEAVE: "退群",
+    EventKind.RECALL: "撤回",
+    EventKind.MUTE: "禁言",
+    EventKind.ADMIN: "管理员",
+    EventKind.TITLE: "头衔",
+    EventKind.CARD: "群名片",
+    EventKind.UPLOAD: "群文件",
+    EventKind.ESSENCE: "精华",
+    EventKind.HONOR: "群荣誉",
+    EventKind.REACTION: "表情回应",
+}
+BETWEEN = ("、", ", ")
+AND_OTHERS = (" 等 {count} 人", " and others, {count} in all")
+_PLACEHOLDER = re.compile(r"\{(name|group|operator|count)\}")
+#: The entry of ``Message.raw``.
+_ON_RECORD = "event_rule"
+
+
+class EventAction(TextChoices):
+    NOTHING = "nothing", pgettext_lazy("what is done", "nothing")
+    SAY = "say", _("say the text")
+    PICTURE = "picture", _("send a picture")
+    STICKER = "sticker", _("send a sticker")
+    MODEL = "model", _("have the model answer")
+    TOOL = "tool", _("call a tool")
+
+
+class KeywordMatch(TextChoices):
+    WORD = "word", _("the whole message is one of the words")
+    PREFIX = "prefix", _("it begins with one of them")
+    PATTERN = "pattern", _("one of the regular expressions is found in it")
+
+
+@dataclass(frozen=True, slots=True)
+class FiredRule:
+    """A rule with what it fired for: the ``people`` whom the event is about, and ``count`` of
+    them."""
+
+    pk: int
+    name: str
+    kind: str
+    action: str
+    text: str = ""
+    file: str = ""
+    mention: bool = False
+    tool: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    people: tuple[str, ...] = ()
+    count: int = 1
+    operator: str = ""
+    change: str = ""
+    words: str = ""
+    message_id: str = ""
+
+    @property
+    def asks_model(self) -> bool:
+        return self.action == EventAction.MODEL
+
+    @property
+    def asked(self) -> str:
+        """What the message on record says: to a model what it is to do."""
+        said = (self.text or ASKED) if self.asks_model else ""
+        return f"[事件:{CALLED.get(EventKind(self.kind), self.kind)}] {said}".rstrip()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Those whose names are said."""
+        return self.people[:MOST_NAMED]
+
+    def mentioned(self, account: str) -> list[str]:
+        """Whom the message mentions: people alone, and not the account itself."""
+        people = self.named if self.mention else ()
+        return [one for one in people if one != account and may_be_person(one, account)]
+
+    def to_raw(self) -> dict[str, Any]:
+        """As the message keeps it."""
+        return {_ON_RECORD: asdict(self)}
+
+    def fill(self, names: Mapping[str, str], group: str) -> str:
+        """The text with its placeholders filled, once: what stands in their places is not read
+        again."""
+        language = pick_language(_PLACEHOLDER.sub("", self.text))
+        between = pick_sentence(BETWEEN, "", language)
+        shown = between.join(names.get(one) or one for one in self.named)
+        if shown and self.count > len(self.named):
+            shown += pick_sentence(AND_OTHERS, "", language).format(count=self.count)
+        values = {
+            "name": shown,
+            "group": group,
+            "operator": names.get(self.operator) or self.operator,
+            "count": str(self.count),
+        }
+        return _PLACEHOLDER.sub(lambda found: values[found[1]], self.text)
+
+    def fence(self, names: Mapping[str, str]) -> str:
+        """The event for a model, fenced."""
+        people = [{"user_id": one, "name": names.get(one, "")} for one in self.named]
+        told = {"event": self.kind, "change": self.change, "people": people, "count": self.count}
+        others = {"operator": self.operator, "words": self.words, "message_id": self.message_id}
+        told |= {name: value for name, value in others.items() if value}
+        return fence_values(FenceKind.EVENT, [told])
+
+
+_FIELDS = frozenset(one.name for one in fields(FiredRule))
+
+
+def read_fired_rule(raw: Mapping[str, Any] | None) -> FiredRule | None:
+    """The rule that a message keeps; None for every other message."""
+    kept = (raw or {}).get(_ON_RECORD)
+    if not isinstance(kept, dict):
+        return None
+    known = {name: value for name, value in kept.items() if name in _FIELDS}
+    return FiredRule(**{**known, "people": tuple(kept.get("people", ()))})
+
+
+def find_cause(notice: ChatNotice) -> str:
+    """Who caused it, for whose limits it counts; "" where nobody knows. Whoever joins has done so
+    himself, also where somebody let him in."""
+    if notice.kind == EventKind.JOIN:
+        return notice.user_id
+    return notice.operator_id or notice.user_id
+
+
+def is_left_alone(notice: ChatNotice, account: str) -> bool:
+    """Whether no rule is for it: the account itself did it, or it was done to it, and what it says
+    of that could go on for ever; somebody else was poked; or nobody is said to have come or
+    gone."""
+    if notice.kind == EventKind.POKE and notice.target_id != account:
+        return True
+    if notice.kind in GATHERED and not notice.user_id:
+        return True
+    return account in (notice.user_id, find_cause(notice))
+
+
+def name_event(notice: ChatNotice) -> str | None:
+    """What only the same event of a chat is called; None where the client gives no time."""
+    if notice.happened_at is None:
+        return None
+    at = int(notice.happened_at.timestamp())
+    about = (notice.user_id, notice.target_id, notice.operator_id, notice.message_id)
+    told = "\n".join((notice.kind, *about, notice.change, notice.words, str(at)))
+    return f"event:{hashlib.sha256(told.encode()).hexdigest()}"  # which names nobody
+
+
+def unite(people: Sequence[str], count: int, more: Sequence[str]) -> tuple[tuple[str, ...], int]:
+    """``people`` and ``more``, each once, and how many there are in all; of more than
+    :data:`MOST_PEOPLE` the number alone is known."""
+    united = tuple(dict.fromkeys((*people, *more)))
+    count += len(united) - len(people)
+    return united[:MOST_PEOPLE], count

@@ -1,0 +1,64 @@
+"""Where a row counts that is for some chats: an account, a kind of chat, chats."""
+
+from collections.abc import Iterator
+
+from django.db import models
+from django.utils.translation import gettext, gettext_lazy as _
+
+from agent.domain.states import SessionKind
+from tools.live_rows import LiveModel
+from tools.models.tool_config import check_ids, parse_ids
+
+SCOPE = ("account", "chat_kind", "chats")
+
+
+class Scoped(LiveModel):
+    """A row for the chats that its scope names; of several the most particular counts
+    (:func:`agent.record.settings.manners.rank_row`)."""
+
+    account = models.CharField(
+        _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
+    )
+    chat_kind = models.CharField(
+        _("kind of chat"),
+        max_length=16,
+        choices=SessionKind.choices,
+        blank=True,
+        default="",
+        help_text=_("Empty: groups and private chats."),
+    )
+    chats = models.TextField(
+        _("chats"),
+        blank=True,
+        default="",
+        help_text=_(
+            "One a line: group:123456 or private:20002. Empty: all chats of the account and kind."
+        ),
+    )
+
+    class Meta:
+        abstract = True
+
+    @property
+    def chat_keys(self) -> tuple[str, ...]:
+        """The chats that it lists, as ``kind:peer``."""
+        words = parse_ids(self.chats.replace("：", ":"))
+        return tuple(dict.fromkeys(word.removeprefix("onebot:") for word in words))
+
+    def scope_problems(self) -> dict[str, list[str]]:
+        """What is wrong with it, by field."""
+        return {"account": check_ids(self.account), "chats": list(self._chat_problems())}
+
+    def _chat_problems(self) -> Iterator[str]:
+        for chat in self.chat_keys:
+            if not _is_chat(chat):
+                text = gettext("“%(chat)s” is neither group:NUMBER nor private:NUMBER.")
+                yield text % {"chat": chat[:64]}
+            elif self.chat_kind and not chat.startswith(f"{self.chat_kind}:"):
+                text = gettext("“%(chat)s” is not of the kind that is chosen above.")
+                yield text % {"chat": chat}
+
+
+def _is_chat(text: str) -> bool:
+    kind, colon, peer = text.partition(":")
+    return bool(colon and peer) and kind in SessionKind.values and not check_ids(peer)
