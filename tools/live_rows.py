@@ -44,6 +44,8 @@ class LiveKind(IntEnum):
     ALERT_ROUTES = 18
     REMINDERS = 19
     """When something is to be said."""
+    REQUESTS = 22
+    """Somebody asked to be let in."""
 
     @property
     def is_set_by_operators(self) -> bool:
@@ -53,6 +55,7 @@ class LiveKind(IntEnum):
             LiveKind.LEARNT,
             LiveKind.PAST_SUMS,
             LiveKind.REMINDERS,
+            LiveKind.REQUESTS,
         )
 
 

@@ -11,6 +11,7 @@ from agent.admin import (
     personas,
     records,
     reminders,
+    requests,
     tools,
 )
 from agent.admin.chats import messages, sessions
@@ -29,6 +30,7 @@ __all__ = [
     "personas",
     "records",
     "reminders",
+    "requests",
     "run_page",
     "sessions",
     "tools",

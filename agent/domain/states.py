@@ -190,6 +190,8 @@ class ActKind(TextChoices):
     ASK_AGAIN = "ask_again", _("asked again without sending")
     EXPORT = "export", _("exported the chat")
     ERASE = "erase", _("erased a person")
+    LET_IN = "let_in", _("approved a request")
+    KEEP_OUT = "keep_out", _("refused a request")
 
 
 #: What the record says of a message for an account that was away.

@@ -19,6 +19,7 @@ from agent.models.operator import ChatGrant, ErasureReceipt, OperatorAct
 from agent.models.persona import Persona, PersonaChoice
 from agent.models.process import CommitMark, ServerProcess
 from agent.models.reminder import Reminder
+from agent.models.request import JoinRequest, RequestRule
 from agent.models.run import Run, Step, ToolOffer
 from agent.models.session import ChatSession
 from agent.models.spend import Budget, BudgetNotice, BudgetStop, SpendSum
@@ -44,6 +45,7 @@ __all__ = [
     "EndpointStatus",
     "ErasureReceipt",
     "Installation",
+    "JoinRequest",
     "KeptFile",
     "Manners",
     "MediaFile",
@@ -56,6 +58,7 @@ __all__ = [
     "Persona",
     "PersonaChoice",
     "Reminder",
+    "RequestRule",
     "ResultPicture",
     "Run",
     "ServerProcess",

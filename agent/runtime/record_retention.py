@@ -50,7 +50,10 @@ def retention_rules() -> list[RetentionRule]:
         ("runs without a message", expiry.erase_runs),
         ("descriptions of media", expiry.erase_descriptions),
     )
-    return [RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds]
+    asked = RetentionRule(
+        "requests to be let in", expiry.erase_join_requests, lambda: settings.EVENT_KEEP_DAYS
+    )
+    return [*(RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds), asked]
 
 
 def kept_history_limit(longest_context: int) -> int:

@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import logging
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -57,9 +57,11 @@ from tools.time_limits import TIME_LIMITS
 
 if TYPE_CHECKING:
     from agent.domain.alerts import AlertLook
+    from agent.domain.requests import RequestClient, RequestReply
     from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_work import DailyWork
     from agent.runtime.reminder_clock import ReminderClock
+    from agent.runtime.request_desk import RequestDesk
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +89,7 @@ class Runtime:
     _loop: asyncio.AbstractEventLoop | None = None
     _reminders: "ReminderClock | None" = None
     """None until there is a reminder."""
+    _requests: "RequestDesk | None" = None
 
     def __init__(
         self,
@@ -94,9 +97,11 @@ class Runtime:
         source: MediaSource | None = None,
         kept: Sequence[RetentionRule] = (),
         find_alerts: "Callable[[], AlertLook] | None" = None,
+        answer_request: "RequestClient | None" = None,
     ) -> None:
         """``kept`` is what the layer above has on record for some days, ``find_alerts`` what the
         one above that tells of."""
+        self._outbox, self._answer_request = outbox, answer_request
         self.process_id = uuid.uuid4().hex
         live = LiveSettings()
         self._quotas = quotas = AnswerQuotas(live, settings.TOKENS_PER_DAY)
@@ -134,11 +139,12 @@ class Runtime:
             commands=CommandDesk(self.record, services),
         )
         conversations.reminded = self._remind
+        conversations.decide_requests = self._decide_requests
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
-        self._steering = Steering(outbox, self.inbox, hand_messages)
+        self._steering = Steering(outbox, self.inbox, hand_messages, self._tell_decided)
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()
         self._kept = [*record_retention.retention_rules(), *kept]
@@ -209,6 +215,33 @@ class Runtime:
         no further model call."""
         await self.inbox.stop(chat, reason=MessageReason.PAUSED)
 
+    @property
+    def has_requests(self) -> bool:
+        """Whether there was ever somebody who asked to be let in."""
+        return bool(self.record.live.current.versions.get(LiveKind.REQUESTS))
+
+    @property
+    def requests(self) -> "RequestDesk":
+        """What decides over them; made when it is first asked for."""
+        if self._requests is None:
+            from agent.runtime.request_desk import RequestDesk
+
+            if self._answer_request is None:
+                raise LookupError("no clients can be answered in this process")
+            self._requests = RequestDesk(
+                self.record,
+                self._answer_request,
+                lambda account: self._outbox.is_connected(ChatAddress(account, "private", "")),
+                self._wake,
+            )
+        return self._requests
+
+    async def _decide_requests(self, reply: "RequestReply", person: str, language: str) -> str:
+        return await self.requests.obey(reply, person, language)
+
+    async def _tell_decided(self, pks: Collection[int]) -> None:
+        await self.requests.wait_decided(pks)
+
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""
         self.ensure_started()
@@ -256,6 +289,8 @@ class Runtime:
             await self._alerts.close()
         if self._reminders is not None:
             await self._reminders.close()
+        if self._requests is not None:
+            await self._requests.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -325,6 +360,8 @@ class Runtime:
                 self._look_at_alerts()
                 if self._reminders is not None:
                     self._reminders.check_time()
+                if self.has_requests and self._answer_request is not None:
+                    await self.requests.check()
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),

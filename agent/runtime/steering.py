@@ -4,7 +4,7 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ class Steering:
     outbox: Outbox
     inbox: Inbox
     hand_messages: HandMessages
+    tell_decided: Callable[[Collection[int]], Coroutine[Any, Any, None]]
+    """Tells clients what was decided over requests, and waits a while for what they say."""
 
     def compose(self, parts: Sequence[MessagePart]) -> list[dict[str, Any]]:
         """``parts`` as the segments of one message. In any thread."""

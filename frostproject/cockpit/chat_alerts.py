@@ -14,6 +14,7 @@ from agent.domain import states, types
 from agent.models import (
     Approval,
     ChatSession,
+    JoinRequest,
     Message,
 )
 from agent.record.chats.chat_record import find_address
@@ -188,6 +189,27 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
             link("agent_approval_changelist", query="state__exact=waiting"),
             facts=(found[-1].pk,),
             plain=_plain_approval(),
+        )
+
+
+def find_requests(viewer: Viewer) -> Iterator[Alert]:
+    """People who wait to be let in. Whoever sees single chats alone finds them in the list."""
+    waiting = JoinRequest.objects.filter(state=states.ApprovalState.WAITING, decision="")
+    if not viewer.access.is_everything:
+        waiting = waiting.filter(viewer.access.account_condition("account"))
+    found = list(waiting.order_by("-pk").values_list("pk", flat=True)[:COUNTED])
+    if found:
+        yield Alert(
+            "requests",
+            ngettext(
+                "%(count)s request waits to be let in.",
+                "%(count)s requests wait to be let in.",
+                len(found),
+            )
+            % {"count": len(found)},
+            _("Approve or refuse them, or make rules that do."),
+            link("agent_joinrequest_changelist", query="state__exact=waiting"),
+            facts=(found[0],),
         )
 
 

@@ -32,6 +32,7 @@ PERMISSIONS = [
         "0015_installation",
         "0024_alert_routes",
         "0025_reminders",
+        "0027_requests",
     )
 ]
 ENGLISH = {"accept-language": "en"}

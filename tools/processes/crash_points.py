@@ -19,6 +19,7 @@ CrashPoint = Literal[
     "answer_received",
     "alert_claimed",
     "reminder_fired",
+    "request_claimed",
 ]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1

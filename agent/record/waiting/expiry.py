@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from django.db.models import Q
 
-from agent.models import UNSETTLED, Description, Message, Run, ToolCall
+from agent.models import UNSETTLED, Description, JoinRequest, Message, Run, ToolCall
 
 #: Rows that one transaction checks.
 BATCH = 200
@@ -78,6 +78,14 @@ def erase_descriptions(before: datetime, history: int, after: int) -> EraseResul
     going = [row.pk for row in rows if row.created_at < before]
     unused = Description.objects.filter(pk__in=going, uses=None)
     count, _ = Description.objects.filter(pk__in=list(unused.values_list("pk", flat=True))).delete()
+    return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
+
+
+def erase_join_requests(before: datetime, history: int, after: int) -> EraseResult:
+    """Requests of people to be let in that are decided, or over."""
+    rows = list(JoinRequest.objects.filter(pk__gt=after).order_by("pk").defer("flag")[:BATCH])
+    going = [row.pk for row in rows if row.created_at < before and row.state != row.State.WAITING]
+    count, _ = JoinRequest.objects.filter(pk__in=going).delete()
     return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
 
 

@@ -1,0 +1,130 @@
+"""What owners are told of requests in private, which requests their words are about, and what they
+are told of their decision."""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+
+from django.utils import timezone, translation
+from django.utils.translation import gettext
+
+from agent.domain.errors import pick_sentence
+from agent.domain.requests import (
+    MOST_REASON,
+    SHOWN,
+    RequestKind,
+    RequestReply,
+    ToldRequest,
+    build_note,
+    parse_request_reply,
+)
+from agent.domain.types import ChatAddress, IncomingMessage
+from agent.models import JoinRequest, Message
+from agent.record.chats.own_messages import quoted_own_messages
+from agent.record.requests.deciding import decide
+from agent.record.sums.owner_notes import tell_owners
+
+State = JoinRequest.State
+#: Notes of one account in an hour: who asks again and again can have no phone ring all day. What
+#: is left is told together once there is room.
+NOTES_AN_HOUR = 12
+HOUR = timedelta(hours=1)
+
+_DECIDED = {
+    State.APPROVED: ("#{pk}：已批准。", "#{pk}: approved."),
+    State.REFUSED: ("#{pk}：已拒绝。", "#{pk}: refused."),
+    State.EXPIRED: ("#{pk}：已失效，没有再处理。{why}", "#{pk}: over, nothing was done. {why}"),
+}
+_BEFORE = (
+    "#{pk}：之前已由 {who} 处理，这次没有改变什么。",
+    "#{pk}: decided before by {who}; nothing was changed.",
+)
+_WAITS = ("#{pk}：仍在等待。{why}", "#{pk}: it still waits. {why}")
+_ON_ITS_WAY = ("#{pk}：正在告诉客户端。", "#{pk}: the client is being told.")
+_TOO_LONG = (
+    "理由最多 {most} 个字，没有处理。",
+    "A reason has at most {most} characters: nothing was done.",
+)
+
+
+def tell_waiting(find_owners: Callable[[str], Collection[str]]) -> list[str]:
+    """Put a note to the owners of each account on record, of the requests to it that nobody was
+    told of; the accounts that have one."""
+    untold = JoinRequest.objects.filter(state=State.WAITING, decision="", told_at=None)
+    now, told = timezone.now(), list[str]()
+    for account in untold.order_by().values_list("account", flat=True).distinct():
+        owners, own = find_owners(account), untold.filter(account=account)
+        if not owners or not _has_room(account, now - HOUR):
+            continue
+        rows = list(own.order_by("pk")[:SHOWN])
+        text = build_note([_to_told(row) for row in rows], own.count())
+        numbers: dict[str, object] = {"requests": [row.pk for row in rows]}
+        tell_owners(ChatAddress(account, "private", ""), owners, text, now, raw=numbers)
+        own.update(told_at=now)
+        told.append(account)
+    return told
+
+
+def _has_room(account: str, since: object) -> bool:
+    notes = JoinRequest.objects.filter(account=account, told_at__gt=since).order_by()
+    return notes.values("told_at").distinct().count() < NOTES_AN_HOUR
+
+
+def _to_told(row: JoinRequest) -> ToldRequest:
+    return ToldRequest(row.pk, RequestKind(row.kind), row.user_id, row.group_id, row.comment)
+
+
+def read_request_reply(message: IncomingMessage, session_pk: int) -> RequestReply | None:
+    """What ``message`` of an owner decides, where it is written like that: over the request that it
+    names, else over those of the note that it quotes."""
+    reply = parse_request_reply(message.text)
+    if reply is None or not (reply.number or message.quoted_id):
+        return None
+    numbers = [reply.number] if reply.number else _quoted_requests(session_pk, message)
+    rows = JoinRequest.objects.filter(account=message.chat.account, pk__in=numbers)
+    found = list(rows.order_by("pk").values_list("pk", flat=True))
+    return reply.to(found) if found else None
+
+
+def _quoted_requests(session_pk: int, message: IncomingMessage) -> Sequence[int]:
+    """The numbers in the note that ``message`` quotes; none for any other quote."""
+    sent = quoted_own_messages(session_pk, message)
+    notes = sent.filter(run__message__reason=Message.Reason.OWNER_NOTE).order_by("-pk")
+    raw = notes.values_list("run__message__raw", flat=True).first()
+    return raw.get("requests", ()) if isinstance(raw, dict) else ()
+
+
+def apply_reply(reply: RequestReply, person: str, language: str) -> tuple[list[int], str]:
+    """Carry out what an owner said: the requests that were open until now, and what else is to be
+    said of it."""
+    if len(reply.reason) > MOST_REASON:
+        return [], pick_sentence(_TOO_LONG, "", language).format(most=MOST_REASON)
+    pks = reply.requests
+    before = JoinRequest.objects.filter(pk__in=pks).exclude(state=State.WAITING)
+    lines = [
+        pick_sentence(_BEFORE, "", language).format(pk=row.pk, who=row.decided_by or "-")
+        if row.state != State.EXPIRED
+        else _say(row, language)
+        for row in before.order_by("pk")
+    ]
+    open_ones = decide(pks, is_approval=reply.is_approval, by=person, reason=reply.reason)
+    under_way = {row.pk for row in before} | set(open_ones)
+    lines += [
+        pick_sentence(_ON_ITS_WAY, "", language).format(pk=pk) for pk in pks if pk not in under_way
+    ]
+    return open_ones, "\n".join(lines)
+
+
+def describe(pks: Collection[int], language: str) -> str:
+    """What came of decisions, a line for each."""
+    rows = JoinRequest.objects.filter(pk__in=pks).order_by("pk")
+    return "\n".join(_say(row, language) for row in rows)
+
+
+def _say(row: JoinRequest, language: str) -> str:
+    if row.state == State.WAITING:
+        texts = _ON_ITS_WAY if row.decision else _WAITS
+    else:
+        texts = _DECIDED[State(row.state)]
+    with translation.override(language):
+        why = gettext(row.reason) if row.reason else ""
+    return pick_sentence(texts, "", language).format(pk=row.pk, why=why).strip()
