@@ -2,8 +2,13 @@
 
 import pytest
 
-from agent.domain.requests import RequestKind, RequestReply, ToldRequest, build_note
-from agent.domain.requests import parse_request_reply as parse
+from agent.domain.requests import (
+    RequestKind,
+    RequestReply,
+    ToldRequest,
+    build_note,
+    parse_request_reply as parse,
+)
 
 
 @pytest.mark.parametrize(

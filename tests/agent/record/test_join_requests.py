@@ -1,4 +1,4 @@
-"""Requests to be let in on record: each once, decided by the first rule that fits, answered once."""
+"""Requests to be let in: each on record once, decided by the first rule that fits, told once."""
 
 from dataclasses import replace
 from datetime import timedelta
