@@ -90,6 +90,8 @@ class Runtime:
     _reminders: "ReminderClock | None" = None
     """None until there is a reminder."""
     _requests: "RequestDesk | None" = None
+    answer_request: "RequestClient | None" = None
+    """What tells clients what is decided over requests; None where there are no clients."""
 
     def __init__(
         self,
@@ -97,11 +99,9 @@ class Runtime:
         source: MediaSource | None = None,
         kept: Sequence[RetentionRule] = (),
         find_alerts: "Callable[[], AlertLook] | None" = None,
-        answer_request: "RequestClient | None" = None,
     ) -> None:
         """``kept`` is what the layer above has on record for some days, ``find_alerts`` what the
         one above that tells of."""
-        self._outbox, self._answer_request = outbox, answer_request
         self.process_id = uuid.uuid4().hex
         live = LiveSettings()
         self._quotas = quotas = AnswerQuotas(live, settings.TOKENS_PER_DAY)
@@ -226,12 +226,14 @@ class Runtime:
         if self._requests is None:
             from agent.runtime.request_desk import RequestDesk
 
-            if self._answer_request is None:
+            if self.answer_request is None:
                 raise LookupError("no clients can be answered in this process")
             self._requests = RequestDesk(
                 self.record,
-                self._answer_request,
-                lambda account: self._outbox.is_connected(ChatAddress(account, "private", "")),
+                self.answer_request,
+                lambda account: self._steering.outbox.is_connected(
+                    ChatAddress(account, "private", "")
+                ),
                 self._wake,
             )
         return self._requests
@@ -360,7 +362,7 @@ class Runtime:
                 self._look_at_alerts()
                 if self._reminders is not None:
                     self._reminders.check_time()
-                if self.has_requests and self._answer_request is not None:
+                if self.has_requests and self.answer_request is not None:
                     await self.requests.check()
                 await asyncio.gather(
                     self.inbox.audit(),

@@ -145,9 +145,8 @@ class Gateway:
             "client events", bots.erase_client_events, lambda: settings.EVENT_KEEP_DAYS
         )
         self._media = OneBotMedia(self._client)
-        self.runtime = Runtime(
-            self._delivery, self._media, [events], find_alerts, self._answer_request
-        )
+        self.runtime = Runtime(self._delivery, self._media, [events], find_alerts)
+        self.runtime.answer_request = self._answer_request
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._introductions = Introductions(
