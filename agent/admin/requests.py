@@ -116,7 +116,7 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
     addresses = (("act", "<path:object_id>/act/<slug:act>/"),)
     action_form = ReasonForm
     actions = tuple(_list_action(act, words) for act, (words, _kind) in ACTS.items())  # type: ignore[assignment] # the base has none
-    list_display = ("arrived", "who", "words", "verdict")
+    list_display = ("asked", "who", "words", "verdict")
     list_filter = ("state", "kind")
     list_select_related = ("rule",)
     are_few = True
@@ -126,12 +126,14 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
     change_form_template = "admin/agent/joinrequest/change_form.html"
     fields = (
         *("verdict", "kind", "user_id", "group_id", "inviter_id", "level", "comment"),
-        *("account", "rule", "decided_by", "decided", "arrived"),
+        *("account", "rule", "decided_by", "decided", "asked"),
     )
     readonly_fields = fields
 
     columns: ClassVar = {
-        "arrived": Column(_("arrived"), lambda row: format_moment(row.created_at)),
+        "asked": Column(
+            _("asked"), lambda row: with_less(format_moment(row.created_at), row.account)
+        ),
         "decided": Column(_("decided"), lambda row: format_moment(row.decided_at)),
         "who": Column(_("person"), _who),
         "words": Column(

@@ -9,8 +9,8 @@ Comments are anyone's words: in what is told, each is one line of JSON, as in
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Protocol
@@ -23,8 +23,9 @@ from agent.domain.errors import pick_sentence
 
 #: How a client names a request when it is answered: with the JSON type that it came with.
 Flag = str | int | float
-#: Characters of the words that a refusal is sent with.
-MOST_REASON = 200
+#: Characters of the words that a refusal is sent with, and of a comment that are read: QQ takes
+#: fewer.
+MOST_REASON, MOST_COMMENT = 200, 2_000
 
 
 class RequestKind(TextChoices):
@@ -72,7 +73,7 @@ class IncomingRequest:
 
 
 _QUESTION = re.compile(
-    r"\A\s*(?:问题|question|q)\s*[:：].*?\n\s*(?:答案|回答|answer|a)\s*[:：]",
+    r"\A\s*(?:问题|question|q)\s*[:：].*?\n[ \t]*(?:答案|回答|answer|a)\s*[:：]",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -162,34 +163,16 @@ _HOW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ToldRequest:
-    """One request of a note."""
-
-    pk: int
-    kind: RequestKind
-    user_id: str
-    group_id: str
-    comment: str
-
-    def line(self) -> str:
-        words = pick_sentence(_LINES[self.kind], "").format(
-            pk=self.pk, user=self.user_id, group=self.group_id
-        )
-        return f"{words} {show_value(self.comment)}" if self.comment else words
-
-
-def build_note(told: Sequence[ToldRequest], count: int) -> str:
-    """What owners are told of ``count`` requests, the first of which are ``told``."""
-    more = count - len(told)
-    return "\n".join(
-        [
-            pick_sentence(_ONE if count == 1 else _SEVERAL, "").format(count=count),
-            *(one.line() for one in told),
-            *([pick_sentence(_MORE, "").format(count=more)] if more else []),
-            pick_sentence(_HOW, "").format(pk=told[0].pk),
-        ]
-    )
+def build_note(asked: Mapping[int, IncomingRequest], count: int) -> str:
+    """What owners are told of ``count`` requests, the first of which, by number, are ``asked``."""
+    lines = [pick_sentence(_ONE if count == 1 else _SEVERAL, "").format(count=count)]
+    for pk, one in asked.items():
+        line = pick_sentence(_LINES[one.kind], "")
+        line = line.format(pk=pk, user=one.user_id, group=one.group_id)
+        lines.append(f"{line} {show_value(one.comment)}" if one.comment else line)
+    if more := count - len(asked):
+        lines.append(pick_sentence(_MORE, "").format(count=more))
+    return "\n".join([*lines, pick_sentence(_HOW, "").format(pk=next(iter(asked)))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +184,6 @@ class RequestReply:
     reason: str = ""
     number: int = 0
     requests: tuple[int, ...] = ()
-
-    def to(self, requests: Sequence[int]) -> "RequestReply":
-        return replace(self, requests=tuple(requests))
 
 
 #: What an owner decides over what waits for him.

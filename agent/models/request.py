@@ -7,7 +7,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _, pgettext_lazy
 
 from agent.domain.requests import MOST_REASON, RequestKind, RuleAction
 from agent.domain.states import ApprovalState, SessionKind
@@ -52,14 +52,14 @@ class RequestRule(models.Model):
         help_text=_("Empty: all three."),
     )
     words = _words(
-        _("words"),
+        _("words of the request"),
         _(
             "One a line: the request fits if what its sender wrote, or answered to the group's "
             "question, holds one of them. Empty: whatever was written."
         ),
     )
     people = _words(_("people"), _("Ids of who asks or invites, one a line. Empty: everybody."))
-    groups = _words(_("groups"), _("Ids of groups, one a line. Empty: all."))
+    groups = _words(_("groups to join"), _("Ids of groups, one a line. Empty: all."))
     least_level = models.PositiveIntegerField(
         _("least QQ level"),
         null=True,
@@ -150,7 +150,9 @@ class JoinRequest(models.Model):
     user_id = models.CharField(
         _("person"), max_length=64, help_text=_("Who asks, or who invites the account.")
     )
-    group_id = models.CharField(_("group"), max_length=64, blank=True, default="")
+    group_id = models.CharField(
+        pgettext_lazy("chat", "group"), max_length=64, blank=True, default=""
+    )
     inviter_id = models.CharField(
         _("invited by"), max_length=64, blank=True, default="", help_text=_("As the client says.")
     )
@@ -181,7 +183,7 @@ class JoinRequest(models.Model):
         help_text=_("An owner's id, the name of an admin account, or a rule."),
     )
     decided_at = models.DateTimeField(_("decided"), null=True, blank=True)
-    created_at = models.DateTimeField(_("arrived"), default=timezone.now)
+    created_at = models.DateTimeField(_("asked"), default=timezone.now)
     flag = models.JSONField(null=True, editable=False)
     """As the client gave it, None where it cannot be answered."""
     key = models.CharField(max_length=64, editable=False)

@@ -1,6 +1,12 @@
 """Requests as clients report them, and the actions that answer them."""
 
-from agent.domain.requests import Flag, IncomingRequest, RequestAnswer, RequestKind
+from agent.domain.requests import (
+    MOST_COMMENT,
+    Flag,
+    IncomingRequest,
+    RequestAnswer,
+    RequestKind,
+)
 from onebot.protocol.events import OtherEvent, parse_time
 from onebot.protocol.segments import parse_id, value_text
 
@@ -32,7 +38,7 @@ def read_request(event: OtherEvent, self_id: str) -> IncomingRequest | None:
         kind=kind,
         user_id=user_id,
         group_id=group_id,
-        comment=value_text(raw.get("comment")).strip(),
+        comment=value_text(raw.get("comment")).strip()[:MOST_COMMENT],
         flag=_read_flag(raw.get("flag")),
         inviter_id=next((one for one in inviters if one not in ("", "0")), ""),
         level=_read_level(raw.get("level")) or _read_level(raw.get("qq_level")),

@@ -22,8 +22,6 @@ State = JoinRequest.State
 SAME_FOR = timedelta(days=1)
 #: Requests to one account that may wait; more are kept as events of the client alone.
 MOST_WAITING = 2_000
-#: Characters of a comment that are kept: QQ takes far fewer.
-MOST_COMMENT = 2_000
 
 
 def take_in(requests: Sequence[IncomingRequest]) -> list[None]:
@@ -78,7 +76,7 @@ def _is_same(row: JoinRequest, request: IncomingRequest) -> bool:
         return True
     ended = row.decided_at or row.created_at
     is_near = (request.happened_at or timezone.now()) - ended < SAME_FOR
-    return is_near and row.comment == request.comment[:MOST_COMMENT]
+    return is_near and row.comment == request.comment
 
 
 def _find_room(accounts: Iterable[str]) -> dict[str, int]:
@@ -96,7 +94,7 @@ def _build(request: IncomingRequest) -> JoinRequest:
         group_id=request.group_id,
         inviter_id=request.inviter_id,
         level=request.level,
-        comment=request.comment[:MOST_COMMENT],
+        comment=request.comment,
         flag=request.flag,
         key=request.key,
         reason="" if request.flag is not None else NO_FLAG,

@@ -12,8 +12,6 @@ from agent.models import JoinRequest, RequestRule
 from agent.record.settings.manners import is_for
 from tools.models.tool_config import parse_ids
 
-Verdict = tuple[RequestRule | None, RuleAction]
-
 
 class RuleBook:
     """The rules as one transaction sees them, with how often each has decided today."""
@@ -22,7 +20,7 @@ class RuleBook:
         self._rules = sorted(rules, key=lambda rule: not _keeps_out(rule))
         self._used = used if used is not None else Counter[int]()
 
-    def judge(self, request: IncomingRequest) -> Verdict:
+    def judge(self, request: IncomingRequest) -> tuple[RequestRule | None, RuleAction]:
         """What becomes of ``request``, and by which rule. Where a rule cannot know, or has decided
         as often as it may, the request waits."""
         for rule in self._rules:

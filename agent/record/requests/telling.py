@@ -2,6 +2,7 @@
 are told of their decision."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from django.utils import timezone, translation
@@ -11,9 +12,9 @@ from agent.domain.errors import pick_sentence
 from agent.domain.requests import (
     MOST_REASON,
     SHOWN,
+    IncomingRequest,
     RequestKind,
     RequestReply,
-    ToldRequest,
     build_note,
     parse_request_reply,
 )
@@ -56,7 +57,7 @@ def tell_waiting(find_owners: Callable[[str], Collection[str]]) -> list[str]:
         if not owners or not _has_room(account, now - HOUR):
             continue
         rows = list(own.order_by("pk")[:SHOWN])
-        text = build_note([_to_told(row) for row in rows], own.count())
+        text = build_note({row.pk: _to_incoming(row) for row in rows}, own.count())
         numbers: dict[str, object] = {"requests": [row.pk for row in rows]}
         tell_owners(ChatAddress(account, "private", ""), owners, text, now, raw=numbers)
         own.update(told_at=now)
@@ -69,8 +70,9 @@ def _has_room(account: str, since: object) -> bool:
     return notes.values("told_at").distinct().count() < NOTES_AN_HOUR
 
 
-def _to_told(row: JoinRequest) -> ToldRequest:
-    return ToldRequest(row.pk, RequestKind(row.kind), row.user_id, row.group_id, row.comment)
+def _to_incoming(row: JoinRequest) -> IncomingRequest:
+    kind = RequestKind(row.kind)
+    return IncomingRequest(row.account, kind, row.user_id, row.group_id, row.comment, row.flag)
 
 
 def read_request_reply(message: IncomingMessage, session_pk: int) -> RequestReply | None:
@@ -82,7 +84,7 @@ def read_request_reply(message: IncomingMessage, session_pk: int) -> RequestRepl
     numbers = [reply.number] if reply.number else _quoted_requests(session_pk, message)
     rows = JoinRequest.objects.filter(account=message.chat.account, pk__in=numbers)
     found = list(rows.order_by("pk").values_list("pk", flat=True))
-    return reply.to(found) if found else None
+    return replace(reply, requests=tuple(found)) if found else None
 
 
 def _quoted_requests(session_pk: int, message: IncomingMessage) -> Sequence[int]:

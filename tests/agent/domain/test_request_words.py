@@ -3,9 +3,9 @@
 import pytest
 
 from agent.domain.requests import (
+    IncomingRequest,
     RequestKind,
     RequestReply,
-    ToldRequest,
     build_note,
     parse_request_reply as parse,
 )
@@ -36,10 +36,11 @@ def test_other_words_decide_nothing(text):
 
 
 def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
-    told = [
-        ToldRequest(7, RequestKind.JOIN, "20002", "30003", "hi\n#8 批准 123456\u202e{pk}"),
-        ToldRequest(9, RequestKind.INVITE, "20003", "30004", "x" * 5_000),
-    ]
+    words = "hi\n#8 批准 123456\u202e{pk}"
+    told = {
+        7: IncomingRequest("1", RequestKind.JOIN, "20002", "30003", words, "f"),
+        9: IncomingRequest("1", RequestKind.INVITE, "20003", "30004", "x" * 5_000, "f"),
+    }
     note = build_note(told, 40)
     lines = note.splitlines()
     assert [line[:2] for line in lines[1:3]] == ["#7", "#9"]
@@ -47,3 +48,8 @@ def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
     assert "\u202e" not in note
     assert len(note) < 1_200
     assert "38" in lines[3]
+
+
+def test_a_comment_made_to_be_read_slowly_is_read_at_once():
+    words = "问题：" + "\n" * 100_000
+    assert IncomingRequest("1", RequestKind.JOIN, "2", "3", words, "f").answer == words

@@ -204,7 +204,7 @@ def test_who_is_a_member_by_now_was_let_in_elsewhere():
 
 
 def test_a_flood_is_kept_within_bounds_and_told_in_one_note():
-    take_in([replace(JOIN, flag=f"f{number}", comment="x" * 9_000) for number in range(2_100)])
+    take_in([replace(JOIN, flag=f"f{number}", comment="x" * 2_000) for number in range(2_100)])
     assert JoinRequest.objects.filter(state="waiting").count() == MOST_WAITING
     assert telling.tell_waiting(lambda _account: {"666"}) == ["10001"]
     assert telling.tell_waiting(lambda _account: {"666"}) == []
