@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 
 from agent.domain.requests import IncomingRequest, RequestAnswer, RequestClient, RequestReply
 from agent.record.record import Record
@@ -45,7 +46,7 @@ class RequestDesk:
     def arrive(self, request: IncomingRequest) -> "asyncio.Future[None]":
         """Put on record what a client reports; returns at once."""
         written = self._record.submit_batched(arriving.take_in, request)
-        written.add_done_callback(lambda done: done.cancelled() or done.exception() or self.look())
+        written.add_done_callback(lambda _done: self.look())
         return written
 
     def note_join(self, account: str, group_id: str, user_id: str) -> "asyncio.Future[None]":
@@ -78,12 +79,14 @@ class RequestDesk:
 
     async def obey(self, reply: RequestReply, person: str, language: str) -> str:
         """Carry out what an owner said; what is said of that."""
-        taken, text = await self._record.submit(telling.apply_reply, reply, person, language)
-        if taken:
-            await self.wait_decided(taken)
-            told = await self._record.submit(telling.describe, taken, language)
-            text = f"{told}\n{text}".strip()
-        return text
+        if refusal := telling.refuse_reply(reply, language):
+            return refusal
+        pks, is_approval = reply.requests, reply.is_approval
+        await self._record.submit(
+            partial(deciding.decide, is_approval=is_approval, by=person, reason=reply.reason), pks
+        )
+        await self.wait_decided(pks)
+        return await self._record.submit(telling.describe, pks, language)
 
     async def close(self) -> None:
         """End. What is on its way is of unknown outcome, as is on record."""

@@ -8,7 +8,8 @@ from agent.domain.requests import (
     AnswerResult,
     RequestAnswer,
 )
-from onebot.connections.client import OneBotClient, new_echo
+from agent.run.message_sender import new_echo
+from onebot.connections.client import OneBotClient
 from onebot.protocol.actions import ActionResponse, OneBotError
 from onebot.protocol.requests import answer_action
 

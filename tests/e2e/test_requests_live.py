@@ -146,10 +146,10 @@ async def test_an_owner_refuses_by_a_quote_and_a_stranger_cannot(live, model, bo
     await quote(live, bot, OWNER, "拒绝 广告", told)
     action = await bot.next_action()
     assert (action["params"]["approve"], action["params"]["reason"]) == (False, "广告")
-    assert spoken(await bot.next_action()) == f"#{waiting['id']}：已拒绝。"
+    assert spoken(await bot.next_action()) == f"#{waiting['id']}：{OWNER} 已拒绝。"
     assert (await row(live, bot, user, "refused"))["decided_by"] == str(OWNER)
     await bot.say_private(OWNER, f"批准 #{waiting['id']}")
-    assert "之前已由" in spoken(await bot.next_action())
+    assert spoken(await bot.next_action()) == f"#{waiting['id']}：{OWNER} 已拒绝。"
     assert len(model.requests) == 1
 
 

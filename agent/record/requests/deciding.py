@@ -29,8 +29,8 @@ State = JoinRequest.State
 MOST_AGE = timedelta(days=7)
 #: A decision waits so long for its account; then the request waits for another decision.
 MOST_WAIT = timedelta(minutes=5)
-#: Decisions that are looked at in one transaction, and requests that expire in one.
-LOOKED_AT = 500
+#: Requests that expire in one transaction.
+AT_ONCE = 500
 _OPEN = Q(state=State.WAITING, decision="")
 
 
@@ -58,21 +58,23 @@ def claim_decided(
     decided = JoinRequest.objects.filter(state=State.WAITING).exclude(decision="")
     living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
     _reopen(decided.exclude(claimed_by__in=["", *living]), UNKNOWN)
-    due, claimed = decided.filter(claimed_by="").order_by("decided_at", "pk"), []
-    for row in due[:LOOKED_AT]:
-        mine = JoinRequest.objects.filter(pk=row.pk, claimed_by="", decision=row.decision)
-        if not is_connected(row.account):
-            if timezone.now() - (row.decided_at or row.created_at) > MOST_WAIT:
-                _reopen(mine, NOT_THERE)
-        elif len(claimed) < room and mine.update(claimed_by=process_id):
-            claimed.append((row.pk, _to_answer(row)))
-    return claimed
+    due, now = decided.filter(claimed_by=""), timezone.now()
+    accounts = due.order_by().values_list("account", flat=True).distinct()
+    connected = [account for account in accounts if is_connected(account)]
+    away = due.exclude(account__in=connected)
+    _reopen(away.filter(decided_at__lt=now - MOST_WAIT), NOT_THERE)
+    own = due.filter(account__in=connected).order_by("decided_at", "pk")
+    return [
+        (row.pk, _to_answer(row))
+        for row in list(own[:room])
+        if due.filter(pk=row.pk).update(claimed_by=process_id)
+    ]
 
 
 def _to_answer(row: JoinRequest) -> RequestAnswer:
+    flag: Any = row.flag
     is_approval = row.decision == RuleAction.APPROVE
-    kind = RequestKind(row.kind)
-    return RequestAnswer(row.account, kind, row.flag, is_approval, row.reason)
+    return RequestAnswer(row.account, RequestKind(row.kind), flag, is_approval, row.reason)
 
 
 def settle(pk: int, process_id: str, outcome: AnswerOutcome) -> None:
@@ -118,12 +120,12 @@ def sweep() -> bool:
     if not waiting.exists():
         return False
     old = waiting.filter(decision="", created_at__lt=timezone.now() - MOST_AGE)
-    _expire(list(old.values_list("pk", flat=True)[:LOOKED_AT]), TOO_LATE)
+    _expire(list(old.values_list("pk", flat=True)[:AT_ONCE]), TOO_LATE)
     joins = waiting.filter(decision="", kind=RequestKind.JOIN)
     groups = set(joins.order_by().values_list("account", "group_id").distinct())
     for account, group in find_left(groups):
         gone = joins.filter(account=account, group_id=group)
-        _expire(list(gone.values_list("pk", flat=True)[:LOOKED_AT]), LEFT)
+        _expire(list(gone.values_list("pk", flat=True)[:AT_ONCE]), LEFT)
     return True
 
 

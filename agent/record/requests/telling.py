@@ -21,7 +21,6 @@ from agent.domain.requests import (
 from agent.domain.types import ChatAddress, IncomingMessage
 from agent.models import JoinRequest, Message
 from agent.record.chats.own_messages import quoted_own_messages
-from agent.record.requests.deciding import decide
 from agent.record.sums.owner_notes import tell_owners
 
 State = JoinRequest.State
@@ -30,16 +29,12 @@ State = JoinRequest.State
 NOTES_AN_HOUR = 12
 HOUR = timedelta(hours=1)
 
-_DECIDED = {
-    State.APPROVED: ("#{pk}：已批准。", "#{pk}: approved."),
-    State.REFUSED: ("#{pk}：已拒绝。", "#{pk}: refused."),
-    State.EXPIRED: ("#{pk}：已失效，没有再处理。{why}", "#{pk}: over, nothing was done. {why}"),
+_OUTCOMES = {
+    State.APPROVED: ("#{pk}：{who} 已批准。", "#{pk}: approved by {who}."),
+    State.REFUSED: ("#{pk}：{who} 已拒绝。", "#{pk}: refused by {who}."),
+    State.EXPIRED: ("#{pk}：已失效，没有处理。{why}", "#{pk}: over, nothing was done. {why}"),
+    State.WAITING: ("#{pk}：仍在等待。{why}", "#{pk}: it still waits. {why}"),
 }
-_BEFORE = (
-    "#{pk}：之前已由 {who} 处理，这次没有改变什么。",
-    "#{pk}: decided before by {who}; nothing was changed.",
-)
-_WAITS = ("#{pk}：仍在等待。{why}", "#{pk}: it still waits. {why}")
 _ON_ITS_WAY = ("#{pk}：正在告诉客户端。", "#{pk}: the client is being told.")
 _TOO_LONG = (
     "理由最多 {most} 个字，没有处理。",
@@ -95,38 +90,19 @@ def _quoted_requests(session_pk: int, message: IncomingMessage) -> Sequence[int]
     return raw.get("requests", ()) if isinstance(raw, dict) else ()
 
 
-def apply_reply(reply: RequestReply, person: str, language: str) -> tuple[list[int], str]:
-    """Carry out what an owner said: the requests that were open until now, and what else is to be
-    said of it."""
-    if len(reply.reason) > MOST_REASON:
-        return [], pick_sentence(_TOO_LONG, "", language).format(most=MOST_REASON)
-    pks = reply.requests
-    before = JoinRequest.objects.filter(pk__in=pks).exclude(state=State.WAITING)
-    lines = [
-        pick_sentence(_BEFORE, "", language).format(pk=row.pk, who=row.decided_by or "-")
-        if row.state != State.EXPIRED
-        else _say(row, language)
-        for row in before.order_by("pk")
-    ]
-    open_ones = decide(pks, is_approval=reply.is_approval, by=person, reason=reply.reason)
-    under_way = {row.pk for row in before} | set(open_ones)
-    lines += [
-        pick_sentence(_ON_ITS_WAY, "", language).format(pk=pk) for pk in pks if pk not in under_way
-    ]
-    return open_ones, "\n".join(lines)
+def refuse_reply(reply: RequestReply, language: str) -> str:
+    """Why nothing is done of what an owner said; "" where it can be obeyed."""
+    is_long = len(reply.reason) > MOST_REASON
+    return pick_sentence(_TOO_LONG, "", language).format(most=MOST_REASON) if is_long else ""
 
 
 def describe(pks: Collection[int], language: str) -> str:
-    """What came of decisions, a line for each."""
-    rows = JoinRequest.objects.filter(pk__in=pks).order_by("pk")
-    return "\n".join(_say(row, language) for row in rows)
-
-
-def _say(row: JoinRequest, language: str) -> str:
-    if row.state == State.WAITING:
-        texts = _ON_ITS_WAY if row.decision else _WAITS
-    else:
-        texts = _DECIDED[State(row.state)]
-    with translation.override(language):
-        why = gettext(row.reason) if row.reason else ""
-    return pick_sentence(texts, "", language).format(pk=row.pk, why=why).strip()
+    """How requests stand after a decision, a line for each."""
+    lines = list[str]()
+    for row in JoinRequest.objects.filter(pk__in=pks).order_by("pk"):
+        texts = _ON_ITS_WAY if row.decision else _OUTCOMES[State(row.state)]
+        with translation.override(language):
+            why = gettext(row.reason) if row.reason else ""
+        words = {"pk": row.pk, "who": row.decided_by or "-", "why": why}
+        lines.append(pick_sentence(texts, "", language).format(**words).strip())
+    return "\n".join(lines)

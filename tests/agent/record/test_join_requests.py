@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from agent.domain.requests import (
+    SHOWN,
     AnswerOutcome,
     AnswerResult,
     IncomingRequest,
@@ -209,7 +210,8 @@ def test_a_flood_is_kept_within_bounds_and_told_in_one_note():
     assert telling.tell_waiting(lambda _account: {"666"}) == ["10001"]
     assert telling.tell_waiting(lambda _account: {"666"}) == []
     [note] = Message.objects.filter(reason="owner_note")
-    assert (len(note.raw["requests"]), "1990" in note.text) == (telling.SHOWN, True)
+    assert note.raw
+    assert (len(note.raw["requests"]), "1990" in note.text) == (SHOWN, True)
 
 
 def test_owners_are_told_a_few_times_an_hour():
@@ -248,11 +250,15 @@ def test_a_word_is_about_the_note_that_it_quotes_or_the_request_that_it_names():
     assert about(f"批准 #{foreign.pk}") is None
 
 
-def test_an_owner_hears_what_was_decided_before_and_what_is_not_done():
-    row, late = asked(), asked(flag="f2")
+def test_an_owner_hears_how_requests_stand_and_what_is_not_done():
+    row, late, odd = asked(), asked(flag="f2"), asked(flag=None)
     JoinRequest.objects.filter(pk=late.pk).update(state="refused", decided_by="bob")
-    reply = RequestReply(True, requests=(row.pk, late.pk))
-    taken, text = telling.apply_reply(reply, "666", "en")
-    assert (taken, text) == ([row.pk], f"#{late.pk}: decided before by bob; nothing was changed.")
-    taken, text = telling.apply_reply(replace(reply, reason="x" * 201), "666", "zh-hans")
-    assert (taken, "200" in text) == ([], True)
+    decide([row.pk, late.pk, odd.pk], is_approval=True, by="666")
+    said = telling.describe([row.pk, late.pk, odd.pk], "en").splitlines()
+    assert said[:2] == [
+        f"#{row.pk}: the client is being told.",
+        f"#{late.pk}: refused by bob.",
+    ]
+    assert said[2].startswith(f"#{odd.pk}: it still waits. The client gave no flag")
+    assert telling.refuse_reply(RequestReply(False, "x" * 200), "en") == ""
+    assert "200" in telling.refuse_reply(RequestReply(False, "x" * 201), "zh-hans")
