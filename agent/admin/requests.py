@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import reduce
-from operator import or_
 from typing import Any, ClassVar
 
 from django import forms
@@ -21,12 +19,12 @@ from django.utils.translation import gettext, gettext_lazy as _, ngettext
 from agent.access import ChatAccess, find_access
 from agent.access.players import may_decide
 from agent.admin.chats.session_list import known_accounts
-from agent.domain.requests import MOST_REASON, RequestKind, RuleAction
+from agent.domain.requests import MOST_REASON, RuleAction
 from agent.domain.states import ActKind
 from agent.models import ChatSession, JoinRequest, RequestRule
 from agent.models.manners import SCOPE
 from agent.pages.manners import scope_words
-from agent.pages.own_chats import OwnAccountsAdmin
+from agent.pages.own_chats import OwnAccountsAdmin, own_requests
 from agent.record.requests.deciding import decide
 from agent.record.waiting.operator_acts import author_name, record_act
 from agent.runtime.serving import get_serving
@@ -145,13 +143,7 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
     }
 
     def own_rows(self, access: ChatAccess) -> Q:
-        """Of whole accounts; of single groups, those who want to join them."""
-        groups = [
-            Q(account=account, group_id=key.removeprefix("group:"), kind=RequestKind.JOIN)
-            for account, key in sorted(access.chats)
-            if key.startswith("group:")
-        ]
-        return reduce(or_, groups, super().own_rows(access))
+        return own_requests(access)
 
     def get_list_display(self, request: HttpRequest) -> Any:
         may = self.has_change_permission(request)

@@ -17,6 +17,7 @@ from agent.models import (
     JoinRequest,
     Message,
 )
+from agent.pages.own_chats import own_requests
 from agent.record.chats.chat_record import find_address
 from agent.record.runs import deferred_calls
 from agent.record.settings import chat_manners, manners
@@ -193,11 +194,10 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
 
 
 def find_requests(viewer: Viewer) -> Iterator[Alert]:
-    """People who wait to be let in. Whoever sees single chats alone finds them in the list."""
+    """People who wait to be let in."""
     waiting = JoinRequest.objects.filter(state=states.ApprovalState.WAITING, decision="")
-    if not viewer.access.is_everything:
-        waiting = waiting.filter(viewer.access.account_condition("account"))
-    found = list(waiting.order_by("-pk").values_list("pk", flat=True)[:COUNTED])
+    mine = waiting.filter(own_requests(viewer.access))
+    found = list(mine.order_by("-pk").values_list("pk", flat=True)[:COUNTED])
     if found:
         yield Alert(
             "requests",
