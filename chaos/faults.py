@@ -247,7 +247,9 @@ async def go_on(_world: World, chance: random.Random) -> None:
 
 KILL, TERMINATE = Fault(kill, excuses=True), Fault(terminate, excuses=True)
 #: But for that of reminders, of which the load has none.
-_POINTS = [point for point in get_args(CrashPoint) if point != "reminder_fired"]
+_POINTS = [
+    point for point in get_args(CrashPoint) if point not in ("reminder_fired", "request_claimed")
+]
 NAMED_POINTS = tuple(Fault(dying_at(point), excuses=True) for point in _POINTS)
 KILL_FOR_LONG, SLEEP = (
     Fault(kill_and_stay_away, excuses=True),

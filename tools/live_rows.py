@@ -45,6 +45,8 @@ class LiveKind(IntEnum):
     REMINDERS = 19
     """When something is to be said."""
     EVENT_RULES = 20
+    REQUESTS = 22
+    """Somebody asked to be let in."""
     UNDO = 24
     """That operators have answers taken back."""
 
@@ -56,6 +58,7 @@ class LiveKind(IntEnum):
             LiveKind.LEARNT,
             LiveKind.PAST_SUMS,
             LiveKind.REMINDERS,
+            LiveKind.REQUESTS,
             LiveKind.UNDO,
         )
 

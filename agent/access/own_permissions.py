@@ -24,6 +24,7 @@ OF_CHATS = frozenset(
         *("agent.view_operatoract", "agent.view_digest"),
         *("agent.view_note", "agent.add_note", "agent.change_note", "agent.delete_note"),
         *("agent.view_reminder", "agent.add_reminder", "agent.change_reminder"),
+        *("agent.view_joinrequest", "agent.change_joinrequest"),
         *("agent.view_keptfile", "agent.view_description"),
         *("onebot.view_bot", "onebot.view_clientevent"),
         EVERY_CHAT,

@@ -12,6 +12,7 @@ from agent.admin import (
     personas,
     records,
     reminders,
+    requests,
     tools,
 )
 from agent.admin.chats import messages, sessions
@@ -31,6 +32,7 @@ __all__ = [
     "personas",
     "records",
     "reminders",
+    "requests",
     "run_page",
     "sessions",
     "tools",

@@ -1,7 +1,7 @@
 """One message, from the inbox to the recorded outcome, in one screen."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +24,7 @@ from agent.domain.client_actions import ClientActions
 from agent.domain.errors import AgentError, BudgetSpent, ClaimLost, RunTimeout, choose_language
 from agent.domain.event_rules import EventAction
 from agent.domain.failures import failure_kind
+from agent.domain.requests import RequestReply
 from agent.domain.states import RunOrigin
 from agent.domain.types import ChatAddress, IncomingMessage, MediaSource, Outbox
 from agent.llm.requests.base import ToolCallRequest
@@ -102,6 +103,9 @@ class ConversationHandler:
     """Called when the message of a reminder has come to its end."""
     names: MediaSource | None = field(default=None)
     """Who is asked what people are called."""
+    decide_requests: Callable[[RequestReply, str, str], Awaitable[str]] | None = None
+    """Carries out what an owner (the second) says of requests; what is said of that, in a language
+    (the third)."""
     speaker: Speaker = field(init=False)
     endings: RunEndings = field(init=False)
 
@@ -256,6 +260,12 @@ class ConversationHandler:
             return None
         account = message.chat.account
         is_owner = message.sender_id in run.pending.account.owners
+        language = choose_language(message.text, run.active.persona.language)
+        if isinstance(reply, RequestReply):
+            if not is_owner or self.decide_requests is None:
+                return None
+            text = await self.decide_requests(reply, message.sender_id, language)
+            return RunResult(text, None, 0, 0, 0)
         leads = None if is_owner or not await self._leads_group(run) else run.pending.session_pk
         outcome, problem = await self.record.submit(
             apply_approval_decision, reply, account, message.sender_id, is_owner, leads
@@ -264,7 +274,6 @@ class ConversationHandler:
             return None
         if outcome in (ApprovalOutcome.APPROVED, ApprovalOutcome.REFUSED):
             self.jobs.wake(account)
-        language = choose_language(message.text, run.active.persona.language)
         text = approval_outcome_text(outcome, reply.code, problem, language)
         return RunResult(text, None, 0, 0, 0)
 

@@ -31,6 +31,7 @@ class AlertKind(TextChoices):
     CLOCK = "clock", _("clock of the machine wrong")
     UNKNOWN_SENDS = "unknown_sends", _("unknown whether messages arrived")
     APPROVALS = "approvals", _("calls wait for an owner")
+    REQUESTS = "requests", _("requests wait to be let in")
     UNTOLD = "untold", _("outcomes that chats did not hear of")
     SIGN_INS = "sign_ins", _("failed sign-ins")
     NEW_TOOLS = "new_tools", _("tools new or changed")

@@ -20,15 +20,15 @@ from tools.text.readable import escape_invisible_chars
 CODE_DIGITS = 6
 NO_BASIS = CallBasis()
 
-_YES = ("批准", "同意", "approve")
-_NO = ("拒绝", "驳回", "refuse", "reject")
-VERBS = (*_YES, *_NO)
+YES = ("批准", "同意", "approve")
+NO = ("拒绝", "驳回", "refuse", "reject")
+VERBS = (*YES, *NO)
 _END = "。．.！!~～ "
 _DIGIT = "[0-9０-９]"
 _PLAIN_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 _PATTERN = re.compile(
     r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # people that the message quotes or mentions
-    rf"(?:(?P<yes>{'|'.join(_YES)})|(?P<no>{'|'.join(_NO)}))"
+    rf"(?:(?P<yes>{'|'.join(YES)})|(?P<no>{'|'.join(NO)}))"
     rf"(?:\s*(?P<code>{_DIGIT}{{{CODE_DIGITS}}})(?!{_DIGIT}))?",
     re.IGNORECASE,
 )
@@ -56,13 +56,18 @@ def parse_approval_reply(text: str) -> ApprovalReply | None:
         ApprovalReply(match["yes"] is not None, (match["code"] or "").translate(_PLAIN_DIGITS)),
         text[match.end() :].strip(),
     )
-    if not rest.strip(_END):
+    if ends_there(rest):
         return word
     return (
         _with_arguments(word, rest)
         if rest.startswith(("{", "｛")) or rest.endswith(("}", "｝"))
         else None
     )
+
+
+def ends_there(rest: str) -> bool:
+    """Whether nothing but the end of a sentence is left."""
+    return not rest.strip(_END)
 
 
 def _with_arguments(word: ApprovalReply, text: str) -> ApprovalReply:
@@ -203,6 +208,11 @@ def describe_origin(kind: str, peer: str, title: str, sender: str, sender_name: 
     return pick_sentence(texts, "").format(
         title=_name(title), peer=peer, name=_name(sender_name), sender=sender
     )
+
+
+def show_value(value: str, language: str = "") -> str:
+    """Anyone's words as one line of JSON, in which nothing is unseen or reads like a decision."""
+    return _shortened(_json(value), VALUE_CHARS, language, len(value))[0]
 
 
 def _name(text: str) -> str:

@@ -202,6 +202,8 @@ class ActKind(TextChoices):
     MUTE_GROUP = "mute_group", _("muted or unmuted the group")
     KICK = "kick", _("removed a member")
     RECALL = "recall", _("took a message back")
+    LET_IN = "let_in", _("approved a request")
+    KEEP_OUT = "keep_out", _("refused a request")
 
 
 #: What the record says of a message for an account that was away.

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agent', '0025_reminders'),
+        ('agent', '0029_undo'),
     ]
 
     operations = [

@@ -21,6 +21,7 @@ from agent.models.operator import ChatGrant, ErasureReceipt, OperatorAct
 from agent.models.persona import Persona, PersonaChoice
 from agent.models.process import CommitMark, ServerProcess
 from agent.models.reminder import Reminder
+from agent.models.request import JoinRequest, RequestRule
 from agent.models.run import Run, Step, ToolOffer
 from agent.models.session import ChatSession
 from agent.models.spend import Budget, BudgetNotice, BudgetStop, SpendSum
@@ -49,6 +50,7 @@ __all__ = [
     "ErasureReceipt",
     "EventRule",
     "Installation",
+    "JoinRequest",
     "KeptFile",
     "Manners",
     "MediaFile",
@@ -61,6 +63,7 @@ __all__ = [
     "Persona",
     "PersonaChoice",
     "Reminder",
+    "RequestRule",
     "ResultPicture",
     "Run",
     "ServerProcess",

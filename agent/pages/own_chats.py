@@ -7,7 +7,7 @@ from django.db.models import Exists, Max, Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 
 from agent.access import NOTHING, ChatAccess, find_access
-from agent.models import Message, MessageMedia, ResultPicture, Run
+from agent.models import ChatSession, JoinRequest, Message, MessageMedia, ResultPicture, Run
 from tools.admin.record_pages import WINDOW, ModelAdmin, Rows
 
 #: Newest rows of the chats in reach that a list reads.
@@ -76,6 +76,17 @@ class OwnAccountsAdmin(OwnChatsAdmin):
         last = below - 1 if below else rows.aggregate(last=Max("pk"))["last"] or 0
         floor = max(0, last - WINDOW + 1)
         return rows.filter(self.own_rows(access), pk__gte=floor, pk__lte=last), floor
+
+
+def own_requests(access: ChatAccess) -> Q:
+    """Of requests to be let in: those to whole accounts that ``access`` reaches, and of single
+    groups those of people who want to join them."""
+    found = access.account_condition("account")
+    for account, key in sorted(access.chats):
+        kind, _colon, peer_id = key.partition(":")
+        if kind == ChatSession.Kind.GROUP:
+            found |= Q(account=account, group_id=peer_id, kind=JoinRequest.Kind.JOIN)
+    return found
 
 
 class OwnMediaAdmin(OwnChatsAdmin):

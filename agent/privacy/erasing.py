@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from agent.domain.states import ActKind
 from agent.models import ErasureReceipt, Message, PersonaChoice
 from agent.privacy.person import Person, find_chats
-from agent.privacy.phases import EraseBatch, erase_reminders
+from agent.privacy.phases import EraseBatch, erase_join_requests, erase_reminders
 from agent.record.waiting.expiry import OPEN
 from agent.record.waiting.operator_acts import author_name, record_act
 
@@ -30,7 +30,9 @@ def begin_erasure(person: Person, author: User) -> ErasureReceipt:
         person_hash=person.hash,
         at=timezone.now(),
         author_name=author_name(author),
-        counts=dict(+Counter(reminders=erase_reminders(person))),
+        counts=dict(
+            +Counter(reminders=erase_reminders(person), join_requests=erase_join_requests(person))
+        ),
         progress={
             "person": person.person_id,
             "platform": person.platform,
@@ -107,6 +109,7 @@ GONE: dict[str, Any] = {
     "summaries": _("summaries of chats"),
     "notes": _("memory notes"),
     "reminders": _("reminders"),
+    "join_requests": _("requests to be let in"),
     "sums": _("sums of what the person cost"),
     "chats": _("private chats"),
     "events": _("events of clients"),

@@ -23,6 +23,7 @@ from agent.models import (
     ChatSession,
     Description,
     Digest,
+    JoinRequest,
     KeptFile,
     Message,
     MessageMedia,
@@ -74,6 +75,16 @@ def erase_reminders(person: Person) -> int:
     delete_changes(going)
     going.delete()
     return len(pks)
+
+
+def erase_join_requests(person: Person) -> int:
+    """Delete what the person asked to be let in by, and the name from what others asked; how
+    many."""
+    if person.platform != "onebot":
+        return 0
+    JoinRequest.objects.filter(inviter_id=person.person_id).update(inviter_id="")
+    count, _ = JoinRequest.objects.filter(user_id=person.person_id).delete()
+    return count
 
 
 def erase_requests(person: Person, chats: Sequence[int], after: int) -> ErasureBatch:

@@ -50,10 +50,14 @@ def retention_rules() -> list[RetentionRule]:
         ("runs without a message", expiry.erase_runs),
         ("descriptions of media", expiry.erase_descriptions),
     )
-    events = RetentionRule(
-        "events in chats", expiry.erase_chat_events, lambda: settings.EVENT_KEEP_DAYS
+    of_events = (
+        ("events in chats", expiry.erase_chat_events),
+        ("requests to be let in", expiry.erase_join_requests),
     )
-    return [events, *(RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds)]
+    return [
+        *(RetentionRule(*kind, lambda: settings.EVENT_KEEP_DAYS) for kind in of_events),
+        *(RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds),
+    ]
 
 
 def kept_history_limit(longest_context: int) -> int:

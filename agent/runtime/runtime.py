@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import logging
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -63,10 +63,12 @@ from tools.time_limits import TIME_LIMITS
 if TYPE_CHECKING:
     from agent.chat.undoing import Undoing
     from agent.domain.alerts import AlertLook
+    from agent.domain.requests import RequestClient, RequestReply
     from agent.record.arrivals.events import EventDesk, TakenEvent
     from agent.runtime.alert_watch import AlertWatch
     from agent.runtime.daily_work import DailyWork
     from agent.runtime.reminder_clock import ReminderClock
+    from agent.runtime.request_desk import RequestDesk
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +106,9 @@ class Runtime:
     """None until there is a reminder."""
     _undoing: "Undoing | None" = None
     """None until something is taken back."""
+    _requests: "RequestDesk | None" = None
+    answer_request: "RequestClient | None" = None
+    """What tells clients what is decided over requests; None where there are no clients."""
 
     def __init__(
         self,
@@ -144,11 +149,14 @@ class Runtime:
         self._outbox, self._actions = outbox, actions
         conversations = self._build_conversations(outbox, actions)
         conversations.names = source
+        conversations.decide_requests = self._decide_requests
         self.inbox = Inbox(self.record, conversations)
         """What waits and what is answered in this process."""
         self.trials = Trials(self.record, self.engines, self.book, outbox, self.memory.notebook)
         hand_messages = HandMessages(self.record, outbox, conversations.floors)
-        self._steering = Steering(outbox, self.inbox, hand_messages, actions, self._find_undoing)
+        self._steering = Steering(
+            outbox, self.inbox, hand_messages, self._tell_decided, actions, self._find_undoing
+        )
         self._clock_watch = ClockWatch()
         self._accounts: set[str] = set()
         self._kept = [*record_retention.retention_rules(), *kept]
@@ -261,6 +269,35 @@ class Runtime:
         no further model call."""
         await self.inbox.stop(chat, reason=MessageReason.PAUSED)
 
+    @property
+    def has_requests(self) -> bool:
+        """Whether there was ever somebody who asked to be let in."""
+        return bool(self.record.live.current.versions.get(LiveKind.REQUESTS))
+
+    @property
+    def requests(self) -> "RequestDesk":
+        """What decides over them; made when it is first asked for."""
+        if self._requests is None:
+            from agent.runtime.request_desk import RequestDesk
+
+            if self.answer_request is None:
+                raise LookupError("no clients can be answered in this process")
+            self._requests = RequestDesk(
+                self.record,
+                self.answer_request,
+                lambda account: self._steering.outbox.is_connected(
+                    ChatAddress(account, "private", "")
+                ),
+                self._wake,
+            )
+        return self._requests
+
+    async def _decide_requests(self, reply: "RequestReply", person: str, language: str) -> str:
+        return await self.requests.obey(reply, person, language)
+
+    async def _tell_decided(self, pks: Collection[int]) -> None:
+        await self.requests.wait_decided(pks)
+
     def account_connected(self, account: str) -> None:
         """Answers for ``account`` can go out again: what waits for it is taken up."""
         self.ensure_started()
@@ -310,6 +347,8 @@ class Runtime:
             await self._reminders.close()
         if self._undoing is not None:
             await self._undoing.close()
+        if self._requests is not None:
+            await self._requests.close()
         await self.jobs.drain(0)
         await self.trials.stop()
         await self.memory.close()
@@ -390,6 +429,8 @@ class Runtime:
                 self._look_at_alerts()
                 if self._reminders is not None:
                     self._reminders.check_time()
+                if self.has_requests and self.answer_request is not None:
+                    await self.requests.check()
                 await asyncio.gather(
                     self.inbox.audit(),
                     self.record.submit_batched(end_silences, None),

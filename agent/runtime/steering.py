@@ -4,7 +4,7 @@ What an act changes is on record before it is asked for here: these are the part
 until the server looks by itself.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,8 @@ class Steering:
     outbox: Outbox
     inbox: Inbox
     hand_messages: HandMessages
+    tell_decided: Callable[[Collection[int]], Coroutine[Any, Any, None]]
+    """Tells clients what was decided over requests, and waits a while for what they say."""
     actions: ClientActions | None = None
     find_undoing: "Callable[[], Undoing] | None" = None
 

@@ -332,6 +332,7 @@ PARTS = (
     (chat_alerts.find_accounts, "", False),
     (chat_alerts.find_sends, "agent.view_message", False),
     (chat_alerts.find_approvals, "agent.view_approval", False),
+    (chat_alerts.find_requests, "agent.view_joinrequest", False),
     (chat_alerts.find_untold, "agent.view_message", False),
     (chat_alerts.find_silence, "", False),
     (chat_alerts.find_taken_over, "agent.view_chatsession", False),

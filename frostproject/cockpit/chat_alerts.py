@@ -14,8 +14,10 @@ from agent.domain import states, types
 from agent.models import (
     Approval,
     ChatSession,
+    JoinRequest,
     Message,
 )
+from agent.pages.own_chats import own_requests
 from agent.record.chats.chat_record import find_address
 from agent.record.runs import deferred_calls
 from agent.record.settings import chat_manners, manners
@@ -205,6 +207,26 @@ def find_approvals(viewer: Viewer) -> Iterator[Alert]:
             link("agent_approval_changelist", query="state__exact=waiting"),
             facts=(found[-1].pk,),
             plain=_plain_approval(),
+        )
+
+
+def find_requests(viewer: Viewer) -> Iterator[Alert]:
+    """People who wait to be let in."""
+    waiting = JoinRequest.objects.filter(state=states.ApprovalState.WAITING, decision="")
+    mine = waiting.filter(own_requests(viewer.access))
+    found = list(mine.order_by("-pk").values_list("pk", flat=True)[:COUNTED])
+    if found:
+        yield Alert(
+            "requests",
+            ngettext(
+                "%(count)s request waits to be let in.",
+                "%(count)s requests wait to be let in.",
+                len(found),
+            )
+            % {"count": len(found)},
+            _("Approve or refuse them, or make rules that do."),
+            link("agent_joinrequest_changelist", query="state__exact=waiting"),
+            facts=(found[0],),
         )
 
 

@@ -368,6 +368,7 @@ OTHER_WORDS = {
     "agent.Manners.zone": "clock timezone 时间 时区",
     "agent.Reminder.due_at": "schedule cron alarm timer 定时 闹钟 日程 任务",
     "agent.EventRule.kind": "welcome poke keyword auto reply 欢迎 入群 戳一戳 关键词 自动回复",
+    "agent.RequestRule.words": "join friend invite approve accept 加群 入群 好友 审批 自动通过",
     "agent.Manners.denied_people": "block ban blacklist 黑名单 拉黑 屏蔽",
     "agent.Manners.allowed_people": "allow whitelist 白名单",
     "agent.Manners.wake_names": "alias nickname trigger keyword 别名 昵称 唤醒 关键词",

@@ -220,6 +220,7 @@ NAVIGATION: tuple[Group, ...] = (
                 (
                     NavigationPage("admin:index", _("Overview")),
                     "agent.Approval",
+                    "agent.JoinRequest",
                     "agent.NoteProposal",
                 ),
             ),
@@ -258,7 +259,7 @@ NAVIGATION: tuple[Group, ...] = (
         "settings",
         _("Settings"),
         (
-            Tabs(_("Manners"), ("agent.Manners", "agent.EventRule")),
+            Tabs(_("Manners"), ("agent.Manners", "agent.EventRule", "agent.RequestRule")),
             Tabs(_("Tools"), ("tools.ToolConfig", *_TOOLS_FROM)),
             Tabs(_("System and users"), ("agent.Installation", "agent.AlertRoute", *_USERS)),
             Tabs(_("Raw records"), _RAW_RECORDS),

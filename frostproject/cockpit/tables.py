@@ -149,6 +149,15 @@ TABLES: dict[str, TableWords] = {
         _("Without any, events are only on record. Add one, such as a welcome."),
         add=_("Add an event rule"),
     ),
+    "agent.JoinRequest": TableWords(
+        _("Who asks to be a friend or a member, and who invites the bot. Owners are told too."),
+        _("They come from clients: friend requests, requests to join, invitations."),
+        name=_("Requests"),
+    ),
+    "agent.RequestRule": TableWords(
+        _("What is decided over requests before anybody looks. Nobody is let in without a rule."),
+        _("Without any, every request waits for somebody."),
+    ),
     "agent.Installation": TableWords(_("What counts for the whole installation.")),
     "auth.User": TableWords(
         _("Who may sign in to this admin. People of chats are under “People”."),

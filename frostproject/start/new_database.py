@@ -28,10 +28,10 @@ groups = of_models.groups
 OURS = ("agent", "frostproject", "onebot", "tools")
 _LATER = (
     *("endpointchoice", "manners", "operatoract", "erasurereceipt", "installation"),
-    *("alertroute", "reminder", "eventrule"),
+    *("alertroute", "reminder", "eventrule", "joinrequest", "requestrule"),
 )
 _READ = {**groups.READ, "agent": (*groups.READ["agent"], *of_models.READ, *_LATER)}
-_EDITED = (*of_models.EDIT, "manners", "alertroute", "reminder", "eventrule")
+_EDITED = (*of_models.EDIT, "manners", "alertroute", "reminder", "eventrule", "requestrule")
 
 
 #: The apps that this makes tables of. Those of others may do anything in their migrations.
@@ -160,11 +160,13 @@ def _grants() -> dict[str, set[tuple[str, str]]]:
         *((app, f"delete_{model}") for app, model in groups.DELETE),
         *(("agent", f"{act}_{model}") for act in ("add", "change", "delete") for model in _EDITED),
         *(("agent", f"{act}_installation") for act in ("add", "change")),
+        ("agent", "change_joinrequest"),
     }
     own = {
         *(("agent", f"view_{model}") for model in cockpit.OF_OWNERS),
         *(("agent", f"change_{model}") for model in ("chatsession", "approval")),
         *(("agent", f"{verb}_reminder") for verb in ("view", "add", "change")),
+        *(("agent", f"{verb}_joinrequest") for verb in ("view", "change")),
     }
     return {
         "viewer": reads,

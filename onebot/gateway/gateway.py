@@ -60,6 +60,7 @@ from tools.error_boundary import LogLimit, capture_error, log_errors
 
 if TYPE_CHECKING:
     from agent.domain.alerts import AlertLook
+    from agent.domain.requests import AnswerOutcome, RequestAnswer
 
 logger = logging.getLogger(__name__)
 LogLimit(logger)
@@ -154,6 +155,7 @@ class Gateway:
         self._media = OneBotMedia(self._client)
         self._actions = OneBotActions(self._client)
         self.runtime = Runtime(self._delivery, self._media, [events], find_alerts, self._actions)
+        self.runtime.answer_request = self._answer_request
         self.runtime.record.live.subscribe(lambda *_: self._reload_tokens(), "accounts")
         self._pauses = PauseWatch(self._client, self.runtime.record, self.runtime.chat_paused)
         self._introductions = Introductions(
@@ -272,6 +274,7 @@ class Gateway:
                 self._follow_rules(self_id, event)
                 self._pauses.follow(self_id, event)
                 self._actions.follow(self_id, event)
+                self._follow_requests(event)
 
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is
@@ -409,6 +412,22 @@ class Gateway:
             recall = MessageRecall(self_id, message_id, recalled_chat(event.raw, self_id))
             work = self.runtime.message_recalled(recall)
             self._keep(asyncio.get_running_loop().create_task(work))
+
+    def _follow_requests(self, event: OtherEvent) -> None:
+        """Somebody asks to be let in; or has been, where somebody asked before."""
+        if event.post_type == "request":
+            from onebot.protocol.requests import read_request
+
+            if request := read_request(event, event.self_id):
+                self._keep(self.runtime.requests.arrive(request))
+        elif event.detail_type == "group_increase" and self.runtime.has_requests:
+            group_id, user_id = (parse_id(event.raw.get(name)) for name in ("group_id", "user_id"))
+            self._keep(self.runtime.requests.note_join(event.self_id, group_id, user_id))
+
+    async def _answer_request(self, answer: "RequestAnswer") -> "AnswerOutcome":
+        from onebot.gateway.requests import answer_request
+
+        return await answer_request(self._client, answer)
 
     async def _perform(
         self, account: str, text: str, echo: str, timeout_seconds: float

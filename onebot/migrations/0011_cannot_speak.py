@@ -10,7 +10,7 @@ AddColumn = importlib.import_module('onebot.migrations.0009_official_bots').AddC
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('onebot', '0009_official_bots'),
+        ('onebot', '0010_events_of_accounts'),
     ]
 
     operations = [

@@ -33,6 +33,7 @@ PERMISSIONS = [
         "0024_alert_routes",
         "0025_reminders",
         "0026_event_rules",
+        "0027_requests",
     )
 ]
 ENGLISH = {"accept-language": "en"}

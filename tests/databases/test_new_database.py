@@ -118,7 +118,7 @@ def test_a_new_database_has_what_all_migrations_make_on_sqlite(
             outcome(database_at(tmp_path / make.__name__), make) for make in (at_once, by_all_steps)
         )
     assert new == old
-    assert len(new[1]["groups"]) == 153
+    assert len(new[1]["groups"]) == 163
 
 
 @pytest.mark.slow

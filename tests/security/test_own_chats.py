@@ -35,7 +35,7 @@ QUERIES = ("?q=hello", f"?q={OTHER_GROUP}", "?q=20008888", "?state__exact=failed
            "?all=", "?id__lt=99999", "?since=today")  # fmt: skip
 #: With rows of single chats.
 PAGES = ("chatsession", "message", "run", "step", "toolcall", "approval", "operatoract", "digest",
-         "note", "keptfile", "description", "reminder")  # fmt: skip
+         "note", "keptfile", "description", "reminder", "joinrequest")  # fmt: skip
 
 
 @pytest.fixture

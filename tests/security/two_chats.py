@@ -30,6 +30,7 @@ from agent.models import (
     ChatSession,
     Description,
     Digest,
+    JoinRequest,
     KeptFile,
     Manners,
     Message,
@@ -121,6 +122,10 @@ def fill(account: str, peer: str, word: str, person: str) -> Owned:
     Reminder.objects.create(
         session=session, text=f"{word}-reminder hello", set_by=person, due_at=now,
         outcome=f"{word}-outcome",
+    )  # fmt: skip
+    JoinRequest.objects.create(
+        account=account, kind="join", user_id=person, group_id=peer, flag=peer, key=f"k{peer}",
+        comment=f"{word}-comment hello",
     )  # fmt: skip
     Note.objects.create(
         account=account, chat=session.key, owner_kind="person", owner_id=person, said_by=person,

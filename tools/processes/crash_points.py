@@ -21,6 +21,7 @@ CrashPoint = Literal[
     "reminder_fired",
     "undo_claimed",
     "event_taken",
+    "request_claimed",
 ]
 #: Time for the event loop to hand written bytes to the kernel, in seconds.
 FLUSH_SECONDS = 0.1

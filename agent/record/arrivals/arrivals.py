@@ -17,11 +17,12 @@ from agent.domain.answer_triggers import (
     decide_trigger,
     merge_window,
 )
-from agent.domain.approvals import ApprovalReply, parse_approval_reply
+from agent.domain.approvals import parse_approval_reply
 from agent.domain.commands import Command, parse_command
 from agent.domain.event_rules import FiredRule
 from agent.domain.manners import ChatManners, MemberCommands, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
+from agent.domain.requests import OwnerReply
 from agent.domain.states import FIRST_CLAIM
 from agent.domain.types import DEFAULT_ACCOUNT, AccountSettings, IncomingMessage
 from agent.models import Message, Run
@@ -37,6 +38,7 @@ from agent.record.chats.own_messages import (
 )
 from agent.record.chats.sessions import SessionCache, TouchedSession
 from agent.record.ground import statements
+from agent.record.requests.telling import read_request_reply
 from agent.record.runs.runs import ActiveRun, RunPlan, RunStarter, StartRun
 from agent.record.sums.activity import Arrival, count_arrivals, count_messages, count_runs
 from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
@@ -68,7 +70,7 @@ class AcceptedMessage:
     session_pk: int
     decision: TriggerDecision | None
     begun: ActiveRun | None = None
-    approval_reply: ApprovalReply | None = None
+    approval_reply: OwnerReply | None = None
     account: AccountSettings = DEFAULT_ACCOUNT
     persona: PersonaSettings = field(default_factory=environment_persona)
     manners: ChatManners = field(default_factory=environment_manners)
@@ -103,7 +105,7 @@ class _JudgedMessage(NamedTuple):
     account: AccountSettings = DEFAULT_ACCOUNT
     window: float = 0.0
     """Seconds in which further words are awaited before it is answered."""
-    approval_reply: ApprovalReply | None = None
+    approval_reply: OwnerReply | None = None
     command: Command | None = None
     header: dict[str, Any] | None = None
     rule: FiredRule | None = None
@@ -234,17 +236,23 @@ class ArrivalStore:
     ) -> _JudgedMessage:
         message, account = arrival.message, arrival.message.chat.account
         settings = self._run_starter.live.find_account(account)
-        reply = parse_approval_reply(message.text) and read_approval_reply(message, chat.pk)
+        word = parse_approval_reply(message.text) and read_approval_reply(message, chat.pk)
+        reply: OwnerReply | None = word
+        is_decision = word is not None and bool(waiting_codes(account, {word.code}))
+        is_owner = message.sender_id in settings.owners
+        if is_owner and word is None and message.chat.kind == "private":
+            reply = read_request_reply(message, chat.pk)
+            is_decision = reply is not None
         on_members = manners.member_commands == MemberCommands.ADMINS
         command = parse_command(message.text, manners.command_prefix, on_members=on_members)
         occasion = Occasion(
             now=arrival.received_at,
             quotes_bot=quotes_bot,
-            is_decision=reply is not None and bool(waiting_codes(account, {reply.code})),
+            is_decision=is_decision,
             is_command=command is not None,
             is_follow_up=chat.pk in self._follow_ups.awaited
             and self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
-            is_owner=message.sender_id in settings.owners,
+            is_owner=is_owner,
             all_for_me=settings.all_for_me,
             pause=chat.pause_reason and chat.find_pause(arrival.received_at),
             taken_over_by=chat.taken_over_by and chat.find_operator(arrival.received_at),

@@ -13,9 +13,10 @@ def tell_owners(
     text: str,
     now: datetime,
     call_pk: int | None = None,
+    raw: dict[str, object] | None = None,
 ) -> None:
     """Record a notice for each of ``owners``; ``account`` is a chat of the account that sends it,
-    ``call_pk`` the call that it asks about."""
+    ``call_pk`` the call that it asks about, ``raw`` what it is about otherwise."""
     for owner in sorted(owners):
         chat = ChatAddress(account.account, "private", owner.rpartition(":")[2], account.platform)
         address = {
@@ -33,6 +34,7 @@ def tell_owners(
             sender_id=chat.peer_id,
             text=text,
             tool_call_id=call_pk,
+            raw=raw,
             place=chat.place,
             created_at=now,
         )

@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from django.db.models import Q
 
-from agent.models import UNSETTLED, ChatEvent, Description, Message, Run, ToolCall
+from agent.models import UNSETTLED, ChatEvent, Description, JoinRequest, Message, Run, ToolCall
 
 #: Rows that one transaction checks.
 BATCH = 200
@@ -89,6 +89,14 @@ def erase_chat_events(before: datetime, history: int, after: int) -> EraseResult
     going = [pk for pk, at in rows if at < before]
     ChatEvent.objects.filter(pk__in=going).delete()
     return EraseResult(len(going), rows[-1][0] if len(going) == BATCH else None)
+
+
+def erase_join_requests(before: datetime, history: int, after: int) -> EraseResult:
+    """Requests of people to be let in that are decided, or over."""
+    rows = list(JoinRequest.objects.filter(pk__gt=after).order_by("pk").defer("flag")[:BATCH])
+    going = [row.pk for row in rows if row.created_at < before and row.state != row.State.WAITING]
+    count, _ = JoinRequest.objects.filter(pk__in=going).delete()
+    return EraseResult(count, rows[-1].pk if len(rows) == BATCH else None)
 
 
 def _runs_with(messages: set[int], runs: set[int]) -> dict[int, int | None]:

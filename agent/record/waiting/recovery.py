@@ -13,12 +13,12 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from agent.domain.approvals import ApprovalReply
 from agent.domain.commands import Command, parse_command
 from agent.domain.event_rules import FiredRule, read_fired_rule
 from agent.domain.manners import ChatManners, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
 from agent.domain.reminders import FiredReminder, read_fired
+from agent.domain.requests import OwnerReply
 from agent.domain.states import BY_RULES, FIRST_CLAIM, UNSAID
 from agent.domain.types import (
     DEFAULT_ACCOUNT,
@@ -32,6 +32,7 @@ from agent.models.message import BY_HAND
 from agent.models.process import NEXT_CLAIM
 from agent.record.chats.chat_record import find_address
 from agent.record.ground import statements
+from agent.record.requests.telling import read_request_reply
 from agent.record.runs import deferred_calls
 from agent.record.runs.merged import HeldMessage
 from agent.record.runs.subagent_runs import SERVER_STOPPED, break_off_run
@@ -83,8 +84,9 @@ class PendingMessage:
     notice: str = ""
     """For a message that gets no model call: the notice for its chat
     (:mod:`agent.domain.notices`)."""
-    approval_reply: ApprovalReply | None = None
-    """What it decides over a waiting call, where it is written like such a decision."""
+    approval_reply: OwnerReply | None = None
+    """What it decides over a waiting call, or over requests, where it is written like such a
+    decision."""
     command: Command | None = None
     """What it orders, where it is a command."""
     was_cut_off: bool = False
@@ -244,9 +246,7 @@ def _to_pending(
         rule=read_fired_rule(row.raw) if row.reason in BY_RULES else None,
         claim_number=(row.claim_number or 0) + 1,
         notice=build_notice(row),
-        approval_reply=None
-        if is_later_result
-        else approvals.read_approval_reply(message, row.session_id),
+        approval_reply=None if is_later_result else _read_reply(message, row.session_id),
         command=parse_command(message.text, heard.command_prefix, on_members=True)
         if is_command
         else None,
@@ -258,6 +258,14 @@ def _to_pending(
             for one in earlier
         ),
     )
+
+
+def _read_reply(message: IncomingMessage, session_pk: int) -> OwnerReply | None:
+    """Whether it is an owner's is judged once it is obeyed."""
+    reply = approvals.read_approval_reply(message, session_pk)
+    if reply is None and message.chat.kind == "private":
+        return read_request_reply(message, session_pk)
+    return reply
 
 
 def build_notice(row: Message) -> str:

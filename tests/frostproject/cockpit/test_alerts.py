@@ -19,6 +19,7 @@ from agent.models import (
     ChatGrant,
     ChatSession,
     EndpointStatus,
+    JoinRequest,
     Manners,
     Message,
     ModelEndpoint,
@@ -104,11 +105,16 @@ def silence(session: ChatSession) -> None:
     Manners.objects.create(name="hush", silenced=True, **chats)
 
 
+def request(session: ChatSession) -> None:
+    asked = {"account": session.account, "group_id": session.peer_id, "kind": "join"}
+    JoinRequest.objects.create(user_id="20002", flag="f", **asked)
+
+
 IN_CHATS = (
-    *(unknown_send, approval, taken_over, paused, disconnected, account_offline, cannot_speak),
-    silence,
+    *(unknown_send, approval, request, taken_over, paused, disconnected, account_offline),
+    *(cannot_speak, silence),
 )
-KINDS = {"unknown_send": "unknown_sends", "approval": "approvals"}
+KINDS = {"unknown_send": "unknown_sends", "approval": "approvals", "request": "requests"}
 
 
 @pytest.mark.parametrize("trouble", IN_CHATS)
@@ -221,6 +227,7 @@ def new_tool() -> None:
 ACTS = {
     "unknown_sends": "/act/resend/",
     "approvals": 'value="approve"',
+    "requests": "/act/approve/",
     "taken_over": "/act/hand-back/",
     "paused": "/act/lift/",
     "disconnected": "/delete/",

@@ -1,0 +1,214 @@
+"""Requests to an account: of people who want to be its friends, or to join a group that it manages,
+and invitations into groups. What they are, what owners are told of them and say to them, and how
+they are answered. Pure but for the settings: where no ``language`` is given, it is LANGUAGE_CODE.
+
+Comments are anyone's words: in what is told, each is one line of JSON, as in
+:mod:`agent.domain.approvals`.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Protocol
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _, gettext_noop
+
+from agent.domain.approvals import NO, YES, ApprovalReply, ends_there, show_value
+from agent.domain.errors import pick_sentence
+
+#: How a client names a request when it is answered: with the JSON type that it came with.
+Flag = str | int | float
+#: Characters of the words that a refusal is sent with, and of a comment that are read: QQ takes
+#: fewer.
+MOST_REASON, MOST_COMMENT = 200, 2_000
+
+
+class RequestKind(TextChoices):
+    FRIEND = "friend", _("friend request")
+    JOIN = "join", _("request to join")
+    INVITE = "invite", _("invitation to a group")
+
+
+class RuleAction(TextChoices):
+    """What a rule does with a request."""
+
+    APPROVE = "approve", _("approve it")
+    REFUSE = "refuse", _("refuse it")
+    WAIT = "wait", _("let it wait for somebody")
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRequest:
+    """A request as a client reports it."""
+
+    account: str
+    kind: RequestKind
+    user_id: str
+    """Who asks, or who invites."""
+    group_id: str
+    comment: str
+    flag: Flag | None
+    """None where no answer can name it."""
+    inviter_id: str = ""
+    level: int | None = None
+    """The QQ level of who asks, where the client tells it."""
+    happened_at: datetime | None = None
+
+    @property
+    def key(self) -> str:
+        """The same for the same request, however often it is reported."""
+        told = [self.flag] if self.flag is not None else [self.user_id, self.group_id, self.comment]
+        named = json.dumps([self.account, self.kind, type(self.flag).__name__, *told])
+        return hashlib.sha256(named.encode()).hexdigest()
+
+    @property
+    def answer(self) -> str:
+        """What the one who asks says himself: of the group's question, the answer alone."""
+        return _QUESTION.sub("", self.comment, count=1)
+
+
+_QUESTION = re.compile(
+    r"\A\s*(?:问题|question|q)\s*[:：].*?\n[ \t]*(?:答案|回答|answer|a)\s*[:：]",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+# The answer to the client.
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswer:
+    """A decision, as the client is told of it."""
+
+    account: str
+    kind: RequestKind
+    flag: Flag
+    is_approval: bool
+    reason: str
+
+
+class AnswerResult(Enum):
+    """What became of an answer."""
+
+    DONE = auto()
+    DECIDED = auto()
+    """It was decided elsewhere, before."""
+    REFUSED = auto()
+    UNWRITTEN = auto()
+    """The client was certainly not told."""
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutcome:
+    """``words`` are the client's."""
+
+    result: AnswerResult
+    words: str = ""
+
+
+class RequestClient(Protocol):
+    """Answers requests, implemented by the layer that owns the sockets."""
+
+    async def __call__(self, answer: RequestAnswer) -> AnswerOutcome:
+        """Tell the client. Never raises for what a client does; within a time limit. After
+        cancellation it may have been told."""
+        ...
+
+
+# Why a request is as it is, for the record.
+
+NO_FLAG = gettext_noop(
+    "The client gave no flag to answer it by, or none that can be used: it can be refused here "
+    "only, and is decided in QQ."
+)
+ELSEWHERE = gettext_noop("It was decided elsewhere.")
+LEFT = gettext_noop("The account is no longer in this group.")
+TOO_LATE = gettext_noop("Nobody decided in time.")
+UNKNOWN = gettext_noop(
+    "Nobody knows whether the client has carried it out: look in QQ before you decide again."
+)
+NOT_THERE = gettext_noop("The account was not connected: nothing was sent.")
+NOT_KNOWN_TO_CLIENT = gettext_noop("This client cannot answer requests: decide in QQ.")
+
+
+# What owners are told in private, and say to it.
+
+#: Requests that one note shows.
+SHOWN = 10
+_ONE = ("收到一个申请，请主人处理：", "A request waits for an owner:")
+_SEVERAL = ("收到 {count} 个申请，请主人处理：", "{count} requests wait for an owner:")
+_MORE = ("…（还有 {count} 个没有显示，请在管理后台处理）", "… ({count} more are in the admin)")
+_LINES = {
+    RequestKind.FRIEND: ("#{pk} 好友申请，来自 {user}", "#{pk} {user} asks to be a friend"),
+    RequestKind.JOIN: (
+        "#{pk} {user} 申请加入群 {group}",
+        "#{pk} {user} asks to join group {group}",
+    ),
+    RequestKind.INVITE: (
+        "#{pk} {user} 邀请机器人加入群 {group}",
+        "#{pk} {user} invites the bot to group {group}",
+    ),
+}
+_HOW = (
+    "引用这条消息回复「批准」或「拒绝 理由」，处理上面显示的全部申请；"
+    "只处理一个请回复「批准 #{pk}」或「拒绝 #{pk} 理由」，也可在管理后台处理。",
+    "Quote this message with “approve” or “refuse REASON” to decide over all that it shows; reply "
+    "“approve #{pk}” or “refuse #{pk} REASON” to decide over one, or decide in the admin.",
+)
+
+
+def build_note(asked: Mapping[int, IncomingRequest], count: int) -> str:
+    """What owners are told of ``count`` requests, the first of which, by number, are ``asked``."""
+    lines = [pick_sentence(_ONE if count == 1 else _SEVERAL, "").format(count=count)]
+    for pk, one in asked.items():
+        line = pick_sentence(_LINES[one.kind], "")
+        line = line.format(pk=pk, user=one.user_id, group=one.group_id)
+        lines.append(f"{line} {show_value(one.comment)}" if one.comment else line)
+    if more := count - len(asked):
+        lines.append(pick_sentence(_MORE, "").format(count=more))
+    return "\n".join([*lines, pick_sentence(_HOW, "").format(pk=next(iter(asked)))])
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReply:
+    """Yes or no to requests by their numbers; before these are known, ``number`` is what was
+    written, 0 for the note that is quoted."""
+
+    is_approval: bool
+    reason: str = ""
+    number: int = 0
+    requests: tuple[int, ...] = ()
+
+
+#: What an owner decides over what waits for him.
+OwnerReply = ApprovalReply | RequestReply
+
+_REPLY = re.compile(
+    r"(?:\[(?:回复:|@)[^\]]*\]\s*)*"  # people that the message quotes or mentions
+    rf"(?:(?P<yes>{'|'.join(YES)})|(?P<no>{'|'.join(NO)}))"
+    r"(?:\s*[#＃](?P<number>[0-9]{1,18})(?![0-9]))?(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_APART = re.compile(r"[\s，,：:。.]")
+
+
+def parse_request_reply(text: str) -> RequestReply | None:
+    """What ``text`` decides over a request; None for everything that is not such a word. A refusal
+    may give a reason, apart from the word; an approval stands alone."""
+    match = _REPLY.fullmatch(text.strip())
+    if match is None:
+        return None
+    is_approval, rest = match["yes"] is not None, match["rest"]
+    if not ends_there(rest):
+        if is_approval or not _APART.match(rest):
+            return None
+        rest = rest.strip(" \t\r\n，,：:。.")
+    else:
+        rest = ""
+    return RequestReply(is_approval, rest, int(match["number"] or 0))

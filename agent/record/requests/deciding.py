@@ -1,0 +1,140 @@
+"""Decisions over requests: written before the client is told, told once, and settled by what it
+says. One that was being told when its process died is of unknown outcome, and not told again.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from agent.domain.requests import (
+    ELSEWHERE,
+    LEFT,
+    NOT_THERE,
+    TOO_LATE,
+    UNKNOWN,
+    AnswerOutcome,
+    AnswerResult,
+    RequestAnswer,
+    RequestKind,
+    RuleAction,
+)
+from agent.models import JoinRequest, ServerProcess
+from agent.record.requests.arriving import find_left
+
+State = JoinRequest.State
+#: What nobody has decided for so long expires.
+MOST_AGE = timedelta(days=7)
+#: A decision waits so long for its account; then the request waits for another decision.
+MOST_WAIT = timedelta(minutes=5)
+#: Requests that expire in one transaction.
+AT_ONCE = 500
+_OPEN = Q(state=State.WAITING, decision="")
+
+
+def decide(pks: Collection[int], *, is_approval: bool, by: str, reason: str = "") -> list[int]:
+    """Decide over requests; which of ``pks`` were open until now. One that cannot be answered is
+    refused here alone, and never approved."""
+    rows = JoinRequest.objects.filter(_OPEN, pk__in=pks)
+    taken = list(rows.select_for_update(no_key=True).order_by("pk"))
+    made = {"decided_by": by[:200], "decided_at": timezone.now(), "rule": None}
+    for row in taken:
+        own = JoinRequest.objects.filter(pk=row.pk)
+        if row.flag is not None:
+            action = RuleAction.APPROVE if is_approval else RuleAction.REFUSE
+            own.update(**made, decision=action, reason=reason, claimed_by="")
+        elif not is_approval:
+            own.update(**made, state=State.REFUSED, reason=reason)
+    return [row.pk for row in taken]
+
+
+def claim_decided(
+    process_id: str, is_connected: Callable[[str], bool], room: int
+) -> list[tuple[int, RequestAnswer]]:
+    """Take at most ``room`` decisions that the client is to be told. Two processes never get the
+    same one. Those of dead processes are settled first."""
+    decided = JoinRequest.objects.filter(state=State.WAITING).exclude(decision="")
+    living = {process_id, *ServerProcess.objects.values_list("pk", flat=True)}
+    _reopen(decided.exclude(claimed_by__in=["", *living]), UNKNOWN)
+    due, now = decided.filter(claimed_by=""), timezone.now()
+    accounts = due.order_by().values_list("account", flat=True).distinct()
+    connected = [account for account in accounts if is_connected(account)]
+    away = due.exclude(account__in=connected)
+    _reopen(away.filter(decided_at__lt=now - MOST_WAIT), NOT_THERE)
+    own = due.filter(account__in=connected).order_by("decided_at", "pk")
+    return [
+        (row.pk, _to_answer(row))
+        for row in list(own[:room])
+        if due.filter(pk=row.pk).update(claimed_by=process_id)
+    ]
+
+
+def _to_answer(row: JoinRequest) -> RequestAnswer:
+    flag: Any = row.flag
+    is_approval = row.decision == RuleAction.APPROVE
+    return RequestAnswer(row.account, RequestKind(row.kind), flag, is_approval, row.reason)
+
+
+def settle(pk: int, process_id: str, outcome: AnswerOutcome) -> None:
+    """Put down what the client said; nothing where this process has it no more."""
+    mine = JoinRequest.objects.filter(pk=pk, claimed_by=process_id).exclude(decision="")
+    row = mine.first()
+    if row is None:
+        return
+    closed: dict[str, Any] = {"decision": "", "claimed_by": "", "decided_at": timezone.now()}
+    if outcome.result == AnswerResult.DONE:
+        is_approval = row.decision == RuleAction.APPROVE
+        mine.update(state=State.APPROVED if is_approval else State.REFUSED, **closed)
+    elif outcome.result == AnswerResult.DECIDED:
+        mine.update(state=State.EXPIRED, reason=outcome.words or ELSEWHERE, **closed)
+    else:
+        usual = NOT_THERE if outcome.result == AnswerResult.UNWRITTEN else UNKNOWN
+        _reopen(mine, outcome.words or usual)
+
+
+def _reopen(rows: Any, why: str) -> None:
+    """Have requests wait for another decision."""
+    rows.update(decision="", claimed_by="", decided_by="", reason=why)
+
+
+def note_joins(joins: Sequence[tuple[str, str, str]]) -> list[None]:
+    """Somebody is a member now (account, group, person): nothing is left to decide. Those that are
+    being approved by this server stay with it."""
+    waiting = JoinRequest.objects.filter(_OPEN, account__in={account for account, *_ in joins})
+    rows = waiting.filter(group_id__in={group for _, group, _ in joins})
+    seen, over = set(joins), list[int]()
+    for row in rows.only("account", "group_id", "user_id", "kind"):
+        member = row.account if row.kind == RequestKind.INVITE else row.user_id
+        if (row.account, row.group_id, member) in seen:
+            over.append(row.pk)
+    if over:
+        _expire(over, ELSEWHERE)
+    return [None] * len(joins)
+
+
+def sweep() -> bool:
+    """Have what is over expire; whether anything is left to be done."""
+    waiting = JoinRequest.objects.filter(state=State.WAITING)
+    if not waiting.exists():
+        return False
+    old = waiting.filter(decision="", created_at__lt=timezone.now() - MOST_AGE)
+    _expire(list(old.values_list("pk", flat=True)[:AT_ONCE]), TOO_LATE)
+    joins = waiting.filter(decision="", kind=RequestKind.JOIN)
+    groups = set(joins.order_by().values_list("account", "group_id").distinct())
+    for account, group in find_left(groups):
+        gone = joins.filter(account=account, group_id=group)
+        _expire(list(gone.values_list("pk", flat=True)[:AT_ONCE]), LEFT)
+    return True
+
+
+def _expire(pks: Sequence[int], why: str) -> None:
+    rows = JoinRequest.objects.filter(_OPEN, pk__in=pks)
+    rows.update(state=State.EXPIRED, reason=why, decided_at=timezone.now())
+
+
+def find_under_way(pks: Collection[int]) -> bool:
+    """Whether the client is still to be told of one of ``pks``, or to say what came of it."""
+    rows = JoinRequest.objects.filter(state=State.WAITING, pk__in=pks)
+    return rows.exclude(decision="").exists()

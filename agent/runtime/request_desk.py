@@ -1,0 +1,124 @@
+"""Requests of one process: those that its clients report, the answers to them, and the notes to
+owners. There is none until there is a request."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+
+from agent.domain.requests import IncomingRequest, RequestAnswer, RequestClient, RequestReply
+from agent.record.record import Record
+from agent.record.requests import arriving, deciding, telling
+from tools.error_boundary import KeptTasks, log_errors
+from tools.processes import crash_points
+from tools.tasks import end_tasks
+
+logger = logging.getLogger(__name__)
+#: Answers that are on their way at a time.
+AT_ONCE = 20
+#: So long requests are gathered for one note, in seconds.
+GATHER_SECONDS = 1.5
+#: How long somebody waits for what a client says to a decision, in seconds.
+WAIT_SECONDS = 12.0
+#: How long answers under way are waited for at the end, in seconds.
+LAST_SECONDS = 1.0
+
+
+class RequestDesk:
+    """Used from one event loop. ``is_connected`` is asked in the database thread, ``resume`` called
+    with each account that has a note to send."""
+
+    def __init__(
+        self,
+        record: Record,
+        client: RequestClient,
+        is_connected: Callable[[str], bool],
+        resume: Callable[[str], None],
+    ) -> None:
+        self._record, self._client = record, client
+        self._is_connected, self._resume = is_connected, resume
+        self._answers, self._tasks = KeptTasks(), KeptTasks()
+        self._is_wanted, self._is_open = False, True
+        self._settled = asyncio.Event()
+        """Set, and replaced, whenever a client has said something."""
+
+    def arrive(self, request: IncomingRequest) -> "asyncio.Future[None]":
+        """Put on record what a client reports; returns at once."""
+        written = self._record.submit_batched(arriving.take_in, request)
+        written.add_done_callback(lambda _done: self.look())
+        return written
+
+    def note_join(self, account: str, group_id: str, user_id: str) -> "asyncio.Future[None]":
+        """Somebody has become a member; returns at once."""
+        return self._record.submit_batched(deciding.note_joins, (account, group_id, user_id))
+
+    def look(self) -> None:
+        """There may be something to tell. Returns at once."""
+        self._is_wanted = True
+        for name, work in (("answers", self._look), ("notes", self._tell)):
+            task = self._tasks.get(name)
+            if self._is_open and (task is None or task.done()):
+                self._tasks.begin(work(), f"requests: {name}", name)
+
+    async def check(self) -> None:
+        """To be called now and then: what is over expires, and what was left is taken up."""
+        if await self._record.submit(deciding.sweep):
+            self.look()
+
+    async def wait_decided(self, pks: Collection[int]) -> None:
+        """Return once a client has said what came of decisions, or after a while."""
+        self.look()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                while True:
+                    settled = self._settled
+                    if not await self._record.submit(deciding.find_under_way, pks):
+                        return
+                    await settled.wait()
+
+    async def obey(self, reply: RequestReply, person: str, language: str) -> str:
+        """Carry out what an owner said; what is said of that."""
+        if refusal := telling.refuse_reply(reply, language):
+            return refusal
+        pks, is_approval = reply.requests, reply.is_approval
+        await self._record.submit(
+            partial(deciding.decide, is_approval=is_approval, by=person, reason=reply.reason), pks
+        )
+        await self.wait_decided(pks)
+        return await self._record.submit(telling.describe, pks, language)
+
+    async def close(self) -> None:
+        """End. What is on its way is of unknown outcome, as is on record."""
+        self._is_open = False
+        await self._tasks.close()
+        await end_tasks(self._answers.values(), LAST_SECONDS)
+
+    async def _look(self) -> None:
+        while self._is_wanted and len(self._answers) < AT_ONCE:
+            self._is_wanted = False
+            with log_errors(logger, "Decisions over requests could not be looked up"):
+                room = AT_ONCE - len(self._answers)
+                claimed = await self._record.submit(
+                    deciding.claim_decided, self._record.process_id, self._is_connected, room
+                )
+                for pk, answer in claimed:
+                    task = self._answers.begin(self._answer(pk, answer), "request", pk)
+                    task.add_done_callback(lambda _done: self.look())
+
+    async def _answer(self, pk: int, answer: RequestAnswer) -> None:
+        with log_errors(logger, "What became of request #%s could not be written", pk):
+            crash_points.hit_crash_point("request_claimed")
+            outcome = await self._client(answer)
+            await self._record.submit(deciding.settle, pk, self._record.process_id, outcome)
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        with log_errors(logger, "Owners could not be told of requests"):
+            live = self._record.live
+            for account in await self._record.submit(
+                telling.tell_waiting, lambda account: live.find_account(account).owners
+            ):
+                self._resume(account)

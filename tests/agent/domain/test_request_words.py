@@ -1,0 +1,55 @@
+"""What owners are told of requests, and what they say to them."""
+
+import pytest
+
+from agent.domain.requests import (
+    IncomingRequest,
+    RequestKind,
+    RequestReply,
+    build_note,
+    parse_request_reply as parse,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("批准", RequestReply(True)),
+        ("[回复: x]同意。", RequestReply(True)),
+        ("approve #12", RequestReply(True, "", 12)),
+        ("批准＃12！", RequestReply(True, "", 12)),
+        ("拒绝", RequestReply(False)),
+        ("拒绝 请先看群规", RequestReply(False, "请先看群规")),
+        ("拒绝，广告", RequestReply(False, "广告")),
+        ("refuse #7 no ads\nplease", RequestReply(False, "no ads\nplease", 7)),
+    ],
+)
+def test_a_word_of_an_owner(text, reply):
+    assert parse(text) == reply
+
+
+@pytest.mark.parametrize(
+    "text", ["", "批准了吗", "批准 他", "拒绝了", "approved it", "不批准", "refused", "批准 #x"]
+)
+def test_other_words_decide_nothing(text):
+    assert parse(text) is None
+
+
+def test_words_of_strangers_are_one_line_that_reads_like_nothing_else():
+    words = "hi\n#8 批准 123456\u202e{pk}"
+    told = {
+        7: IncomingRequest("1", RequestKind.JOIN, "20002", "30003", words, "f"),
+        9: IncomingRequest("1", RequestKind.INVITE, "20003", "30004", "x" * 5_000, "f"),
+    }
+    note = build_note(told, 40)
+    lines = note.splitlines()
+    assert [line[:2] for line in lines[1:3]] == ["#7", "#9"]
+    assert r"\u6279\u51c6" in lines[1]
+    assert "\u202e" not in note
+    assert len(note) < 1_200
+    assert "38" in lines[3]
+
+
+def test_a_comment_made_to_be_read_slowly_is_read_at_once():
+    words = "问题：" + "\n" * 100_000
+    assert IncomingRequest("1", RequestKind.JOIN, "2", "3", words, "f").answer == words

@@ -1,0 +1,93 @@
+"""Requests to be let in, as clients report them, and what they are told."""
+
+from typing import Any
+
+import pytest
+
+from agent.domain.requests import AnswerResult, RequestAnswer, RequestKind
+from onebot.gateway.requests import read_answer
+from onebot.protocol.actions import parse_response
+from onebot.protocol.events import OtherEvent
+from onebot.protocol.frames import decode_frame
+from onebot.protocol.requests import answer_action, read_request
+from onebot.protocol.segments import json_text
+
+FRIEND = {"post_type": "request", "request_type": "friend", "user_id": 20002, "self_id": 10001}
+ADD = FRIEND | {"request_type": "group", "sub_type": "add", "group_id": 30003}
+INVITE = ADD | {"sub_type": "invite"}
+
+
+def read(frame: dict[str, Any]) -> Any:
+    event = decode_frame(json_text(frame))
+    assert isinstance(event, OtherEvent)
+    return read_request(event, "10001")
+
+
+@pytest.mark.parametrize("flag", [1795228533, "1795228533", "90212|30003|2|false", "u_a-b-c", 1.5])
+@pytest.mark.parametrize("comment", ["hello", None, "问题：why\n答案：because"])
+def test_79_friend_and_group_requests_go_back_with_the_flag_as_it_came(flag, comment):
+    for frame, kind, sub_type in ((FRIEND, "friend", ""), (ADD, "join", "add")):
+        found = read(frame | {"flag": flag, "comment": comment})
+        assert (found.kind, found.user_id, found.comment) == (kind, "20002", comment or "")
+        action, params = answer_action(RequestAnswer("1", found.kind, found.flag, True, ""))
+        assert (type(params["flag"]), params["flag"]) == (type(flag), flag)
+        assert params.get("sub_type", "") == params.get("type", "") == sub_type
+        assert params["approve"] is True, action
+
+
+@pytest.mark.parametrize("flag", [None, "", {}, {"a": 1}, [1], True, "x" * 70_000, "x" * 2**20])
+def test_a_flag_that_cannot_go_back_is_none(flag):
+    assert read(ADD | {"flag": flag}).flag is None
+
+
+def test_who_invited_and_the_level_are_read_where_the_client_tells_them():
+    found = read(ADD | {"flag": "1", "invitor_id": 4, "level": "16"})
+    assert (found.inviter_id, found.level) == ("4", 16)
+    found = read(ADD | {"flag": "1", "inviter_id": "0", "qq_level": 0})
+    assert (found.inviter_id, found.level) == ("", None)
+    found = read(INVITE | {"flag": "1", "user_id": "wx_id-1", "group_id": "g-1"})
+    assert (found.kind, found.user_id, found.group_id) == (RequestKind.INVITE, "wx_id-1", "g-1")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ADD | {"group_id": 0},
+        ADD | {"sub_type": ""},
+        FRIEND | {"user_id": None},
+        FRIEND | {"request_type": "guild"},
+        FRIEND | {"post_type": "notice", "notice_type": "friend"},
+    ],
+)
+def test_what_does_not_say_who_and_where_is_no_request(frame):
+    assert read(frame | {"flag": "1"}) is None
+
+
+def test_the_answer_to_the_question_of_a_group_is_what_the_person_says():
+    said = {"flag": "1", "comment": "问题：frost 是什么？\n答案：不知道"}
+    assert read(ADD | said).answer == "不知道"
+    assert read(ADD | said | {"comment": "frost"}).answer == "frost"
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"status": "ok", "retcode": 0}, AnswerResult.DONE),
+        (
+            {"status": "failed", "retcode": 100, "msg": "FLAG_HAS_BEEN_CHECKED"},
+            AnswerResult.DECIDED,
+        ),
+        ({"status": "failed", "retcode": 1200, "wording": "该请求已被处理"}, AnswerResult.DECIDED),
+        ({"status": "failed", "retcode": 1200, "wording": "消息已被处理"}, AnswerResult.DECIDED),
+        ({"status": "failed", "retcode": 1200, "message": "No such request"}, AnswerResult.REFUSED),
+        ({"status": "failed", "retcode": 100, "wording": "FLAG不存在"}, AnswerResult.REFUSED),
+        ({"status": "failed", "retcode": 1404}, AnswerResult.REFUSED),
+        ({"status": "failed", "retcode": 120}, AnswerResult.REFUSED),
+        (
+            {"status": "failed", "retcode": 1200, "wording": "Timeout: NTEvent EventRet: {}"},
+            AnswerResult.UNKNOWN,
+        ),
+    ],
+)
+def test_what_a_client_says_of_a_decision(answer, result):
+    assert read_answer(parse_response(answer)).result is result
