@@ -94,8 +94,9 @@ def test_an_older_backup_is_brought_to_the_newest_tables(tmp_path, postgres_url)
     later = (
         *("agent.0021_daily_backup", "agent.0022_daily_acts", "agent.0023_spend_by_kind_and_day"),
         *("agent.0024_alert_routes", "agent.0025_reminders", "onebot.0009_official_bots"),
+        *("onebot.0010_events_of_accounts", "agent.0030_chat_events"),
     )
-    tables = ("agent.alertroute", "agent.alertnotice", "agent.reminder")
+    tables = ("agent.alertroute", "agent.alertnotice", "agent.reminder", "agent.chatevent")
     new = {
         "onebot.bot": ("all_for_me", "second_name"),
         "agent.installation": ("daily_backup", "backup_keep_gib"),
