@@ -8,6 +8,7 @@ from django.utils.translation import gettext_noop
 
 from agent.chat.endings import RunEndings
 from agent.chat.message_run import MessageRun
+from agent.domain.errors import pick_sentence
 from agent.domain.event_rules import EventAction, FiredRule
 from agent.domain.notices import CallNews, outcome_sentence
 from agent.domain.states import ToolCallState
@@ -19,6 +20,11 @@ from agent.stickers.store import locate_sticker
 from tools.text.fences import clean_name
 
 NO_FILE = gettext_noop("the picture of the rule is not there")
+#: What is said of a call that a process did not live to finish, in Chinese and in English.
+UNKNOWN = (
+    "{tool} 的结果未知，没有再执行一次。",
+    "What came of {tool} is not known. It was not repeated.",
+)
 OPEN = (ToolCallState.WAITING, ToolCallState.RUNNING, ToolCallState.PENDING)
 
 
@@ -81,5 +87,7 @@ def tell_call(call: CallNews, *, has_spoken: bool, language: str) -> str:
     open."""
     if call.state in OPEN or (has_spoken and call.state == ToolCallState.SUCCEEDED):
         return ""
+    if call.state == ToolCallState.UNKNOWN:
+        return pick_sentence(UNKNOWN, call.asked, language).format(tool=call.tool)
     is_done = call.state == ToolCallState.SUCCEEDED
     return call.result.strip() if is_done else outcome_sentence(call, language)

@@ -1,5 +1,6 @@
 """Rules of events and keywords on a real server: welcomes, pokes, keywords, floods, limits."""
 
+import asyncio
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -264,14 +265,28 @@ async def test_pictures_and_stickers_are_sent_and_a_file_that_is_gone_is_on_reco
     await bot.no_action(group=group)
 
 
+async def test_a_call_of_a_keyword_that_a_kill_cut_off_is_not_repeated(start_server, model_server):
+    server = start_server(**scripted_env(model_server))
+    account, group = fresh_id(), fresh_id()
+    server.restart(FROST_FAULT="tool_run")
+    async with client(server, account) as bot:
+        weather = {"tool": "get_weather", "arguments": '{"city": "北京"}'}
+        rule(Cockpit(server), bot, "keyword", "tool", words="天气", **weather)
+        await tell(bot, "天气", user=fresh_id(), group=group)
+        assert await asyncio.to_thread(server.exit_code, 30) == -signal.SIGKILL
+    server.restart(FROST_FAULT="")
+    async with client(server, account) as bot:
+        assert "get_weather 的结果未知" in spoken(await bot.next_action())
+        assert [one["state"] for one in server.rows("SELECT state FROM agent_toolcall")] == [
+            "unknown"
+        ]
+
+
 async def test_a_kill_while_joins_are_gathered_neither_loses_nor_doubles_the_welcome(
     start_server, model_server
 ):
-    import asyncio
-
     server = start_server(**scripted_env(model_server))
     account, group, new = fresh_id(), fresh_id(), fresh_id()
-    made = Cockpit(server)
     server.restart(FROST_FAULT="event_taken")
     async with client(server, account) as bot:
         made = Cockpit(server)
