@@ -282,3 +282,7 @@ async def test_reaction_is_taken_back():
     assert await group_tools.undo_react(made, group_calls.context(client)) == ""
     params = {"message_id": "-77", "emoji_id": "76", "set": False}
     assert client.asked == [("set_msg_emoji_like", params)]
+    lagrange = ScriptedClient(set_group_reaction=None)
+    await group_tools.undo_react(made, group_calls.context(lagrange))
+    params = {"group_id": "30001", "message_id": "-77", "code": "76", "is_add": False}
+    assert lagrange.asked[1] == ("set_group_reaction", params)
