@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 LogLimit(logger)
 
 #: Time for a client to answer a question, and to list a large group, in seconds.
-ASK_SECONDS, LIST_SECONDS = 10.0, 30.0
+ASK_SECONDS, LIST_SECONDS = 7.0, 30.0
 #: Members or files of one result.
 LISTED = 50
 
