@@ -1,5 +1,6 @@
 """Acts in a group: what is sent, who is asked, and against whom nothing is done."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -322,7 +323,7 @@ async def test_what_is_refused_and_what_was_yesterday_does_not_count(chat):
     assert not (await chat.call("kick_member", approved=True, user_id=OWNER)).success
     assert (await chat.call("kick_member", approved=True, user_id=MEMBER)).success
     assert not (await chat.call("kick_member", approved=True, user_id=MEMBER)).success
-    day = timezone.timedelta(days=1)
+    day = timedelta(days=1)
     await ToolCall.objects.all().aupdate(created_at=timezone.now() - day)
     assert (await chat.call("kick_member", approved=True, user_id=MEMBER)).success
 
