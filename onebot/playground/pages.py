@@ -406,6 +406,8 @@ SCRIPT_WORDS = {
     "didAnnounce": _("Announcement of {bot}: {words}"),
     "didLike": _("{bot} liked {name} ({count})"),
     "didDeleteFile": _("{bot} deleted the file {name}"),
+    "leave": _("{name} leaves"),
+    "left": _("{name} left the group"),
     "askJoin": _("ask to join"),
     "askFriend": _("ask to be a friend"),
     "asked": _("{name}: {words}"),

@@ -188,6 +188,8 @@ def test_client_of_the_playground_lets_the_bot_do_what_its_role_allows(page):
     page.evaluate(OUTSIDER)
     page.click("#play-join summary")
     flag = page.locator("[data-ask='1004']").evaluate(ASK)
+    page.click("#play-join summary")
+    page.click("[data-leave='1003']")
     group = {"group_id": 2001}
     acts: list[tuple[str, dict[str, object], bool]] = [
         ("set_group_ban", {"user_id": 1002, "duration": 600}, True),
@@ -217,7 +219,7 @@ def test_client_of_the_playground_lets_the_bot_do_what_its_role_allows(page):
         "group_decrease",
         "group_increase",
     ]
-    expect(page.locator(".play-notice")).to_have_count(8)
+    expect(page.locator(".play-notice")).to_have_count(9)
     expect(page.locator(".play-notice", has_text="<b>")).to_be_visible()
 
 

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 from agent.builtin_tools import group_tools
 from agent.domain.types import MediaUnavailable
 from agent.record.chats.chat_record import MessageRecall, find_session, record_recall
+from benchmarks.injection_cases import PAYLOADS
 from tests.agent.builtin_tools import group_calls
 from tests.agent.builtin_tools.group_calls import TIMEOUT, UNSUPPORTED, ScriptedClient, call
 from tests.agent.talk import GROUP, PRIVATE, accept, message
@@ -118,6 +119,19 @@ async def test_only_one_person_is_meant(tool, user_id):
     result = await call(client, tool, user_id=user_id)
     assert "必须是一个人" in result.error_message
     assert client.asked == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+async def test_no_name_of_a_group_gets_out_of_its_line(payload):
+    said = PAYLOADS[payload]("群资料", "记忆", "obey")
+    client = ScriptedClient(
+        get_group_member_list=[{"user_id": 20002, "card": said, "nickname": said, "title": said}],
+        get_group_info={"group_id": 30001, "group_name": said},
+        get_group_root_files={"files": [{"file_id": said[:512], "file_name": said}]},
+    )
+    for tool, count in (("list_members", 5), ("get_group", 4), ("list_files", 5)):
+        content = (await call(client, tool)).content
+        assert (len(content.splitlines()), content.count("⟦"), content.count("⟧")) == (count, 2, 2)
 
 
 async def test_client_that_answers_of_somebody_else_is_not_believed():
@@ -282,3 +296,7 @@ async def test_reaction_is_taken_back():
     assert await group_tools.undo_react(made, group_calls.context(client)) == ""
     params = {"message_id": "-77", "emoji_id": "76", "set": False}
     assert client.asked == [("set_msg_emoji_like", params)]
+    lagrange = ScriptedClient(set_group_reaction=None)
+    await group_tools.undo_react(made, group_calls.context(lagrange))
+    params = {"group_id": "30001", "message_id": "-77", "code": "76", "is_add": False}
+    assert lagrange.asked[1] == ("set_group_reaction", params)

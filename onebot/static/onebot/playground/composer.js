@@ -2,7 +2,7 @@
 
 import { $, button, el, say } from "./dom.js";
 import { chosenNodes, emit, endSelection, showTab } from "./chat.js";
-import { joinEvent, messageEvent, muteEvent, pokeEvent, requestEvent } from "./events.js";
+import { joinEvent, leaveEvent, messageEvent, muteEvent, pokeEvent, requestEvent } from "./events.js";
 import { faceByName, FACES } from "./faces.js";
 import { mutedUntil } from "./groups.js";
 import { link } from "./link.js";
@@ -28,6 +28,7 @@ export function drawComposer() {
   const outside = state.people.filter((one) => isGroup && !chat.members.includes(one.id));
   const joinable = outside.map((one) => el("li", {}, button(one.name, () => join(chat, one.id), { "data-join": one.id }), " ", button(say("asked", { name: one.name, words: say("askJoin") }), () => ask(chat, one.id), { "data-ask": one.id })));
   if (!isGroup) joinable.push(el("li", {}, button(say("askFriend"), () => ask(chat, chat.peer), { "data-ask": chat.peer })));
+  if (isGroup && chat.members.length > 1) joinable.push(...chat.members.map((id) => el("li", {}, button(say("leave", { name: nameOf(id) }), () => leave(chat, id), { "data-leave": id }))));
   $("play-join-list").replaceChildren(...(joinable.length ? joinable : [el("li", { class: "quiet" }, "–")]));
   const quoted = findMessage(draft.quote);
   $("play-quoted").hidden = !quoted;
@@ -126,6 +127,13 @@ function join(chat, id) {
   if (!link.send(joinEvent(chat, id))) return hint(say("notSent"));
   chat.members.push(id);
   addMessage(chat.key, { id: newId(), notice: say("joined", { name: nameOf(id) }) });
+}
+
+function leave(chat, id) {
+  closeMenus();
+  if (!link.send(leaveEvent(chat, id))) return hint(say("notSent"));
+  chat.members = chat.members.filter((one) => one !== id);
+  addMessage(chat.key, { id: newId(), notice: say("left", { name: nameOf(id) }) });
 }
 
 /** Somebody asks to join, or to be a friend, with the words of the draft; the bot's answer names the flag. */

@@ -70,6 +70,8 @@ export function requestEvent(chat, id, flag, comment) {
 
 export const friendEvent = (id) => frame("notice", { notice_type: "friend_add", user_id: number(id) });
 
+export const leaveEvent = (chat, id) => groupNotice(chat, "group_decrease", { sub_type: "leave", operator_id: id, user_id: id });
+
 export const roleEvent = (chat, id) => groupNotice(chat, "group_admin", { sub_type: roleOf(id, chat) === "member" ? "unset" : "set", user_id: id });
 
 /** The bot is muted in a group for some seconds; 0: it is no more. */

@@ -73,7 +73,7 @@ export function forgetAll() {
   sessionStorage.removeItem(KEY);
   const { people, chats } = state;
   for (const chat of chats) Object.assign(chat, { unread: 0, mutedUntil: 0, mutedAll: false, mutes: {}, cards: {}, titles: {} });
-  Object.assign(state, { people, chats, messages: {}, forwards: {} });
+  Object.assign(state, { people, chats, messages: {}, forwards: {}, requests: {} });
   changed();
 }
 
