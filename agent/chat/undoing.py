@@ -50,15 +50,11 @@ class Undoing:
         notes: NoteService | None = None,
     ) -> None:
         self._record = record
-        self._registry = registry
+        self.registry = registry
         self._outbox = outbox
         self._actions = actions
         self._notes = notes
         self._tasks = KeptTasks()
-
-    async def find_undoable(self) -> frozenset[str]:
-        """The tools that can take their calls back."""
-        return await self._registry.undoable()
 
     async def carry_out(self, pks: Sequence[int]) -> None:
         """Try the steps that still wait. When cancelled, the one that was being tried stays
@@ -115,7 +111,7 @@ class Undoing:
         context.metadata["language"] = work.language
         try:
             with translation.override(work.language):
-                return UndoOutcome(UndoState.DONE, await self._registry.undo(call, context))
+                return UndoOutcome(UndoState.DONE, await self.registry.undo(call, context))
         except OutcomeUnknown as error:
             return UndoOutcome(UndoState.UNKNOWN, error.text)
         except ToolFailed as error:

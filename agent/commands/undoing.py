@@ -1,9 +1,9 @@
 """The command that takes an answer back: what is tried, and what is said of it then."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from django.utils import translation
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, gettext_noop as _, ngettext
 
 from agent.chat.undoing import Undoing
 from agent.commands.call import CommandCall, join_words
@@ -26,6 +26,11 @@ from tools.text.readable import shorten_text
 #: Steps that are named, and characters of the words of each.
 NAMED, WORDS_SHOWN = 20, 120
 State = UndoState
+TOLD = {
+    State.DONE: _("Undone: %(what)s."),
+    State.FAILED: _("Could not be undone: %(what)s."),
+    State.UNKNOWN: _("Unknown whether undone, and not tried again: %(what)s."),
+}
 
 
 def find_asker(call: CommandCall) -> UndoAsker:
@@ -38,7 +43,7 @@ def find_asker(call: CommandCall) -> UndoAsker:
 async def undo(call: CommandCall, record: Record, undoing: Undoing, claim: Claim) -> str:
     """Take back what is meant, under the claim of the command's run; what is said besides what came
     of it, or why nothing was tried."""
-    undoable = await undoing.find_undoable()
+    undoable = await undoing.registry.undoable()
     wish = UndoWish(
         call.session_pk,
         find_asker(call),
@@ -75,20 +80,10 @@ def tell_undone(call: CommandCall) -> str:
 
 def tell_steps(steps: Iterable[ToldStep]) -> Iterator[str]:
     """Line by line: what was undone, what was not and why, and of what nobody knows."""
-    told: list[tuple[UndoState, Callable[[str], str]]] = [
-        (State.DONE, lambda what: gettext("Undone: %(what)s.") % {"what": what}),
-        (State.FAILED, lambda what: gettext("Could not be undone: %(what)s.") % {"what": what}),
-        (
-            State.UNKNOWN,
-            lambda what: (
-                gettext("Unknown whether undone, and not tried again: %(what)s.") % {"what": what}
-            ),
-        ),
-    ]
     found = list(steps)
-    for state, tell in told:
+    for state, told in TOLD.items():
         if named := list(_name([step for step in found if step.state == state])):
-            yield tell(join_words(named))
+            yield gettext(told) % {"what": join_words(named)}
 
 
 def _name(steps: list[ToldStep]) -> Iterator[str]:

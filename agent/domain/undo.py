@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum, IntEnum, auto
+from enum import IntEnum, auto
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _, gettext_noop
@@ -12,6 +12,12 @@ ASKERS_TIME = timedelta(minutes=2)
 #: Characters of the words of clients and tools that are kept.
 WORDS_LIMIT = 500
 
+NOT_YOURS = gettext_noop(
+    "Only who asked for an answer, owners, and who leads this group can undo it."
+)
+TOO_LATE = gettext_noop(
+    "The two minutes are over. Owners, and who leads this group, can still do it."
+)
 NO_ID = gettext_noop("the client gave it no id")
 LOST = gettext_noop("nobody knows whether it arrived")
 NOT_SURE = gettext_noop("nobody knows whether it was carried out")
@@ -48,11 +54,6 @@ class UndoReach(IntEnum):
     """What was said in other chats, too."""
 
 
-class UndoRefusal(Enum):
-    NOT_YOURS = auto()
-    TOO_LATE = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class UndoAsker:
     """Who wants something taken back: a ``person`` of a chat, or the operator ``author``.
@@ -67,7 +68,7 @@ class UndoAsker:
 
     @property
     def reach(self) -> UndoReach:
-        """Of runs that somebody else asked for; of others alone where he may do more."""
+        """Of any run; ``WORDS`` of those that he asked for alone."""
         if self.is_owner:
             return UndoReach.EVERYTHING
         return UndoReach.CHAT if self.leads else UndoReach.WORDS
@@ -83,12 +84,12 @@ class UndoOutcome:
 
 def judge_undo(
     asker: UndoAsker, asked_by: str, ended_at: datetime | None, now: datetime
-) -> UndoReach | UndoRefusal:
-    """How much of a run ``asker`` may take back that ``asked_by`` asked for and that ended then."""
+) -> UndoReach | str:
+    """How much of a run ``asker`` may take back that ``asked_by`` asked for and that ended then, or
+    why nothing of it."""
     if asker.reach > UndoReach.WORDS:
         return asker.reach
     if not asker.person or asker.person != asked_by:
-        return UndoRefusal.NOT_YOURS
-    if ended_at is not None and now - ended_at > ASKERS_TIME:
-        return UndoRefusal.TOO_LATE
-    return UndoReach.WORDS
+        return NOT_YOURS
+    is_late = ended_at is not None and now - ended_at > ASKERS_TIME
+    return TOO_LATE if is_late else UndoReach.WORDS

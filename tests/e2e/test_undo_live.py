@@ -3,8 +3,7 @@
 import asyncio
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -40,7 +39,7 @@ class Group:
     def __init__(self, live: LiveServer, bot: FakeOneBot) -> None:
         self.live, self.bot, self.id = live, bot, fresh_id()
         self.recalled: list[str] = []
-        self.recall: Any = lambda: ok({})
+        self.recall: Callable[[], Frame] = lambda: ok({})
         bot.answer_with(self._answer)
 
     def _answer(self, action: Frame) -> Frame | None:

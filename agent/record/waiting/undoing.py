@@ -23,7 +23,6 @@ from agent.domain.undo import (
     UndoKind,
     UndoOutcome,
     UndoReach,
-    UndoRefusal,
     UndoState,
     judge_undo,
 )
@@ -116,7 +115,7 @@ def _give_up(steps: "QuerySet[UndoStep]") -> None:
 def _choose(wish: UndoWish) -> tuple[Run, UndoReach]:
     """The run that is meant, and how much of it may be taken back. Raises :class:`UndoRefused`."""
     if wish.run_pk is not None or wish.quoted_id:
-        run = _answers(wish).filter(pk=wish.run_pk).first() if wish.run_pk else _find_quoted(wish)
+        run = _find_quoted(wish) if wish.quoted_id else _answers(wish, pk=wish.run_pk).first()
         if run is None:
             raise UndoRefused(gettext("That message is not known here."))
         return run, _judge(wish.asker, run)
@@ -129,9 +128,10 @@ def _choose(wish: UndoWish) -> tuple[Run, UndoReach]:
     raise UndoRefused(gettext("There is nothing left to undo."))
 
 
-def _answers(wish: UndoWish) -> "QuerySet[Run]":
+def _answers(wish: UndoWish, **which: object) -> "QuerySet[Run]":
     """What was answered in the chat, and is over."""
     runs = Run.objects.filter(session=wish.session_pk, parent=None, message__isnull=False)
+    runs = runs.filter(**which)
     return runs.exclude(state=Run.State.RUNNING).select_related("message", "session")
 
 
@@ -141,21 +141,15 @@ def _find_quoted(wish: UndoWish) -> Run | None:
     if found is None:
         return None
     if found.direction == Direction.OUT:
-        return _answers(wish).filter(pk=found.run_id).first()
-    return _answers(wish).filter(message=found.merged_into_id or found.pk).order_by("-pk").first()
+        return _answers(wish, pk=found.run_id).first()
+    return _answers(wish, message=found.merged_into_id or found.pk).order_by("-pk").first()
 
 
 def _judge(asker: UndoAsker, run: Run) -> UndoReach:
     asked_by = run.message.sender_id if run.message else ""
     verdict = judge_undo(asker, asked_by, run.finished_at, timezone.now())
-    if verdict is UndoRefusal.TOO_LATE:
-        raise UndoRefused(
-            gettext("The two minutes are over. Owners, and who leads this group, can still do it.")
-        )
-    if isinstance(verdict, UndoRefusal):
-        raise UndoRefused(
-            gettext("Only who asked for an answer, owners, and who leads this group can undo it.")
-        )
+    if isinstance(verdict, str):
+        raise UndoRefused(gettext(verdict))
     return verdict
 
 
@@ -217,21 +211,19 @@ def begin_undo_step(pk: int, process_id: str) -> UndoWork | None:
     claimed = UndoStep.objects.filter(pk=pk, state=State.WAITING)
     if not claimed.update(state=State.RUNNING, claimed_by=process_id):
         return None
-    step = UndoStep.objects.select_related("run__session", "message__session", "tool_call").get(
-        pk=pk
+    rows = UndoStep.objects.select_related("run", "message", "tool_call")
+    step = rows.get(pk=pk)
+    call, message = step.tool_call, step.message
+    session = ChatSession.objects.select_for_update(no_key=True).get(
+        pk=(message or step.run).session_id
     )
-    session = step.message.session if step.message else step.run.session
-    if session is None:
-        settle_undo_step(pk, UndoOutcome(State.FAILED))
+    if call and step.kind == UndoKind.STATE:
+        settle_undo_step(pk, _restore_state(session, call.state_change or {}))
         return None
-    if step.kind == UndoKind.STATE and step.tool_call:
-        settle_undo_step(pk, _restore_state(session.pk, step.tool_call.state_change or {}))
-        return None
-    call = step.tool_call
     return UndoWork(
         find_address(session),
         session.pk,
-        step.message.message_id if step.message else "",
+        message.message_id if message else "",
         _recorded(call) if call else None,
         call.requested_by if call else "",
         choose_language(load_last_words(session.pk)),
@@ -244,12 +236,10 @@ def _recorded(call: ToolCall) -> RecordedCall:
     return RecordedCall(call.tool_name, arguments, told, call.structured_content, call.pk)
 
 
-def _restore_state(session_pk: int, change: dict[str, Any]) -> UndoOutcome:
-    row = ChatSession.objects.select_for_update(no_key=True).get(pk=session_pk)
-    row.state, is_whole = take_back_change(
-        row.state, change.get("before", {}), change.get("after", {})
-    )
-    row.save(update_fields=["state"])
+def _restore_state(session: ChatSession, change: dict[str, Any]) -> UndoOutcome:
+    before, after = change.get("before", {}), change.get("after", {})
+    session.state, is_whole = take_back_change(session.state, before, after)
+    session.save(update_fields=["state"])
     return UndoOutcome(State.DONE) if is_whole else UndoOutcome(State.FAILED, undo.CHANGED)
 
 

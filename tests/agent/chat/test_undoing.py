@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from agent.chat.undoing import Undoing
 from agent.domain.client_actions import ActionOutcome
 from agent.domain.undo import UndoAsker
-from agent.models import UndoStep
+from agent.models import Message, UndoStep
 from agent.record.record import Record
 from agent.record.waiting.undoing import UndoWish, plan_undo
 from tests.admin.record import call_of, chat, step_of
@@ -34,7 +34,7 @@ def undone(record: Record) -> Callable[..., Any]:
     ) -> tuple[list[Any], Steps]:
         def make() -> int:
             session = chat()
-            run = exchange(session).run
+            run: Any = exchange(session).run
             for number in range(said):
                 exchange_in(run, number)
             for position, (name, arguments) in enumerate(calls):
@@ -45,19 +45,17 @@ def undone(record: Record) -> Callable[..., Any]:
 
         session_pk = await sync_to_async(make)()
         undoing = Undoing(record, act_registry(record, rows()), Mailbox(), client)
-        names = await undoing.find_undoable()
+        names = await undoing.registry.undoable()
         planned = await record.submit(plan_undo, UndoWish(session_pk, OWNER, names))
         for _twice in range(2):
             await undoing.carry_out(planned)
         ends = UndoStep.objects.order_by("pk").values_list("state", "words")
-        return client.acts, await sync_to_async(list)(ends)
+        return client.acts, await sync_to_async(lambda: list(ends))()
 
     return undo
 
 
 def exchange_in(run: Any, number: int) -> None:
-    from agent.models import Message
-
     first = Message.objects.filter(run=run, direction="out").first()
     assert first
     first.pk, first.message_id, first.echo = None, f"more{number}", None

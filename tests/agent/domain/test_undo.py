@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agent.domain.chat_state import diff_states, take_back_change
-from agent.domain.undo import UndoAsker, UndoReach, UndoRefusal, judge_undo
+from agent.domain.undo import NOT_YOURS, TOO_LATE, UndoAsker, UndoReach, judge_undo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = UndoAsker("1", "1", is_owner=True)
@@ -24,22 +24,22 @@ WORDS, CHAT, EVERYTHING = UndoReach
         (LEADER, 10**6, CHAT),
         (ANN, 0, WORDS),
         (ANN, 120, WORDS),
-        (ANN, 121, UndoRefusal.TOO_LATE),
+        (ANN, 121, TOO_LATE),
         (ANN, None, WORDS),
-        (BOB, 0, UndoRefusal.NOT_YOURS),
-        (BOB, 121, UndoRefusal.NOT_YOURS),
-        (NOBODY, 0, UndoRefusal.NOT_YOURS),
+        (BOB, 0, NOT_YOURS),
+        (BOB, 121, NOT_YOURS),
+        (NOBODY, 0, NOT_YOURS),
     ],
 )
 def test_who_may_take_an_answer_of_ann_back(
-    asker: UndoAsker, seconds: int | None, verdict: UndoReach | UndoRefusal
+    asker: UndoAsker, seconds: int | None, verdict: UndoReach | str
 ):
     ended_at = None if seconds is None else NOW - timedelta(seconds=seconds)
     assert judge_undo(asker, "20001", ended_at, NOW) == verdict
 
 
 def test_what_nobody_asked_for_is_not_for_who_is_nobody():
-    assert judge_undo(NOBODY, "", NOW, NOW) is UndoRefusal.NOT_YOURS
+    assert judge_undo(NOBODY, "", NOW, NOW) == NOT_YOURS
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,16 @@ def session() -> ChatSession:
 def exchange(session: ChatSession, number: int = 1, **fields: Any) -> Message:
     """A question of Ann's, and the answer to it, both part of the history."""
     asked = said(session, state="answered", in_history=True, message_id=f"q{number}")
-    usual = {"message_id": f"a{number}", "in_history": True}
+    usual: dict[str, Any] = {"message_id": f"a{number}", "in_history": True}
     out = answered(asked, **usual | fields)
     Message.objects.filter(pk=asked.pk).update(run=out.run)
     assert out.run
     Run.objects.filter(pk=out.run.pk).update(finished_at=timezone.now())
     return out
+
+
+def run_of(session: ChatSession) -> Run:
+    return Run.objects.get(pk=exchange(session).run_id)
 
 
 def wish(session: ChatSession, asker: UndoAsker = OWNER, **fields: Any) -> UndoWish:
@@ -60,7 +64,7 @@ def steps() -> list[tuple[str, str]]:
 def test_question_and_answer_leave_the_history_and_stay_on_record(session):
     out = exchange(session)
     digest = {"session": session, "kind": "summary", "created_at": timezone.now()}
-    Digest.objects.create(first_run=1, last_run=out.run_id, text="said", **digest)
+    Digest.objects.create(first_run=1, last_run=out.run_id or 0, text="said", **digest)
     plan_undo(wish(session))
     assert not Message.objects.filter(in_history=True).exists()
     assert (Message.objects.count(), Digest.objects.count()) == (2, 0)
@@ -126,7 +130,11 @@ def test_the_two_minutes_of_the_asker(session):
 
 def test_the_asker_takes_back_words_and_an_owner_the_rest(session):
     out = exchange(session)
-    call = call_of(step_of(out.run), "mute_member", state_change={"before": {}, "after": {"a": 1}})
+    call = call_of(
+        step_of(Run.objects.get(pk=out.run_id)),
+        "mute_member",
+        state_change={"before": {}, "after": {"a": 1}},
+    )
     pks = plan_undo(wish(session, ANN))
     assert steps() == [("message", "waiting")]
     assert has_more(pks, TOOLS)
@@ -161,7 +169,7 @@ def test_what_cannot_be_recalled_or_was_is_said_at_once(session, fields, state):
     ],
 )
 def test_calls_are_taken_back_that_were_made(session, tool, fields, found):
-    call_of(step_of(exchange(session).run), tool, **fields)
+    call_of(step_of(run_of(session)), tool, **fields)
     plan_undo(wish(session))
     assert steps()[1:] == found
 
@@ -202,7 +210,7 @@ def test_what_an_operator_ordered_is_taken_up_and_what_a_dead_process_tried_is_u
 def test_the_state_of_the_chat_is_set_back_with_the_claim(session):
     ChatSession.objects.update(state={"a": 2, "b": 1})
     change = {"before": {"a": 1}, "after": {"a": 2}}
-    call_of(step_of(exchange(session).run), "any", state_change=change)
+    call_of(step_of(run_of(session)), "any", state_change=change)
     *_, pk = plan_undo(wish(session))
     assert begin_undo_step(pk, "p1") is None
     assert steps()[-1] == ("state", "done")

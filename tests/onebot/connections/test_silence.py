@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from onebot.connections import silence
 from onebot.connections.client import BUSY, Socket
 from onebot.connections.silence import SilenceWatch
 from onebot.protocol.events import HeartbeatEvent, parse_event
@@ -18,7 +17,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.due = 100.0, 0.0
         self.calls: list[Any] = []
-        monkeypatch.setattr(silence.asyncio, "get_running_loop", lambda: self)
+        monkeypatch.setattr("asyncio.get_running_loop", lambda: self)
 
     def time(self) -> float:
         return self.now

@@ -1,5 +1,7 @@
 """What tools declare to take their calls back."""
 
+from typing import cast
+
 import pytest
 
 from tests.tools.fakes import Provider
@@ -11,6 +13,7 @@ from tools.contract import (
     ToolFailed,
     ToolInvocation,
     ToolSpec,
+    Undo,
 )
 from tools.functions.function_tool import FunctionProvider, tool
 from tools.registry.registry import ToolRegistry
@@ -90,4 +93,4 @@ async def test_a_plugin_names_no_tool_of_others() -> None:
 
 def test_an_undo_is_an_async_function() -> None:
     with pytest.raises(InvalidDeclaration):
-        tool(undo=lambda call, context: "")(lambda: None)  # type: ignore[arg-type]
+        tool(undo=cast("Undo", str))(lambda: None)
