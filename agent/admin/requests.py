@@ -22,7 +22,7 @@ from agent.admin.chats.session_list import known_accounts
 from agent.domain.requests import MOST_REASON, RuleAction
 from agent.domain.states import ActKind
 from agent.models import ChatSession, JoinRequest, RequestRule
-from agent.models.manners import SCOPE
+from agent.models.scope import SCOPE
 from agent.pages.manners import scope_words
 from agent.pages.own_chats import OwnAccountsAdmin, own_requests
 from agent.record.requests.deciding import decide
@@ -277,7 +277,7 @@ class RequestRuleAdmin(SettingsAdmin):
             _("what becomes of it"),
             lambda row: with_less(row.get_action_display(), _warning(row) or row.reason),
         ),
-        "scope": Column(_("where it counts"), lambda row: scope_words(row.scope)),
+        "scope": Column(_("where it counts"), lambda row: scope_words(row)),
     }
 
     def page_context(self, request: HttpRequest, obj: RequestRule | None) -> dict[str, Any]:

@@ -51,8 +51,8 @@ class Migration(migrations.Migration):
                 ('action', models.CharField(choices=[('approve', 'approve it'), ('refuse', 'refuse it'), ('wait', 'let it wait for somebody')], default='wait', max_length=8, verbose_name='what becomes of it')),
                 ('reason', models.CharField(blank=True, default='', max_length=200, verbose_name='words of the refusal')),
                 ('account', models.CharField(blank=True, default='', help_text='Empty: every account.', max_length=64, verbose_name='account')),
-                ('chat_kind', models.CharField(blank=True, choices=[('group', 'group'), ('private', 'private')], default='', help_text='Friend requests are of private chats, the others of groups.', max_length=16, verbose_name='kind of chat')),
-                ('chats', models.TextField(blank=True, default='', help_text='One a line: group:123456 or private:20002. Empty: all.', verbose_name='chats')),
+                ('chat_kind', models.CharField(blank=True, choices=[('group', 'group'), ('private', 'private')], default='', help_text='Empty: groups and private chats.', max_length=16, verbose_name='kind of chat')),
+                ('chats', models.TextField(blank=True, default='', help_text='One a line: group:123456 or private:20002. Empty: all chats of the account and kind.', verbose_name='chats')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='changed')),
             ],
             options={

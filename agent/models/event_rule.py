@@ -21,7 +21,7 @@ from agent.domain.event_rules import (
 from agent.models.endpoint import NO_CONTROLS
 from agent.models.manners import line_problems, pattern_problems
 from agent.models.scope import SCOPE, Scoped
-from tools.live_rows import LiveKind, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 
 #: Regular expressions of one row: every message is searched for all of them.
 MOST_PATTERNS = 20
@@ -29,7 +29,7 @@ DONE = ("text", "file", "mention", "tool", "arguments")
 HEARD = ("match", "words")
 
 
-class EventRule(Scoped):
+class EventRule(Scoped, LiveModel):
     """What is done about events of one kind, or about keywords, in the chats of its scope.
 
     Of several rows for one kind the most particular counts in a chat, as of manners; of keywords

@@ -20,7 +20,7 @@ from agent.domain.manners import (
 )
 from agent.models.endpoint import NO_CONTROLS, ModelEndpoint
 from agent.models.scope import SCOPE, Scoped
-from tools.live_rows import LiveKind, Tracked
+from tools.live_rows import LiveKind, LiveModel, Tracked
 from tools.local_time import known_zones
 from tools.models.tool_config import check_ids
 from tools.schemas.patterns import (
@@ -93,7 +93,7 @@ def _number(
     )
 
 
-class Manners(Scoped):
+class Manners(Scoped, LiveModel):
     """How the bot behaves in some chats. What is empty is as the less particular rows say, and
     last as the program has it.
 

@@ -10,10 +10,11 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _, pgettext_lazy
 
 from agent.domain.requests import MOST_REASON, RequestKind, RuleAction
-from agent.domain.states import ApprovalState, SessionKind
+from agent.domain.states import ApprovalState
 from agent.domain.types import ChatAddress
 from agent.models.endpoint import NO_CONTROLS
-from agent.models.manners import MOST_ANSWERS, SCOPE, Manners
+from agent.models.manners import MOST_ANSWERS, line_problems
+from agent.models.scope import SCOPE, Scoped
 from tools.live_rows import Tracked
 from tools.models.tool_config import check_ids, parse_ids
 
@@ -24,7 +25,7 @@ def _words(name: Any, help_text: Any) -> "models.TextField[Any, Any]":
     return models.TextField(name, blank=True, default="", help_text=help_text)
 
 
-class RequestRule(models.Model):
+class RequestRule(Scoped):
     """What becomes of requests that fit all that it says; what is empty fits every request."""
 
     Kind: TypeAlias = RequestKind
@@ -80,18 +81,6 @@ class RequestRule(models.Model):
     reason = models.CharField(
         _("words of the refusal"), max_length=MOST_REASON, blank=True, default=""
     )
-    account = models.CharField(
-        _("account"), max_length=64, blank=True, default="", help_text=_("Empty: every account.")
-    )
-    chat_kind = models.CharField(
-        _("kind of chat"),
-        max_length=16,
-        choices=SessionKind.choices,
-        blank=True,
-        default="",
-        help_text=_("Friend requests are of private chats, the others of groups."),
-    )
-    chats = _words(_("chats"), _("One a line: group:123456 or private:20002. Empty: all."))
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     tracked = Tracked(
@@ -110,11 +99,6 @@ class RequestRule(models.Model):
         return self.name or f"#{self.pk}"
 
     @property
-    def scope(self) -> Manners:
-        """Where it counts, as rows of manners say it; not stored."""
-        return Manners(account=self.account, chat_kind=self.chat_kind, chats=self.chats)
-
-    @property
     def is_for_everybody(self) -> bool:
         """Whether nothing that it says keeps a stranger out."""
         return not (self.words.strip() or self.people.strip() or self.least_level)
@@ -125,12 +109,8 @@ class RequestRule(models.Model):
 
     def clean(self) -> None:
         """Raises :class:`ValidationError` with what is wrong, under the name of its field."""
-        problems = {name: check_ids(getattr(self, name)) for name in ("people", "groups")}
-        try:
-            Manners(wake_names=self.words, **{name: getattr(self, name) for name in SCOPE}).clean()
-        except ValidationError as error:
-            named = {"wake_names": "words"}
-            problems |= {named.get(name, name): said for name, said in error.message_dict.items()}
+        problems = self.scope_problems() | {"words": line_problems(self.words)}
+        problems |= {name: check_ids(getattr(self, name)) for name in ("people", "groups")}
         if found := {name: lines for name, lines in problems.items() if lines}:
             raise ValidationError(found)
 

@@ -6,13 +6,12 @@ from django.db import models
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.domain.states import SessionKind
-from tools.live_rows import LiveModel
 from tools.models.tool_config import check_ids, parse_ids
 
 SCOPE = ("account", "chat_kind", "chats")
 
 
-class Scoped(LiveModel):
+class Scoped(models.Model):
     """A row for the chats that its scope names; of several the most particular counts
     (:func:`agent.record.settings.manners.rank_row`)."""
 

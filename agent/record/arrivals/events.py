@@ -199,10 +199,12 @@ class EventDesk:
         """Nobody is welcomed who has left before it is said."""
         left = defaultdict[ChatAddress, set[str]](set)
         for notice in (one.notice for one in arrivals):
-            if notice.chat is not None and notice.kind == EventKind.LEAVE:
-                left[notice.chat].add(notice.user_id)
-            elif notice.chat in left and notice.kind == EventKind.JOIN:
-                left[notice.chat].discard(notice.user_id)
+            if (chat := notice.chat) is None:
+                continue
+            if notice.kind == EventKind.LEAVE:
+                left[chat].add(notice.user_id)
+            elif notice.kind == EventKind.JOIN:
+                left[chat].discard(notice.user_id)
         welcomes = any(row.kind == EventKind.JOIN for row in self._live.seen.event_rules.rows)
         for chat, people in left.items() if welcomes else ():
             for row in self._gathering(chat):

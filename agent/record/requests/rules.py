@@ -56,7 +56,7 @@ def _fits(rule: RequestRule, request: IncomingRequest) -> bool:
     chat = ChatAddress(request.account, "private" if is_friend else "group", peer)
     return (
         rule.kind in ("", request.kind)
-        and is_for(rule.scope, chat)
+        and is_for(rule, chat)
         and (not rule.groups.strip() or request.group_id in parse_ids(rule.groups))
         and (not rule.listed or not rule.listed.isdisjoint((request.user_id, request.inviter_id)))
         and _has_words(rule.words.splitlines(), request.answer.casefold())
