@@ -17,11 +17,11 @@ from agent.domain.client_actions import (
     GroupMember,
     GroupRole,
 )
+from agent.domain.events import ChatNotice, EventKind
 from agent.domain.types import ChatAddress
 from agent.run.message_sender import new_echo
 from onebot.connections.client import OneBotClient
 from onebot.protocol.actions import OneBotError
-from onebot.protocol.events import OtherEvent
 from onebot.protocol.segments import id_number, parse_id, value_text
 
 #: Groups, and people of each, of whom something is remembered.
@@ -31,7 +31,7 @@ BELIEVED, UNTOLD = 600.0, 30.0
 NAME_LIMIT = 100
 UNSUPPORTED, NOT_CONNECTED = 1404, "the account is not connected"
 #: Notices, and actions of our own, after which something else is known of people in a group.
-CHANGES = frozenset({"group_admin", "group_decrease", "group_increase", "group_card"})
+CHANGES = (EventKind.ADMIN, EventKind.JOIN, EventKind.LEAVE, EventKind.CARD, EventKind.TITLE)
 CHANGING = frozenset({"set_group_card", "set_group_special_title", "set_group_kick"})
 
 
@@ -81,10 +81,10 @@ class OneBotActions:
         for key in [key for key in self._groups if key[0] == account]:
             del self._groups[key]
 
-    def follow(self, self_id: str, event: OtherEvent) -> None:
-        """A client reports a notice."""
-        if event.detail_type in CHANGES:
-            self._groups.pop((self_id, parse_id(event.raw.get("group_id"))), None)
+    def follow(self, notice: ChatNotice, chat: ChatAddress) -> None:
+        """A client reports a notice of ``chat``."""
+        if notice.kind in CHANGES:
+            self._groups.pop((chat.account, chat.peer_id), None)
 
     def _remember(
         self, key: tuple[str, str], group: dict[str, _Known], user_id: str, known: _Known

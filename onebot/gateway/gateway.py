@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from agent.domain.event_rules import find_cause
+from agent.domain.events import ChatNotice, EventKind
 from agent.domain.types import ChatAddress, IncomingMessage, is_playground
 from agent.record.chats import early_ids
 from agent.record.chats.chat_record import MessageRecall
@@ -51,7 +52,6 @@ from onebot.protocol.segments import (
     find_mentions,
     mentions_account,
     parse_id,
-    parse_message_id,
     quoted_id,
     render_text,
     spoken_text,
@@ -263,18 +263,7 @@ class Gateway:
                 event.sub_type not in IGNORED_NOTICES and event.detail_type not in IGNORED_NOTICES
             ):
                 await self.runtime.record.wait_for_room()
-                event = replace(event, self_id=event.self_id or self_id)
-                notice = read_notice(event, self_id)
-                report = bots.ClientReport(event, notice, timezone.now())
-                self._keep(self.runtime.record.submit_batched(bots.save_client_events, report))
-                if event.detail_type in ("bot_offline", "bot_online"):
-                    is_online = event.detail_type == "bot_online"
-                    self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))
-                self._follow_recall(self_id, event)
-                self._follow_rules(self_id, event)
-                self._pauses.follow(self_id, event)
-                self._actions.follow(self_id, event)
-                self._follow_requests(event)
+                self._take_in(replace(event, self_id=event.self_id or self_id), self_id)
 
     async def on_response(self, self_id: str, response: ActionResponse) -> None:
         """Wake the one who waits for it; a late one corrects the record, and waits while that is
@@ -394,35 +383,43 @@ class Gateway:
         title = self._names.find(message.chat)
         return replace(message, chat_title=title) if title else message
 
-    def _follow_rules(self, self_id: str, event: OtherEvent) -> None:
-        """Have done what rules say of a notice."""
+    def _take_in(self, event: OtherEvent, self_id: str) -> None:
+        """A notice, a request, or what there are no words for. Returns at once."""
         notice = read_notice(event, self_id)
-        if notice is None or notice.chat is None:
+        report = bots.ClientReport(event, notice, timezone.now())
+        self._keep(self.runtime.record.submit_batched(bots.save_client_events, report))
+        if event.post_type == "request":
+            self._take_request(event)
+        if notice is None:
             return
-        if self.runtime.record.live.current.event_rules.rows and notice.chat.kind == "group":
-            self._names.ask(notice.chat)
-        title = self._names.find(notice.chat)
-        is_of_bot = self._is_other_bot(find_cause(notice), self_id)
-        self.runtime.event_happened(notice, title, is_of_bot=is_of_bot)
-
-    def _follow_recall(self, self_id: str, event: OtherEvent) -> None:
-        if event.detail_type in ("group_recall", "friend_recall") and (
-            message_id := parse_message_id(event.raw.get("message_id"))
-        ):
-            recall = MessageRecall(self_id, message_id, recalled_chat(event.raw, self_id))
+        if notice.kind == EventKind.ACCOUNT:
+            is_online = notice.change == "online"
+            self._save_bot(bots.BotChange(self_id, {"account_online": is_online}))
+        elif notice.kind == EventKind.RECALL and notice.message_id:
+            recall = MessageRecall(self_id, notice.message_id, recalled_chat(event.raw, self_id))
             work = self.runtime.message_recalled(recall)
             self._keep(asyncio.get_running_loop().create_task(work))
+        if notice.chat is not None:
+            self._follow(notice, notice.chat)
 
-    def _follow_requests(self, event: OtherEvent) -> None:
-        """Somebody asks to be let in; or has been, where somebody asked before."""
-        if event.post_type == "request":
-            from onebot.protocol.requests import read_request
+    def _follow(self, notice: ChatNotice, chat: ChatAddress) -> None:
+        """Have done what a notice of ``chat`` changes, and what rules say of it."""
+        if self.runtime.record.live.current.event_rules.rows and chat.kind == "group":
+            self._names.ask(chat)
+        is_of_bot = self._is_other_bot(find_cause(notice), chat.account)
+        self.runtime.event_happened(notice, self._names.find(chat), is_of_bot=is_of_bot)
+        self._pauses.follow(notice, chat)
+        self._actions.follow(notice, chat)
+        if notice.kind == EventKind.JOIN and self.runtime.has_requests:
+            joined = self.runtime.requests.note_join(chat.account, chat.peer_id, notice.user_id)
+            self._keep(joined)
 
-            if request := read_request(event, event.self_id):
-                self._keep(self.runtime.requests.arrive(request))
-        elif event.detail_type == "group_increase" and self.runtime.has_requests:
-            group_id, user_id = (parse_id(event.raw.get(name)) for name in ("group_id", "user_id"))
-            self._keep(self.runtime.requests.note_join(event.self_id, group_id, user_id))
+    def _take_request(self, event: OtherEvent) -> None:
+        """Somebody asks to be let in."""
+        from onebot.protocol.requests import read_request
+
+        if request := read_request(event, event.self_id):
+            self._keep(self.runtime.requests.arrive(request))
 
     async def _answer_request(self, answer: "RequestAnswer") -> "AnswerOutcome":
         from onebot.gateway.requests import answer_request

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agent.domain.events import ChatNotice
 from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.record.record import Record
@@ -19,8 +20,8 @@ from agent.record.waiting.pauses import (
     pause_chat,
 )
 from onebot.connections.client import OneBotClient
-from onebot.protocol.events import OtherEvent, parse_time
-from onebot.protocol.notices import SpeechChange, SpeechNotice, read_speech_notice
+from onebot.protocol.events import parse_time
+from onebot.protocol.notices import SpeechChange, find_speech_change
 from onebot.protocol.segments import id_number, parse_id
 from tools.error_boundary import KeptTasks, LogLimit, log_errors
 
@@ -73,10 +74,12 @@ class PauseWatch:
         if reason == Reason.MUTED:
             self._keep(chat, self._find_end(chat))
 
-    def follow(self, self_id: str, event: OtherEvent) -> None:
-        """A client reports a notice."""
-        if notice := read_speech_notice(event, self_id):
-            self._follow(ChatAddress(self_id, "group", notice.group_id), notice)
+    def follow(self, notice: ChatNotice, chat: ChatAddress) -> None:
+        """A client reports a notice of ``chat``."""
+        if change := find_speech_change(notice, chat):
+            if earlier := self._tasks.get(chat):
+                earlier.cancel()  # what it asks for is overtaken
+            self._obey(chat, change, notice.seconds)
 
     def connected(self, self_id: str) -> None:
         """A client has connected: what it could not report meanwhile is looked up."""
@@ -88,12 +91,10 @@ class PauseWatch:
         """End all questions; what was submitted to the record is still written."""
         await self._tasks.close()
 
-    def _follow(self, chat: ChatAddress, notice: SpeechNotice) -> None:
-        if earlier := self._tasks.get(chat):
-            earlier.cancel()  # what it asks for is overtaken
-        match notice.change:
+    def _obey(self, chat: ChatAddress, change: SpeechChange, seconds: int | None) -> None:
+        match change:
             case "muted":
-                length = notice.seconds and timedelta(seconds=min(notice.seconds, LONGEST_MUTE))
+                length = seconds and timedelta(seconds=min(seconds, LONGEST_MUTE))
                 self._pause(chat, Pause(Reason.MUTED, timezone.now() + length if length else None))
                 self._keep(chat, self._stop(chat))
             case "left":
@@ -101,7 +102,7 @@ class PauseWatch:
                 self._keep(chat, self._stop(chat))
             case "all_muted":
                 self._keep(chat, self._pause_member(chat))
-            case change:
+            case _:
                 self._lift(chat, _LIFTS[change], change != "all_unmuted")
 
     async def _pause_member(self, chat: ChatAddress) -> None:

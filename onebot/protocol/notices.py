@@ -2,7 +2,7 @@
 account from speaking in a group, as they report it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import time as clock
 from typing import Literal
 
@@ -223,25 +223,12 @@ _SPEECH: dict[tuple[EventKind, str], SpeechChange] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechNotice:
-    """That the account may speak no more in a group, or again; ``seconds`` where a mute ends by
-    itself."""
-
-    group_id: str
-    change: SpeechChange
-    seconds: int | None = None
-
-
-def read_speech_notice(event: OtherEvent, self_id: str) -> SpeechNotice | None:
-    """What a notice says of the account's own speech; None for one that says nothing of it."""
-    notice = read_notice(event, self_id)
-    if notice is None or notice.chat is None or notice.chat.kind != "group":
+def find_speech_change(notice: ChatNotice, chat: ChatAddress) -> SpeechChange | None:
+    """What a notice of ``chat`` says of the account's own speech; None where that is nothing."""
+    kind = notice.kind
+    if chat.kind != "group":
         return None
-    group_id, kind = notice.chat.peer_id, notice.kind
     if kind == EventKind.MUTE and not notice.user_id:
-        return SpeechNotice(group_id, "all_unmuted" if notice.change == "lift" else "all_muted")
+        return "all_unmuted" if notice.change == "lift" else "all_muted"
     change = _SPEECH.get((kind, notice.change)) or _SPEECH.get((kind, ""))
-    if change is None or notice.user_id != self_id:
-        return None
-    return SpeechNotice(group_id, change, notice.seconds)
+    return change if notice.user_id == chat.account else None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent.domain.events import ChatNotice, EventKind
 from agent.domain.types import ChatAddress
 from onebot.connections.client import OneBotClient
 from onebot.gateway.client_actions import MOST_MEMBERS, OneBotActions
@@ -15,7 +16,6 @@ from onebot.protocol.actions import (
     NotConnected,
     parse_response,
 )
-from onebot.protocol.events import parse_event
 
 GROUP = ChatAddress("10001", "group", "30003")
 MEMBER = {"user_id": 20002, "role": "member", "nickname": "Ann", "card": " "}
@@ -40,11 +40,6 @@ class Client(OneBotClient):
         if isinstance(answer, Exception):
             raise answer
         return parse_response(answer if "retcode" in answer else {"retcode": 0, "data": answer})
-
-
-def notice(**fields: Any) -> Any:
-    base = {"post_type": "notice", "self_id": 10001, "group_id": 30003, "user_id": 20002}
-    return parse_event({**base, **fields})
 
 
 @pytest.mark.parametrize(
@@ -77,7 +72,7 @@ async def test_an_unknown_action_is_not_called_again_on_the_connection_but_anoth
     assert client.asked[1][1] == {"user_id": "x-1"}
 
 
-@pytest.mark.parametrize("kind", ["group_admin", "group_decrease", "group_increase"])
+@pytest.mark.parametrize("kind", [EventKind.ADMIN, EventKind.LEAVE, EventKind.JOIN])
 async def test_a_rank_is_asked_once_until_a_notice_changes_it(kind):
     client = Client(get_group_member_info=MEMBER)
     actions = OneBotActions(client)
@@ -86,10 +81,10 @@ async def test_a_rank_is_asked_once_until_a_notice_changes_it(kind):
         assert member is not None
         assert (member.role, member.name) == ("member", "Ann")
     assert len(client.asked) == 1
-    actions.follow("10001", notice(notice_type="group_ban"))
+    actions.follow(ChatNotice(EventKind.MUTE, GROUP), GROUP)
     assert await actions.find_member(GROUP, "20002")
     assert len(client.asked) == 1
-    actions.follow("10001", notice(notice_type=kind))
+    actions.follow(ChatNotice(kind, GROUP), GROUP)
     assert await actions.find_member(GROUP, "20002")
     assert len(client.asked) == 2
     actions.connected("10001")
@@ -118,7 +113,7 @@ async def test_what_was_asked_before_a_notice_is_not_remembered():
     actions = OneBotActions(client)
 
     async def call(*args: Any) -> ActionResponse:
-        actions.follow("10001", notice(notice_type="group_admin"))
+        actions.follow(ChatNotice(EventKind.ADMIN, GROUP), GROUP)
         return await Client.call(client, *args)
 
     client.call = call  # type: ignore[method-assign, assignment]

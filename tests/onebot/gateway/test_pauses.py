@@ -6,11 +6,11 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import sync_to_async
 
+from agent.domain.events import ChatNotice, EventKind
 from agent.domain.states import Pause, PauseReason
 from agent.domain.types import ChatAddress
 from agent.record.waiting.pauses import load_pauses, pause_chat
 from onebot.gateway.pauses import PauseWatch
-from onebot.protocol.events import OtherEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ACCOUNT = "10001"
@@ -39,9 +39,10 @@ async def stop_nothing(chat: ChatAddress) -> None:
 
 async def test_a_mute_that_is_lifted_at_once_is_lifted_whatever_else_is_written(record):
     watch = PauseWatch(cast("Any", Client()), record, stop_nothing)
-    for group, sub_type in ((1, "lift_ban"), (2, "ban"), (2, "lift_ban")):
-        raw = {"group_id": group, "user_id": int(ACCOUNT), "duration": 60}
-        watch.follow(ACCOUNT, OtherEvent(ACCOUNT, "notice", "group_ban", sub_type, raw))
+    for group, change in (("1", "lift"), ("2", "ban"), ("2", "lift")):
+        chat = ChatAddress(ACCOUNT, "group", group)
+        notice = ChatNotice(EventKind.MUTE, chat, change, user_id=ACCOUNT, seconds=60)
+        watch.follow(notice, chat)
     await asyncio.wait(watch._written)
     assert await sync_to_async(load_pauses)(ACCOUNT) == {}
     await watch.close()

@@ -12,7 +12,7 @@ from onebot.gateway.gateway import to_incoming
 from onebot.protocol.actions import parse_response, send_action
 from onebot.protocol.events import MessageEvent, OtherEvent
 from onebot.protocol.frames import MalformedFrame, decode_frame
-from onebot.protocol.notices import read_speech_notice
+from onebot.protocol.notices import find_speech_change, read_notice
 from onebot.protocol.segments import id_number
 
 ACCOUNT, PERSON, GROUP = "84212723105", "27691963558", "14888533423"
@@ -66,9 +66,11 @@ def test_a_private_message_is_of_its_person():
 def test_the_bots_own_joining_names_nobody():
     event = decode_frame(JOINED)
     assert isinstance(event, OtherEvent)
-    notice = read_speech_notice(event, ACCOUNT)
+    notice = read_notice(event, ACCOUNT)
     assert notice
-    assert (notice.group_id, notice.change) == (GROUP, "joined")
+    assert notice.chat
+    assert notice.chat.peer_id == GROUP
+    assert find_speech_change(notice, notice.chat) == "joined"
 
 
 @pytest.mark.parametrize("days", [-40 * 365, 2])

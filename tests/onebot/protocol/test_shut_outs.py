@@ -11,7 +11,7 @@ from onebot.protocol.events import (
     is_about_quote,
     parse_event,
 )
-from onebot.protocol.notices import SpeechNotice, read_speech_notice
+from onebot.protocol.notices import find_speech_change, read_notice
 
 ME, GROUP = "10001", "30003"
 
@@ -66,11 +66,15 @@ def test_a_refusal_because_of_the_quote_is_known(retcode, wording, client, is_ab
     assert is_about_quote(refusal(retcode, wording), client) is is_about
 
 
-def notice(**fields: Any) -> SpeechNotice | None:
+def said_by(**fields: Any) -> tuple[str, int | None] | None:
     usual = {"post_type": "notice", "self_id": 10001, "group_id": 30003, "user_id": 10001}
     event = parse_event({**usual, **fields})
     assert isinstance(event, OtherEvent)
-    return read_speech_notice(event, ME)
+    notice = read_notice(event, ME)
+    if notice is None or notice.chat is None:
+        return None
+    change = find_speech_change(notice, notice.chat)
+    return change and (change, notice.seconds)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def notice(**fields: Any) -> SpeechNotice | None:
     ],
 )
 def test_notices_of_the_accounts_own_speech_are_read(fields, said):
-    assert notice(**fields) == SpeechNotice(GROUP, *said)
+    assert said_by(**fields) == said
 
 
 @pytest.mark.parametrize(
@@ -115,4 +119,4 @@ def test_notices_of_the_accounts_own_speech_are_read(fields, said):
     ],
 )
 def test_notices_of_others_say_nothing(fields):
-    assert notice(**fields) is None
+    assert said_by(**fields) is None
