@@ -63,18 +63,9 @@ TOO_SLOW = "文件没有在限定的时间内下载完。"
 _Handle = Annotated[str, Field(min_length=1, max_length=LONGEST_HANDLE)]
 
 
-def _options(name: str, description: str, scope: str = "all") -> ToolOptions:
-    made = options(name, scope=scope)
-    made["description"] = description
-    return made
-
-
 def _question(name: str, description: str) -> ToolOptions:
-    """The same for what changes nothing, and is asked in groups alone."""
-    made = _options(name, description, "group")
-    made["traits"] = ("repeatable",)
-    made["on_timeout"] = NO_ANSWER
-    return made
+    """What changes nothing."""
+    return options(name, description=description, traits=("repeatable",), on_timeout=NO_ANSWER)
 
 
 async def _ask(
@@ -243,7 +234,7 @@ async def _read(
     return beginning.text if beginning.is_whole else f"{beginning.text}{CUT}"
 
 
-@tool(**_options("poke", "戳一戳本群的一名成员，或私聊的对方。"))
+@tool(**options("poke", scope="all", description="戳一戳本群的一名成员，或私聊的对方。"))
 async def poke(context: ToolExecutionContext, user_id: UserId) -> str:
     chat, person = get_sender(context).chat, _other(context, user_id)
     where = {"group_id": chat.peer_id} if chat.kind == "group" else {}
@@ -253,7 +244,7 @@ async def poke(context: ToolExecutionContext, user_id: UserId) -> str:
     return f"已戳 {person}。"
 
 
-@tool(**_options("like", "给一个人的资料卡点赞。"))
+@tool(**options("like", scope="all", description="给一个人的资料卡点赞。"))
 async def like(
     context: ToolExecutionContext,
     user_id: UserId,
@@ -288,7 +279,9 @@ async def _mark(context: ToolExecutionContext, message_id: str, emoji: str, *, i
     await perform(context, "set_msg_emoji_like", params, instead)
 
 
-@tool(**_options("react", "用一个表情回应本会话的一条消息。") | {"undo": undo_react})
+@tool(
+    **options("react", scope="all", description="用一个表情回应本会话的一条消息。", undo=undo_react)
+)
 async def react(
     context: ToolExecutionContext,
     message_id: MessageId,

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from agent.builtin_tools.acts import options
 from agent.builtin_tools.send_message import UNCONFIRMED, delivery_result
 from agent.domain.manners import MOST_PART_CHARS
 from agent.domain.types import AnswerMessage, MessagePart, PartType
@@ -28,11 +29,9 @@ _Url = Annotated[str, Field(max_length=2_000)]
 
 
 def _options(name: str, description: str) -> ToolOptions:
-    return ToolOptions(
-        name=name,
+    return options(
+        name,
         description=description,
-        lenient=True,
-        needs_chat=True,
         traits=("speaks",),
         default_config=DefaultConfig(enabled=False, visibility="deferred", timeout_seconds=240),
         on_timeout=UNCONFIRMED,
