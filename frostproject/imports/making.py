@@ -21,8 +21,9 @@ from agent.domain.notes import NoteViewer
 from agent.llm.providers.presets import PRESETS
 from agent.memory.notes_store import NewNote, NoteResult, write_notes
 from agent.models import EndpointChoice, Manners, ModelEndpoint, Note, Persona
-from agent.models.manners import SAID, SCOPE
+from agent.models.manners import SAID
 from agent.models.note import note_fingerprint
+from agent.models.scope import SCOPE
 from agent.pages import persona_file
 from frostproject.imports.plan import Found, ImportRefused, Kind, Wanted
 from onebot.models import Bot

@@ -235,7 +235,7 @@ async def test_a_flood_of_notices_costs_no_backlog(live, cockpit, model, bot):
         await notice(bot, "notify", sub_type="poke", **frame, raw_info=number)
     model.script(["在"])
     await bot.say_private(asker, "在吗")
-    sent = []
+    sent = list[str]()
     while not sent or sent[-1] != "在":
         sent.append(spoken(await bot.next_action()).strip())
     assert len(sent) <= 1 + 12  # PERSON_ANSWERS_PER_MINUTE

@@ -199,13 +199,15 @@ class EventDesk:
         """Nobody is welcomed who has left before it is said."""
         left = defaultdict[ChatAddress, set[str]](set)
         for notice in (one.notice for one in arrivals):
-            if notice.chat is not None and notice.kind == EventKind.LEAVE:
+            if notice.chat is None:
+                continue
+            if notice.kind == EventKind.LEAVE:
                 left[notice.chat].add(notice.user_id)
-            elif notice.chat in left and notice.kind == EventKind.JOIN:
+            elif notice.kind == EventKind.JOIN:
                 left[notice.chat].discard(notice.user_id)
         welcomes = any(row.kind == EventKind.JOIN for row in self._live.seen.event_rules.rows)
         for chat, people in left.items() if welcomes else ():
-            for row in self._gathering(chat):
+            for row in self._gathering(chat) if people else ():
                 if (fired := _fired(row)).kind == EventKind.JOIN:
                     rest = tuple(one for one in fired.people if one not in people)
                     _keep(row, rest, fired.count - len(fired.people) + len(rest))
