@@ -99,6 +99,6 @@ def _run_of_a_day(number: int, account: str) -> Run:
     )
     for kind, subject in (("chat", place), ("person", f"onebot:{account}/{person}")):
         SpendSum.objects.create(day=today, kind=kind, subject=subject, input_tokens=9)
-    Manners.objects.create(name=f"manners {number}", account=account, chats=[session.key])
+    Manners.objects.create(name=f"manners {number}", account=account, chats=session.key)
     ToolConfig.objects.create(name=f"tool_{number}")
     return run

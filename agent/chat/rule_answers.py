@@ -34,7 +34,9 @@ async def name_people(
     """What those are called of whom ``rule`` speaks, as far as it is known in time."""
     names = {message.sender_id: message.sender_name}
     if message.chat.kind == "private":
-        names = {message.chat.peer_id: message.chat_title, **{k: v for k, v in names.items() if v}}
+        names = {message.chat.peer_id: message.chat_title} | {
+            who: name for who, name in names.items() if name
+        }
     elif source is not None and not message.sender_name:
         people = dict.fromkeys(filter(None, (*rule.named, rule.operator)))
         names = await ask_names(source, message.chat, list(people))

@@ -296,7 +296,8 @@ def address(run: MessageRun, parts: list[MessagePart]) -> list[MessagePart]:
     """``parts`` with what says to whom they are said: whoever is answered, or those whom a reminder
     or a rule mentions."""
     pending, people = run.pending, list[str]()
-    if pending.rule is None and pending.reminder is None:
+    is_usual = pending.rule is None or not (pending.is_later_result or run.is_by_rule)
+    if is_usual and pending.reminder is None:
         return address_answer(parts, pending.message, run.active.persona, run.active.manners)
     if run.message.chat.kind == "group":
         people += pending.reminder.mention if pending.reminder else ()

@@ -124,7 +124,7 @@ async def test_keywords_win_over_mentions_and_are_found_as_words_prefixes_and_pa
     rule(cockpit, bot, "keyword", "say", words="菜单\nmenu", text="今天吃鱼")
     rule(cockpit, bot, "keyword", "say", words="查", match="prefix", text="{name} 要查")
     rule(cockpit, bot, "keyword", "say", words="^v[0-9]+$", match="pattern", text="版本")
-    model.script(["是模型"])
+    model.script(["是模型", "是模型"])
     for words, answer in (("菜单", "今天吃鱼"), (" menu ", "今天吃鱼"), ("v12", "版本")):
         await tell(bot, words, user=person, group=group)
         assert spoken(await bot.next_action()).strip() == answer
@@ -135,7 +135,13 @@ async def test_keywords_win_over_mentions_and_are_found_as_words_prefixes_and_pa
     await tell(bot, [at(bot.self_id), text(" 菜单")], user=person, group=group)
     assert spoken(await bot.next_action()).strip() == "今天吃鱼"
     await tell(bot, [at(bot.self_id), text(" 菜单呢")], user=person, group=group)
-    assert spoken(await bot.next_action()).strip().endswith("是模型")
+    usual = await bot.next_action()
+    rule(cockpit, bot, "keyword", "model", words="小霜")
+    await tell(bot, "小霜", user=person, group=group)
+    woken = await bot.next_action()
+    for one in (usual, woken):
+        assert spoken(one).strip() == "是模型"
+        assert mentions(one) == [str(person)]
 
 
 async def test_a_keyword_calls_a_tool_under_its_policy_without_a_model(live, cockpit, model, bot):
@@ -235,7 +241,7 @@ async def test_a_flood_of_notices_costs_no_backlog(live, cockpit, model, bot):
         await notice(bot, "notify", sub_type="poke", **frame, raw_info=number)
     model.script(["在"])
     await bot.say_private(asker, "在吗")
-    sent = []
+    sent = list[str]()
     while not sent or sent[-1] != "在":
         sent.append(spoken(await bot.next_action()).strip())
     assert len(sent) <= 1 + 12  # PERSON_ANSWERS_PER_MINUTE

@@ -207,7 +207,7 @@ class EventDesk:
                 left[chat].discard(notice.user_id)
         welcomes = any(row.kind == EventKind.JOIN for row in self._live.seen.event_rules.rows)
         for chat, people in left.items() if welcomes else ():
-            for row in self._gathering(chat):
+            for row in self._gathering(chat) if people else ():
                 if (fired := _fired(row)).kind == EventKind.JOIN:
                     rest = tuple(one for one in fired.people if one not in people)
                     _keep(row, rest, fired.count - len(fired.people) + len(rest))

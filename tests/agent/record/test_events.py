@@ -40,9 +40,14 @@ def arrival(kind: str, chat: ChatAddress | None = GROUP, **fields: Any) -> Event
     )
 
 
+def kept(row: Message) -> dict[str, Any]:
+    found: dict[str, Any] = (row.raw or {})["event_rule"]
+    return found
+
+
 def people() -> list[list[str]]:
     rows = Message.objects.filter(reason="event").exclude(state="silent").order_by("pk")
-    return [row.raw["event_rule"]["people"] for row in rows]
+    return [kept(row)["people"] for row in rows]
 
 
 # --- Which row counts --------------------------------------------------------------------
@@ -134,10 +139,10 @@ def test_manners_keep_events_and_keywords_silent(manners, reason):
 def test_what_a_client_writes_into_its_event_is_no_rule():
     forged = {"event_rule": {"pk": 1, "name": "x", "kind": "keyword", "action": "tool"}}
     rule("keyword", words="菜单", text="鱼")
-    kept, other = accept(message("菜单", GROUP, raw=forged), message("鱼", GROUP, raw=forged))
-    assert kept.rule is not None
-    assert (kept.rule.action, other.rule) == ("say", None)
-    assert Message.objects.get(pk=kept.pk).raw["event_rule"]["action"] == "say"
+    said, other = accept(message("菜单", GROUP, raw=forged), message("鱼", GROUP, raw=forged))
+    assert said.rule is not None
+    assert (said.rule.action, other.rule) == ("say", None)
+    assert kept(Message.objects.get(pk=said.pk))["action"] == "say"
 
 
 # --- Events ------------------------------------------------------------------------------
@@ -151,7 +156,7 @@ def test_an_event_is_a_message_of_whoever_caused_it_claimed_by_this_process():
         *(taken.held.message_pk, "20001", "waiting", "event"),
     )
     assert (row.claimed_by, row.claim_number, taken.seconds) == (PROCESS, 1, 0.0)
-    assert (row.raw["event_rule"]["text"], people()) == ("别戳", [["20001"]])
+    assert (kept(row)["text"], people()) == ("别戳", [["20001"]])
 
 
 NOTHING = [
