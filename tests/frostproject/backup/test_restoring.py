@@ -95,14 +95,15 @@ def test_an_older_backup_is_brought_to_the_newest_tables(tmp_path, postgres_url)
         *("agent.0021_daily_backup", "agent.0022_daily_acts", "agent.0023_spend_by_kind_and_day"),
         *("agent.0024_alert_routes", "agent.0025_reminders", "onebot.0009_official_bots"),
         *("agent.0028_member_commands", "tools.0009_calls_per_day_chat"),
+        *("agent.0029_undo", "onebot.0011_cannot_speak"),
     )
-    tables = ("agent.alertroute", "agent.alertnotice", "agent.reminder")
+    tables = ("agent.alertroute", "agent.alertnotice", "agent.reminder", "agent.undostep")
     new = {
-        "onebot.bot": ("all_for_me", "second_name"),
+        "onebot.bot": ("all_for_me", "second_name", "silent_at", "cannot_speak_since"),
         "agent.installation": ("daily_backup", "backup_keep_gib"),
         "agent.manners": ("only_person", "only_until", "zone", "member_commands"),
         "tools.toolconfig": ("calls_per_day_chat",),
-        "agent.toolcall": ("stopped_by",),
+        "agent.toolcall": ("stopped_by", "state_change"),
     }
 
     def age(parts: dict[str, bytes], manifest: dict[str, Any]) -> None:
