@@ -33,6 +33,7 @@ from tools.contract import (
 )
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
+from tools.registry.execution import refuse_undo
 from tools.registry.policy import is_chat_manager
 from tools.text.fences import clean_name, json_line
 from tools.text.storable import make_storable
@@ -143,6 +144,7 @@ async def remember_note(
 
 @tool(
     name="forget",
+    undo=refuse_undo,
     description="按编号删除一条记忆，用于用户要求忘记或更正某件事。编号来自 query_memory 的结果。",
     lenient=True,
     needs_chat=True,

@@ -18,6 +18,7 @@ from tools.contract import (
 )
 from tools.functions.function_tool import tool
 from tools.registry.catalogue import DefaultConfig
+from tools.registry.execution import refuse_undo
 
 if TYPE_CHECKING:
     from agent.record.reminders.book import Asker
@@ -141,6 +142,7 @@ async def list_reminders(context: ToolExecutionContext, invocation: ToolInvocati
 
 @tool(
     name="change_reminder",
+    undo=refuse_undo,
     description="按编号修改一个提醒，只写要改的部分。",
     lenient=True,
     needs_chat=True,
@@ -163,6 +165,7 @@ async def change_reminder(
 
 @tool(
     name="cancel_reminder",
+    undo=refuse_undo,
     description="按编号取消一个提醒。",
     lenient=True,
     needs_chat=True,

@@ -219,7 +219,7 @@ def save_digests(digest: NewDigest) -> int:
 
 def _is_outdated(batch: ConversationBatch) -> bool:
     read = Message.objects.filter(pk__in=[one.pk for one in batch.said])
-    if read.filter(recalled_at__isnull=False).exists():
+    if read.exclude(recalled_at=None, in_history=True).exists():
         return True
     if batch.kind is not Kind.SUMMARY:
         return False

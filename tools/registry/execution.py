@@ -38,6 +38,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
+from django.utils.translation import gettext
+
 from tools.contract import (
     CallBasis,
     InvalidArguments,
@@ -441,6 +443,11 @@ async def undo_by_tool(
         was_made = done.metadata.get("error_code") in (None, RAISED)
         raise (ToolFailed if was_made else OutcomeUnknown)(words)
     return words
+
+
+async def refuse_undo(call: RecordedCall, context: ToolExecutionContext) -> str:
+    """The ``undo`` of what stays as it is, where that is to be said."""
+    raise ToolFailed(gettext("nothing takes it back"))
 
 
 async def run_undo(undo: Undo, call: RecordedCall, context: ToolExecutionContext) -> str:

@@ -15,8 +15,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.utils.translation import gettext
-
 from tools import refusals
 from tools.contract import (
     ApprovalNeeded,
@@ -27,7 +25,6 @@ from tools.contract import (
     ToolError,
     ToolExecutionContext,
     ToolExecutionResult,
-    ToolFailed,
     ToolInvocation,
     ToolProvider,
     ToolSpec,
@@ -45,6 +42,7 @@ from tools.registry.execution import (
     execute_call,
     hooks_of,
     look_ahead,
+    refuse_undo,
     requires_approval,
     run_after_hooks,
     run_undo,
@@ -398,18 +396,13 @@ class ToolRegistry:
         Raises :class:`ToolFailed` where it was not, :class:`OutcomeUnknown` where nobody can tell.
         """
         listed = await self._listed(None)
-        provider, spec = next(
-            (pair for pair in listed if pair[1].name == call.tool_name), (None, None)
-        )
-        undo = spec.metadata.get("undo") if spec else None
-        if provider is None or spec is None or not undo:
-            raise ToolFailed(gettext("nothing takes it back"))
-        if not callable(undo):
-            named = next((one for _, one in listed if one.name == undo), None)
-            if named is None or named.provider_name != spec.provider_name:
-                raise ToolFailed(gettext("nothing takes it back"))
-            undo = partial(undo_by_tool, provider, str(undo))
-        return await run_undo(undo, call, context)
+        found = [pair for pair in listed if pair[1].name == call.tool_name]
+        undo = found[0][1].metadata.get("undo") if found else None
+        if isinstance(undo, str):
+            provider, spec = found[0]
+            own = (one.name for _, one in listed if one.provider_name == spec.provider_name)
+            undo = partial(undo_by_tool, provider, undo) if undo in own else None
+        return await run_undo(undo or refuse_undo, call, context)
 
     async def close(self) -> None:
         """Close every provider once; one that fails does not keep the others open."""

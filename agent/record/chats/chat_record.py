@@ -97,7 +97,7 @@ class RecalledMessage:
 
 def load_message_page(chat: ChatAddress, limit: int, before: str = "") -> MessagePage | None:
     """``limit`` messages of ``chat`` before the one called ``before``: a row as ``#12``, or a
-    client's message id; None if that is no message of the chat.
+    client's message id; None if that is no message of the chat. What was undone is left out.
 
     With "" for ``before``: those before the message that is being answered.
     """
@@ -112,6 +112,7 @@ def load_message_page(chat: ChatAddress, limit: int, before: str = "") -> Messag
         end = running.order_by("-pk").values_list("pk", flat=True).first()
     if end is not None:
         rows = rows.filter(pk__lt=end)
+    rows = rows.exclude(undo_steps__isnull=False).exclude(runs__undo_steps__isnull=False)
     newest = list(rows.exclude(_UNSAID).defer("segments", "raw").order_by("-pk")[: limit + 1])
     return MessagePage([_said(row) for row in reversed(newest[:limit])], len(newest) > limit)
 

@@ -31,6 +31,7 @@ from agent.models.message import BY_HAND
 from agent.record.chats.chat_record import drop_summaries, find_address
 from agent.record.waiting.approvals import settle_approval
 from agent.record.waiting.command_orders import load_last_words
+from agent.record.waiting.hand_messages import GOING_ON
 from tools.contract import RecordedCall
 from tools.live_rows import ConfigVersion, LiveKind
 from tools.text.storable import make_storable
@@ -132,7 +133,7 @@ def _answers(wish: UndoWish, **which: object) -> "QuerySet[Run]":
     """What was answered in the chat, and is over."""
     runs = Run.objects.filter(session=wish.session_pk, parent=None, message__isnull=False)
     runs = runs.filter(**which)
-    return runs.exclude(state=Run.State.RUNNING).select_related("message", "session")
+    return runs.exclude(state__in=GOING_ON).select_related("message", "session")
 
 
 def _find_quoted(wish: UndoWish) -> Run | None:

@@ -182,6 +182,7 @@ VALUES: dict[str, dict[str, object]] = {
         "full_result": "",
         "verdict": None,
         "decided_by": None,
+        "state_change": {"before": {}, "after": {"name": WORDS}},
     },
     "add_replies": {
         "state": "sent",

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone, translation
 
+from agent.domain.types import ChatAddress
 from agent.domain.undo import UndoAsker, UndoKind, UndoOutcome, UndoState
-from agent.models import ChatSession, Digest, Message, Run, UndoStep
+from agent.models import Approval, ChatSession, Digest, Message, Run, UndoStep
+from agent.record.chats.chat_record import find_address, load_message_page
 from agent.record.waiting.undoing import (
     UndoRefused,
     UndoWish,
@@ -215,3 +217,35 @@ def test_the_state_of_the_chat_is_set_back_with_the_claim(session):
     assert begin_undo_step(pk, "p1") is None
     assert steps()[-1] == ("state", "done")
     assert ChatSession.objects.get().state == {"a": 1, "b": 1}
+
+
+def fetched(chat: ChatAddress) -> list[Any]:
+    page = load_message_page(chat, 10)
+    return page.messages if page else []
+
+
+def test_what_was_undone_is_not_fetched_either(session):
+    exchange(session)
+    address = find_address(session)
+    assert len(fetched(address)) == 2
+    plan_undo(wish(session))
+    assert fetched(address) == []
+
+
+def test_what_waits_for_a_word_is_refused(session):
+    call = call_of(step_of(run_of(session)), "kick_member", state="pending")
+    until = timezone.now() + timedelta(hours=1)
+    row = Approval.objects.create(
+        call=call, session=session, code="123456", created_at=timezone.now(), expires_at=until
+    )
+    plan_undo(wish(session))
+    row.refresh_from_db()
+    assert (row.state, row.decided_by) == ("refused", "1")
+
+
+def test_the_act_is_taken_back_with_the_answer_that_told_of_it_later(session):
+    call = call_of(step_of(run_of(session)), "mute_member")
+    told = said(session, reason="later_result", state="answered", tool_call=call)
+    answered(told, message_id="late")
+    plan_undo(wish(session))
+    assert ("call", "waiting") in steps()
