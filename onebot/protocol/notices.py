@@ -34,11 +34,12 @@ _CHANGES = {
     EventKind.ACCOUNT: {"bot_offline": "offline", "bot_online": "online"},
 }
 _HONORS = frozenset({"talkative", "performer", "legend", "strong_newbie", "emotion"})
-#: Fields in which clients say the new name of a thing, by kind.
-_NEW_NAMES = {
+#: Fields in which clients say the new name of a thing, or else words of theirs, by kind.
+_WORDS = {
     EventKind.TITLE: ("title", "title_new"),
     EventKind.CARD: ("card_new", "card"),
     EventKind.NAME: ("name_new", "name", "group_name"),
+    EventKind.ACCOUNT: ("message",),
 }
 _KINDS = {
     "poke": EventKind.POKE,
@@ -84,7 +85,7 @@ def read_notice(event: OtherEvent, self_id: str) -> ChatNotice | None:
         kind,
         _chat(frame, self_id, name),
         changes.get(change, next(iter(changes.values()))),
-        user_id=_person(frame, "user_id"),
+        user_id=_person(frame, "sender_id" if kind == EventKind.ESSENCE else "user_id"),
         operator_id=_person(frame, "operator_id"),
         message_id=parse_message_id(frame.get("message_id")),
         happened_at=parse_time(frame.get("time"), clock() + MOST_AHEAD),
@@ -128,8 +129,8 @@ def _mute(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     return notice if notice.change == "lift" else replace(notice, seconds=seconds)
 
 
-def _new_name(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    fields = (_line(frame.get(field)) for field in _NEW_NAMES[notice.kind])
+def _words(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
+    fields = (_line(frame.get(field)) for field in _WORDS[notice.kind])
     words = next(filter(None, fields), "")
     if notice.kind == EventKind.NAME:  # who gave it
         return replace(
@@ -141,10 +142,6 @@ def _new_name(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
 def _upload(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     file = frame.get("file")
     return replace(notice, words=_line(file.get("name")) if isinstance(file, dict) else "")
-
-
-def _essence(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    return replace(notice, user_id=_person(frame, "sender_id") or notice.user_id)
 
 
 def _honor(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
@@ -170,24 +167,19 @@ def _reaction(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
     )
 
 
-def _account(notice: ChatNotice, frame: Frame, self_id: str) -> ChatNotice:
-    return replace(notice, user_id=self_id, words=_line(frame.get("message")))
-
-
 _READERS: dict[EventKind, Callable[[ChatNotice, Frame, str], ChatNotice]] = {
     EventKind.POKE: _poke,
     EventKind.JOIN: _join,
     EventKind.LEAVE: _leave,
     EventKind.RECALL: _recall,
     EventKind.MUTE: _mute,
-    EventKind.TITLE: _new_name,
-    EventKind.CARD: _new_name,
-    EventKind.NAME: _new_name,
+    EventKind.TITLE: _words,
+    EventKind.CARD: _words,
+    EventKind.NAME: _words,
     EventKind.UPLOAD: _upload,
-    EventKind.ESSENCE: _essence,
     EventKind.HONOR: _honor,
     EventKind.REACTION: _reaction,
-    EventKind.ACCOUNT: _account,
+    EventKind.ACCOUNT: _words,
 }
 
 
