@@ -10,6 +10,7 @@ import pytest
 
 from tests.cast import fresh_id
 from tests.conftest import scripted_env
+from tests.e2e.brisk import BriskServer
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
 from tests.fake_onebot import FakeOneBot, Frame, failed, ok, spoken
@@ -231,3 +232,18 @@ async def test_a_kill_between_claim_and_frame_is_said_and_not_repeated(start_ser
         found = await server.row(f"{ROW} AND decision = ''", str(account), str(user), "waiting")
         assert "Nobody knows" in found["reason"]
         await bot.no_action()
+
+
+async def test_a_decision_at_another_process_is_told_by_the_one_that_has_the_account(
+    model_server, migrated_url
+):
+    env = scripted_env(model_server) | {"DATABASE_URL": migrated_url}
+    with BriskServer(env) as server, BriskServer(env) as other:
+        async with client(server) as bot:
+            obey(bot)
+            asked = await row(server, bot, await ask(bot, 5))
+            cockpit = await asyncio.to_thread(Cockpit, other)
+            await asyncio.to_thread(press, cockpit, asked["id"], "refuse", "full")
+            cockpit.close()
+            told = (await bot.next_action())["params"]
+            assert (told["flag"], told["approve"], told["reason"]) == (5, False, "full")

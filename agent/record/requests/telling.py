@@ -3,7 +3,7 @@ are told of their decision."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone, translation
 from django.utils.translation import gettext
@@ -24,9 +24,9 @@ from agent.record.chats.own_messages import quoted_own_messages
 from agent.record.sums.owner_notes import tell_owners
 
 State = JoinRequest.State
-#: Notes of one account in an hour: who asks again and again can have no phone ring all day. What
-#: is left is told together once there is room.
-NOTES_AN_HOUR = 12
+#: After each note of an hour the next one waits twice as long, in seconds at most so many: who asks
+#: again and again can have no phone ring all day. What came meanwhile is told together.
+LONGEST_PAUSE = 300
 HOUR = timedelta(hours=1)
 
 _OUTCOMES = {
@@ -49,7 +49,7 @@ def tell_waiting(find_owners: Callable[[str], Collection[str]]) -> list[str]:
     now, told = timezone.now(), list[str]()
     for account in untold.order_by().values_list("account", flat=True).distinct():
         owners, own = find_owners(account), untold.filter(account=account)
-        if not owners or not _has_room(account, now - HOUR):
+        if not owners or not _is_quiet(account, now):
             continue
         rows = list(own.order_by("pk")[:SHOWN])
         text = build_note({row.pk: _to_incoming(row) for row in rows}, own.count())
@@ -60,9 +60,12 @@ def tell_waiting(find_owners: Callable[[str], Collection[str]]) -> list[str]:
     return told
 
 
-def _has_room(account: str, since: object) -> bool:
-    notes = JoinRequest.objects.filter(account=account, told_at__gt=since).order_by()
-    return notes.values("told_at").distinct().count() < NOTES_AN_HOUR
+def _is_quiet(account: str, now: datetime) -> bool:
+    """Whether the last notes are long enough ago for another one."""
+    rows = JoinRequest.objects.filter(account=account, told_at__gt=now - HOUR)
+    notes = list(rows.order_by("told_at").values_list("told_at", flat=True).distinct())
+    pause = min(LONGEST_PAUSE, 2 ** len(notes))
+    return not notes or not notes[-1] or now - notes[-1] >= timedelta(seconds=pause)
 
 
 def _to_incoming(row: JoinRequest) -> IncomingRequest:

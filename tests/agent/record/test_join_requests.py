@@ -214,16 +214,17 @@ def test_a_flood_is_kept_within_bounds_and_told_in_one_note():
     assert (len(note.raw["requests"]), "1990" in note.text) == (SHOWN, True)
 
 
-def test_owners_are_told_a_few_times_an_hour():
-    for number in range(telling.NOTES_AN_HOUR + 3):
-        asked(flag=f"f{number}")
-        telling.tell_waiting(lambda _account: {"666"})
-    notes = Message.objects.filter(reason="owner_note")
-    assert notes.count() == telling.NOTES_AN_HOUR
-    JoinRequest.objects.update(told_at=timezone.now() - timedelta(hours=2))
-    asked(flag="later")
-    telling.tell_waiting(lambda _account: {"666"})
-    assert notes.count() == telling.NOTES_AN_HOUR + 1
+@pytest.mark.parametrize(
+    ("notes", "ago", "is_told"),
+    [(0, 0, True), (1, 1, False), (1, 2, True), (5, 30, False), (5, 33, True), (20, 290, False),
+     (20, 301, True)],
+)  # fmt: skip
+def test_the_more_notes_there_were_the_longer_the_next_one_waits(notes, ago, is_told):
+    for number in range(notes):
+        told_at = timezone.now() - timedelta(seconds=ago + number)
+        JoinRequest.objects.filter(pk=asked(flag=f"f{number}").pk).update(told_at=told_at)
+    asked(flag="new")
+    assert telling.tell_waiting(lambda _account: {"666"}) == (["10001"] if is_told else [])
 
 
 def test_owners_nobody_knows_are_not_told():
