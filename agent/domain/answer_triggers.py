@@ -49,6 +49,8 @@ class Occasion:
     is_decision: bool = False
     """Whether it is a word on a call that waits for approval."""
     is_command: bool = False
+    is_for_managers: bool = False
+    """Whether that is one of :data:`agent.domain.commands.MEMBER_COMMANDS`, by who leads the group."""
     is_follow_up: bool = False
     """Whether it follows, in time, a message of the same person that is to be answered."""
     is_owner: bool = False
@@ -180,12 +182,13 @@ def _find_silence(case: Case, reason: MessageReason) -> TriggerDecision | None:
 
 def _is_command(case: Case) -> bool:
     """Whether a command is for this bot. In a group others know the program's own prefix too, so
-    that it has to address the bot, unless an owner gives it or a row names the prefix."""
+    that it has to address the bot, unless an owner gives it, or a row names the prefix, or has
+    who leads the group give it."""
     message, manners, occasion, is_private = case
     if not occasion.is_command or is_private or occasion.is_owner:
         return occasion.is_command
     is_ours = "command_prefix" in manners.said_by or message.mentions_bot or occasion.quotes_bot
-    is_ours = is_ours or occasion.all_for_me
+    is_ours = is_ours or occasion.all_for_me or occasion.is_for_managers
     return manners.groups and (is_ours or case.addresses(manners.wake_names))
 
 

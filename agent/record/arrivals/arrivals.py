@@ -18,7 +18,7 @@ from agent.domain.answer_triggers import (
     merge_window,
 )
 from agent.domain.approvals import parse_approval_reply
-from agent.domain.commands import Command, parse_command
+from agent.domain.commands import MEMBER_COMMANDS, Command, parse_command
 from agent.domain.event_rules import FiredRule
 from agent.domain.manners import ChatManners, MemberCommands, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
@@ -250,6 +250,9 @@ class ArrivalStore:
             quotes_bot=quotes_bot,
             is_decision=is_decision,
             is_command=command is not None,
+            is_for_managers=command is not None
+            and command.name in MEMBER_COMMANDS
+            and message.sender_role in ("owner", "admin"),
             is_follow_up=chat.pk in self._follow_ups.awaited
             and self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=is_owner,

@@ -166,6 +166,13 @@ def test_commands_in_groups_that_are_switched_off_are_for_owners_alone():
     assert verdict(said("/help", "private"), off, is_command=True) == ("waiting", "command")
 
 
+def test_a_command_for_who_leads_the_group_need_not_address_the_bot():
+    message = said("/mute @20002 10m")
+    assert verdict(message, is_command=True) == ("recorded", "not_addressed")
+    heard = verdict(message, is_command=True, is_for_managers=True)
+    assert heard == ("waiting", "command")
+
+
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*b", "((a?){50}){10}b", "^(a*)*c"])
 def test_a_catastrophic_pattern_takes_no_time_in_a_megabyte(pattern):
     message, begun = said("a" * 1_000_000), clock.process_time()
