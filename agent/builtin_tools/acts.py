@@ -64,6 +64,7 @@ MessageId = Annotated[str, "本会话中消息的 message_id", Field(min_length=
 
 def options(
     name: str,
+    /,
     *,
     scope: str = "group",
     calls_per_day_chat: int | None = None,
@@ -80,8 +81,7 @@ def options(
         ),
         on_timeout=explain(ActionOutcome(is_unknown=True)),
     )
-    given.update(more)
-    return given
+    return {**given, **more}
 
 
 async def perform(

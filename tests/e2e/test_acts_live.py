@@ -161,3 +161,54 @@ async def test_nobody_is_talked_into_acting_without_the_right_yes(live, bot):
             fooled.append((case.name, acts(bot)))
             bot.actions.clear()
     assert fooled == []
+
+
+async def test_an_administrator_decides_by_a_quote_and_an_owner_anywhere(live, bot):
+    group = fresh_id()
+    for kicked in (MEMBER, OTHER):
+        await say(bot, group, OTHER, order("kick_member", user_id=str(kicked)))
+        while "批准（编号" not in spoken(asked := await bot.next_action()):
+            pass
+        assert asked["params"]["message"][0]["type"] == "reply"
+        await until_said(bot, "told:")
+        if kicked == MEMBER:
+            quote = {"type": "reply", "data": {"id": asked["echo"]}}
+            await say(bot, group, ADMIN_2, [quote, text("批准")], "admin", mention=False)
+        else:
+            code = re.search(r"编号 (\d{6})", spoken(asked))
+            await bot.say_private(BOT_OWNER, f"批准 {code[1] if code else ''}")
+        await until_said(bot, f"已将 {kicked} 移出本群")
+    assert [params["user_id"] for _, params in acts(bot)] == [MEMBER, OTHER]
+    found = live.rows(
+        "SELECT a.decided_by, c.state, c.verdict FROM agent_approval a JOIN agent_toolcall c "
+        "ON c.id = a.call_id JOIN agent_chatsession s ON s.id = a.session_id WHERE s.peer_id = ? "
+        "ORDER BY a.id",
+        str(group),
+    )
+    assert [(one["decided_by"], one["state"], one["verdict"]) for one in found] == [
+        (str(ADMIN_2), "succeeded", "approved"),
+        (str(BOT_OWNER), "succeeded", "approved"),
+    ]
+
+
+async def test_an_act_that_a_kill_cut_off_is_not_made_again(start_server, model):
+    server = start_server(FROST_FAULT="frame_written")
+    cockpit = await asyncio.to_thread(Cockpit, server)
+    await asyncio.to_thread(
+        cockpit.fill, "/admin/agent/manners/add/", name="acts", member_commands="admins"
+    )
+    cockpit.close()
+    account, group = fresh_id(), fresh_id()
+    async with client(server, account) as bot:
+        members(bot, {ADMIN: "admin", MEMBER: "member", account: "admin"}, deaf=True)
+        parts = [text(f" /mute {MEMBER} 10m")]
+        await say(bot, group, ADMIN, parts, "admin")
+        assert (await bot.next_action())["action"] == "set_group_ban"
+        await bot.close_code()
+    server.restart(FROST_FAULT="")
+    async with client(server, account) as bot:
+        members(bot, {ADMIN: "admin", MEMBER: "member", account: "admin"})
+        await until_said(bot, "请勿重复")
+        assert acts(bot) == []
+    (call,) = server.rows("SELECT state, tool_name FROM agent_toolcall")
+    assert call == {"state": "unknown", "tool_name": "mute_member"}
