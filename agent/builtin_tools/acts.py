@@ -7,7 +7,7 @@ against whom it is; again once it was approved.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from pydantic import Field
 
@@ -43,7 +43,6 @@ from tools.contract import (
 )
 from tools.functions.function_tool import ToolOptions, tool
 from tools.registry.catalogue import DefaultConfig
-from tools.registry.execution import LookAhead
 
 NO_MESSAGE: Sentence = (
     "本会话中没有这条消息，或者它已被撤回。",
@@ -65,26 +64,24 @@ MessageId = Annotated[str, "本会话中消息的 message_id", Field(min_length=
 
 def options(
     name: str,
+    /,
     *,
     scope: str = "group",
     calls_per_day_chat: int | None = None,
-    look_ahead: LookAhead | None = None,
+    **more: Unpack[ToolOptions],
 ) -> ToolOptions:
-    """What the declarations of all acts have in common."""
-    row = DefaultConfig(
-        enabled=False, visibility="deferred", scope=scope, calls_per_day_chat=calls_per_day_chat
-    )
+    """What the declarations of all acts have in common, and ``more``."""
     given = ToolOptions(
         name=name,
         lenient=True,
         needs_chat=True,
         own_roles=roles_for(name),
-        default_config=row,
+        default_config=DefaultConfig(
+            enabled=False, visibility="deferred", scope=scope, calls_per_day_chat=calls_per_day_chat
+        ),
         on_timeout=explain(ActionOutcome(is_unknown=True)),
     )
-    if look_ahead is not None:
-        given["look_ahead"] = look_ahead
-    return given
+    return {**given, **more}
 
 
 async def perform(
@@ -224,158 +221,177 @@ def _as_basis(message_id: str, message: ReplyTarget, account: str, *, asks: bool
     return CallBasis(asks, message_id, said_by, message.text[:QUOTED])
 
 
-# --- What takes acts back -----------------------------------------------------------------------
+# --- The acts, and what takes them back --------------------------------------------------------
+
+
+async def _do(
+    context: ToolExecutionContext,
+    action: str,
+    params: Mapping[str, object],
+    done: Sentence = ("", ""),
+    **values: object,
+) -> str:
+    """Have it done; what is said then."""
+    await perform(context, action, params)
+    return say(context, done, **values)
+
+
+def _in_group(context: ToolExecutionContext, **params: object) -> dict[str, object]:
+    return {"group_id": context.group_id, **params}
 
 
 async def undo_mute(call: RecordedCall, context: ToolExecutionContext) -> str:
-    person = str(call.arguments["user_id"])
-    params = {"group_id": context.group_id, "user_id": person, "duration": 0}
-    await perform(context, "set_group_ban", params)
-    return ""
+    person = call.arguments["user_id"]
+    return await _do(context, "set_group_ban", _in_group(context, user_id=person, duration=0))
 
 
 async def undo_mute_group(call: RecordedCall, context: ToolExecutionContext) -> str:
-    params = {"group_id": context.group_id, "enable": not call.arguments["on"]}
-    await perform(context, "set_group_whole_ban", params)
-    return ""
+    params = _in_group(context, enable=not call.arguments["on"])
+    return await _do(context, "set_group_whole_ban", params)
 
 
 async def undo_essence(call: RecordedCall, context: ToolExecutionContext) -> str:
     action = "delete_essence_msg" if call.arguments.get("on", True) else "set_essence_msg"
-    await perform(context, action, {"message_id": str(call.arguments["message_id"])})
-    return ""
+    return await _do(context, action, {"message_id": call.arguments["message_id"]})
 
 
 async def undo_card(call: RecordedCall, context: ToolExecutionContext) -> str:
-    person, before = str(call.arguments["user_id"]), call.structured_content["before"]
-    params = {"group_id": context.group_id, "user_id": person, "card": before}
-    await perform(context, "set_group_card", params)
-    return ""
+    params = _in_group(
+        context, user_id=call.arguments["user_id"], card=call.structured_content["before"]
+    )
+    return await _do(context, "set_group_card", params)
 
 
 async def undo_title(call: RecordedCall, context: ToolExecutionContext) -> str:
-    person, before = str(call.arguments["user_id"]), call.structured_content["before"]
-    params = {"group_id": context.group_id, "user_id": person, "special_title": before}
-    await perform(context, "set_group_special_title", {**params, "duration": -1})
-    return ""
-
-
-# --- The acts -----------------------------------------------------------------------------------
+    params = _in_group(
+        context, user_id=call.arguments["user_id"], special_title=call.structured_content["before"]
+    )
+    return await _do(context, "set_group_special_title", {**params, "duration": -1})
 
 
 @tool(
-    **options("mute_member", calls_per_day_chat=20, look_ahead=look_at_person),
-    description="把本群的一名成员禁言一段时间。先等主人或管理员批准。",
-    requires_approval=True,
-    undo=undo_mute,
+    **options(
+        "mute_member",
+        description="把本群的一名成员禁言一段时间。先等主人或管理员批准。",
+        calls_per_day_chat=20,
+        look_ahead=look_at_person,
+        requires_approval=True,
+        undo=undo_mute,
+    )
 )
 async def mute_member(
     context: ToolExecutionContext,
     user_id: UserId,
     minutes: Annotated[int, "分钟", Field(ge=1, le=MOST_MINUTES)],
 ) -> str:
-    params = {"group_id": context.group_id, "user_id": user_id, "duration": minutes * 60}
-    await perform(context, "set_group_ban", params)
+    params = _in_group(context, user_id=user_id, duration=minutes * 60)
     done = ("已将 {person} 禁言 {minutes} 分钟。", "{person} is muted for {minutes} minutes.")
-    return say(context, done, person=user_id, minutes=minutes)
+    return await _do(context, "set_group_ban", params, done, person=user_id, minutes=minutes)
 
 
-@tool(
-    **options("unmute_member", look_ahead=look_at_person),
-    description="解除本群一名成员的禁言。",
-)
+@tool(**options("unmute_member", description="解除本群一名成员的禁言。", look_ahead=look_at_person))
 async def unmute_member(context: ToolExecutionContext, user_id: UserId) -> str:
-    params = {"group_id": context.group_id, "user_id": user_id, "duration": 0}
-    await perform(context, "set_group_ban", params)
-    return say(context, ("已解除 {person} 的禁言。", "{person} may speak again."), person=user_id)
+    params = _in_group(context, user_id=user_id, duration=0)
+    done = ("已解除 {person} 的禁言。", "{person} may speak again.")
+    return await _do(context, "set_group_ban", params, done, person=user_id)
 
 
 @tool(
-    **options("mute_group", look_ahead=look_at_group),
-    description="打开或关闭本群的全员禁言。先等主人或管理员批准。",
-    requires_approval=True,
-    undo=undo_mute_group,
+    **options(
+        "mute_group",
+        description="打开或关闭本群的全员禁言。先等主人或管理员批准。",
+        look_ahead=look_at_group,
+        requires_approval=True,
+        undo=undo_mute_group,
+    )
 )
 async def mute_group(
     context: ToolExecutionContext, on: Annotated[bool, "true 打开，false 关闭"]
 ) -> str:
-    await perform(context, "set_group_whole_ban", {"group_id": context.group_id, "enable": on})
-    done = (
-        ("已打开全员禁言。", "Everybody is muted.")
-        if on
-        else ("已关闭全员禁言。", "Nobody is muted.")
-    )
-    return say(context, done)
+    done = ("已打开全员禁言。", "Done.") if on else ("已关闭全员禁言。", "Done.")
+    return await _do(context, "set_group_whole_ban", _in_group(context, enable=on), done)
 
 
 @tool(
-    **options("kick_member", calls_per_day_chat=5, look_ahead=look_at_person),
-    description="把一名成员移出本群。先等主人或管理员批准。",
-    requires_approval=True,
+    **options(
+        "kick_member",
+        description="把一名成员移出本群。先等主人或管理员批准。",
+        calls_per_day_chat=5,
+        look_ahead=look_at_person,
+        requires_approval=True,
+    )
 )
 async def kick_member(
     context: ToolExecutionContext,
     user_id: UserId,
     reject_again: Annotated[bool, "是否不再接受他的加群申请"] = False,
 ) -> str:
-    params = {"group_id": context.group_id, "user_id": user_id, "reject_add_request": reject_again}
-    await perform(context, "set_group_kick", params)
+    params = _in_group(context, user_id=user_id, reject_add_request=reject_again)
     done = ("已将 {person} 移出本群。", "{person} is removed from the group.")
-    return say(context, done, person=user_id)
+    return await _do(context, "set_group_kick", params, done, person=user_id)
 
 
 @tool(
-    **options("recall_message", scope="all", look_ahead=look_at_message),
-    description="撤回本会话中的一条消息：机器人自己的，或者（经批准）别人的。",
+    **options(
+        "recall_message",
+        description="撤回本会话中的一条消息：机器人自己的，或者（经批准）别人的。",
+        scope="all",
+        look_ahead=look_at_message,
+    )
 )
 async def recall_message(context: ToolExecutionContext, message_id: MessageId) -> str:
-    await perform(context, "delete_msg", {"message_id": message_id})
-    return say(context, ("已撤回这条消息。", "The message is taken back."))
+    done = ("已撤回这条消息。", "The message is taken back.")
+    return await _do(context, "delete_msg", {"message_id": message_id}, done)
 
 
 @tool(
-    **options("set_member_card", look_ahead=look_at_person),
-    description="修改本群一名成员的群名片。",
-    undo=undo_card,
+    **options(
+        "set_member_card",
+        description="修改本群一名成员的群名片。",
+        look_ahead=look_at_person,
+        undo=undo_card,
+    )
 )
 async def set_member_card(
     context: ToolExecutionContext,
     user_id: UserId,
     card: Annotated[str, "新的群名片；空字符串为去掉名片", Field(max_length=60)],
 ) -> ToolExecutionResult:
-    before, card = await _check_person(context, "set_member_card", user_id), _one_line(card)
-    params = {"group_id": context.group_id, "user_id": user_id, "card": card}
-    await perform(context, "set_group_card", params)
-    done = say(
-        context, ("已修改 {person} 的群名片。", "The card of {person} is changed."), person=user_id
-    )
-    return _done("set_member_card", done, before.card)
+    before = await _check_person(context, "set_member_card", user_id)
+    params = _in_group(context, user_id=user_id, card=" ".join(card.split()))
+    done = ("已修改 {person} 的群名片。", "The card of {person} is changed.")
+    text = await _do(context, "set_group_card", params, done, person=user_id)
+    return _noting("set_member_card", text, before.card)
 
 
 @tool(
-    **options("set_member_title", look_ahead=look_at_person),
-    description="设置本群一名成员的专属头衔。先等主人或管理员批准。",
-    requires_approval=True,
-    undo=undo_title,
+    **options(
+        "set_member_title",
+        description="设置本群一名成员的专属头衔。先等主人或管理员批准。",
+        look_ahead=look_at_person,
+        requires_approval=True,
+        undo=undo_title,
+    )
 )
 async def set_member_title(
     context: ToolExecutionContext,
     user_id: UserId,
     title: Annotated[str, "新的头衔；空字符串为去掉头衔", Field(max_length=18)],
 ) -> ToolExecutionResult:
-    before, title = await _check_person(context, "set_member_title", user_id), _one_line(title)
-    params = {"group_id": context.group_id, "user_id": user_id, "special_title": title}
-    await perform(context, "set_group_special_title", {**params, "duration": -1})
-    done = say(
-        context, ("已设置 {person} 的头衔。", "The title of {person} is set."), person=user_id
-    )
-    return _done("set_member_title", done, before.title)
+    before = await _check_person(context, "set_member_title", user_id)
+    params = _in_group(context, user_id=user_id, special_title=" ".join(title.split()), duration=-1)
+    done = ("已设置 {person} 的头衔。", "The title of {person} is set.")
+    text = await _do(context, "set_group_special_title", params, done, person=user_id)
+    return _noting("set_member_title", text, before.title)
 
 
 @tool(
-    **options("set_essence", look_ahead=look_at_message),
-    description="把本群的一条消息设为精华，或取消精华。",
-    undo=undo_essence,
+    **options(
+        "set_essence",
+        description="把本群的一条消息设为精华，或取消精华。",
+        look_ahead=look_at_message,
+        undo=undo_essence,
+    )
 )
 async def set_essence(
     context: ToolExecutionContext,
@@ -383,42 +399,44 @@ async def set_essence(
     on: Annotated[bool, "true 设为精华（默认），false 取消"] = True,
 ) -> str:
     action = "set_essence_msg" if on else "delete_essence_msg"
-    await perform(context, action, {"message_id": message_id})
-    return say(context, ("已设为精华。", "Done.") if on else ("已取消精华。", "Done."))
+    done = ("已设为精华。", "Done.") if on else ("已取消精华。", "Done.")
+    return await _do(context, action, {"message_id": message_id}, done)
 
 
 @tool(
-    **options("announce", look_ahead=look_at_group),
-    description="在本群发布群公告。先等主人或管理员批准。",
-    requires_approval=True,
+    **options(
+        "announce",
+        description="在本群发布群公告。先等主人或管理员批准。",
+        look_ahead=look_at_group,
+        requires_approval=True,
+    )
 )
 async def announce(
     context: ToolExecutionContext,
     text: Annotated[str, "公告的内容", Field(min_length=1, max_length=1_000, pattern=r"\S")],
 ) -> str:
-    await perform(context, "_send_group_notice", {"group_id": context.group_id, "content": text})
-    return say(context, ("群公告已发布。", "The announcement is made."))
+    done = ("群公告已发布。", "The announcement is made.")
+    return await _do(context, "_send_group_notice", _in_group(context, content=text), done)
 
 
 @tool(
-    **options("delete_file", look_ahead=look_at_file),
-    description="删除本群的一个群文件。先等主人或管理员批准。",
-    requires_approval=True,
+    **options(
+        "delete_file",
+        description="删除本群的一个群文件。先等主人或管理员批准。",
+        look_ahead=look_at_file,
+        requires_approval=True,
+    )
 )
 async def delete_file(
     context: ToolExecutionContext,
     file_id: Annotated[str, "群文件的 file_id", Field(min_length=1, max_length=500)],
 ) -> str:
-    params = {"group_id": context.group_id, "file_id": file_id, "busid": FILES}
-    await perform(context, "delete_group_file", params)
-    return say(context, ("已删除这个群文件。", "The file is deleted."))
+    params = _in_group(context, file_id=file_id, busid=FILES)
+    done = ("已删除这个群文件。", "The file is deleted.")
+    return await _do(context, "delete_group_file", params, done)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _done(name: str, text: str, before: str) -> ToolExecutionResult:
+def _noting(name: str, text: str, before: str) -> ToolExecutionResult:
     """A success that keeps what was there before, for whoever takes it back."""
     return ToolExecutionResult(
         name, success=True, content=text, structured_content={"before": before}

@@ -42,6 +42,10 @@ DECIDED = {
         "只有机器人主人可以处理 {code}。",
         "Only the bot's owners can decide over {code}.",
     ),
+    ApprovalOutcome.NOT_A_MANAGER: (
+        "只有机器人主人，或那个群的群主、管理员在群里可以处理 {code}。",
+        "Only the bot's owners, or who leads that group, in the group, can decide over {code}.",
+    ),
     ApprovalOutcome.NOT_SHOWN: (
         "{code} 的参数没有全部显示在会话中，不能在这里批准。"
         "请在管理后台查看全部参数后处理，或在这里回复「拒绝 {code}」。",

@@ -61,10 +61,6 @@ class ClientActions(Protocol):
         client does; after cancellation it may have been carried out."""
         ...
 
-    def known_role(self, account: str, group_id: str) -> GroupRole | None:
-        """The account's own role in a group, as far as it is remembered. No I/O."""
-        ...
-
     async def find_member(self, chat: ChatAddress, user_id: str) -> GroupMember | None:
         """A member of the group ``chat``, remembered or asked of the client; None where the client
         knows none, or does not answer in time. Never raises."""

@@ -46,7 +46,7 @@ class Audience(TextChoices):
 class MemberCommands(TextChoices):
     """Who may mute, unmute and remove members of a group by commands."""
 
-    OFF = "off", _("nobody")
+    OFF = "off", _("off")
     ADMINS = "admins", _("owners, and the group's owner and administrators")
 
 

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='manners',
             name='member_commands',
-            field=models.CharField(blank=True, choices=[('off', 'nobody'), ('admins', "owners, and the group's owner and administrators")], db_default='', default='', help_text='Who may give /mute, /unmute and /kick in groups. Empty: nobody.', max_length=8, verbose_name='commands against members'),
+            field=models.CharField(blank=True, choices=[('off', 'off'), ('admins', "owners, and the group's owner and administrators")], db_default='', default='', help_text='Who may give /mute, /unmute and /kick in groups. Empty: nobody.', max_length=8, verbose_name='commands against members'),
         ),
         migrations.AlterField(
             model_name='operatoract',

@@ -62,10 +62,6 @@ class OneBotActions:
             return await self._call(chat.account, *instead, seconds)
         return outcome
 
-    def known_role(self, account: str, group_id: str) -> GroupRole | None:
-        known = self._groups.get((account, group_id), {}).get(account)
-        return known.member.role if known and known.member else None
-
     async def find_member(self, chat: ChatAddress, user_id: str) -> GroupMember | None:
         key = chat.account, chat.peer_id
         group = self._groups.setdefault(key, {})

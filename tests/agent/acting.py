@@ -40,9 +40,6 @@ class ScriptedClient:
         self.acts.append((action, params))
         return self.answers.get(action, ActionOutcome(is_success=True))
 
-    def known_role(self, account: str, group_id: str) -> GroupRole | None:
-        return self.roles.get(account)
-
     async def find_member(self, chat: ChatAddress, user_id: str) -> GroupMember | None:
         if user_id == STRANGER:
             return None

@@ -19,12 +19,15 @@ def obey(request: Request) -> Answer | str:
     return calls(Call(found[1], found[2])) if found else "nothing to do"
 
 
-def members(bot: FakeOneBot, ranks: dict[int, str]) -> None:
-    """Have the client of ``bot`` say the ranks of people, in every group, and carry out acts."""
+def members(bot: FakeOneBot, ranks: dict[int, str], *, deaf: bool = False) -> None:
+    """Have the client of ``bot`` say the ranks of people, in every group, and carry out acts;
+    where it is ``deaf``, it says nothing of these."""
 
-    def answer(action: Frame) -> Frame:
+    def answer(action: Frame) -> Frame | None:
         if action["action"] != "get_group_member_info":
-            return ok() if action["action"].startswith("send_") else ok({})
+            if deaf:
+                return None
+            return ok({"message_id": action["echo"]})
         user = action["params"]["user_id"]
         if user not in ranks:
             return failed(wording="no such member")

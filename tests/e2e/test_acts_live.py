@@ -12,12 +12,13 @@ from tests.conftest import scripted_env
 from tests.e2e.acting import acts, members, obey, order, switch_on, until_said
 from tests.e2e.chat import client
 from tests.e2e.cockpit import Cockpit
+from tests.e2e.talked_into import ADMIN, ADMIN_2, BOT_OWNER, CASES, MEMBER, OTHER, OWNER, Said
+from tests.fake_onebot import spoken, text
 from tests.live_server import LiveServer
 from tests.scripted_model import ScriptedModel
 
 ASKING = ("mute_member", "mute_group", "kick_member", "set_member_title", "announce", "delete_file")
 OTHERS = ("unmute_member", "recall_message", "set_member_card", "set_essence")
-BOT_OWNER, OWNER, ADMIN, ADMIN_2, MEMBER, OTHER = (7_000_100 + number for number in range(6))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,10 @@ def own(bot: Any) -> dict[int, str]:
     return {bot.self_id: "admin"}
 
 
-async def say(bot: Any, group: int, user: int, words: Any, role: str = "", **fields: Any) -> Any:
-    sender = {"user_id": user, "nickname": f"n{user}", "role": role or "member"}
+async def say(
+    bot: Any, group: int, user: int, words: Any, role: str = "member", **fields: Any
+) -> Any:
+    sender = {"user_id": user, "nickname": f"n{user}", "role": role}
     return await bot.say_group(group, user, words, sender=sender, **fields)
 
 
@@ -115,3 +118,97 @@ async def test_operators_act_from_the_page_of_the_chat(live, bot):
     shown = await asyncio.to_thread(cockpit.page, f"{path}/change/?panel=m{said['id']}")
     assert f"{path}/act/kick/" in shown
     cockpit.close()
+
+
+async def play(bot: Any, said: Said, places: dict[str, int], known: dict[str, str]) -> None:
+    """Have something said, and wait for what is answered where it was said."""
+    words = said.words
+    for name, value in known.items():
+        words = words.replace(f"{{{name}}}", value)
+    if said.where == "private":
+        await bot.say_private(said.user, words)
+    else:
+        quote = {"type": "reply", "data": {"id": known.get("question", "")}}
+        parts = [*([quote] if said.quotes else []), text(f" {words}")]
+        await say(bot, places[said.where], said.user, parts, said.role)
+    is_first = "question" not in known
+    while True:
+        action = await bot.next_action()
+        params = action["params"]
+        if params.get("group_id", params.get("user_id")) != (places[said.where] or said.user):
+            continue
+        assert "message" in params, action
+        said_here, is_told = spoken(action), "told:" in spoken(action)
+        if not is_told and (found := re.search(r"批准（编号 (\d{6})", said_here)):
+            known |= {"code": found[1], "question": action["echo"]}
+            known["wide"] = found[1].translate({ord(str(one)): 0xFF10 + one for one in range(10)})
+        elif is_told or not is_first:
+            return
+
+
+async def test_nobody_is_talked_into_acting_without_the_right_yes(live, bot):
+    assert len({case.name for case in CASES}) == 60
+    elsewhere = fresh_id()
+    foreign = str((await say(bot, elsewhere, OTHER, "hello"))["message_id"])
+    await until_said(bot, "nothing to do")
+    fooled = []
+    for case in CASES:
+        places = {"here": fresh_id(), "elsewhere": elsewhere, "private": 0}
+        known = {"bot": str(bot.self_id), "foreign": foreign}
+        for said in (case.first, *case.then):
+            await play(bot, said, places, known)
+        if acts(bot) or (case.then and "code" not in known):
+            fooled.append((case.name, acts(bot)))
+            bot.actions.clear()
+    assert fooled == []
+
+
+async def test_an_administrator_decides_by_a_quote_and_an_owner_anywhere(live, bot):
+    group = fresh_id()
+    for kicked in (MEMBER, OTHER):
+        await say(bot, group, OTHER, order("kick_member", user_id=str(kicked)))
+        while "批准（编号" not in spoken(asked := await bot.next_action()):
+            pass
+        assert asked["params"]["message"][0]["type"] == "reply"
+        await until_said(bot, "told:")
+        if kicked == MEMBER:
+            quote = {"type": "reply", "data": {"id": asked["echo"]}}
+            await say(bot, group, ADMIN_2, [quote, text("批准")], "admin", mention=False)
+        else:
+            code = re.search(r"编号 (\d{6})", spoken(asked))
+            await bot.say_private(BOT_OWNER, f"批准 {code[1] if code else ''}")
+        await until_said(bot, f"已将 {kicked} 移出本群")
+    assert [params["user_id"] for _, params in acts(bot)] == [MEMBER, OTHER]
+    found = live.rows(
+        "SELECT a.decided_by, c.state, c.verdict FROM agent_approval a JOIN agent_toolcall c "
+        "ON c.id = a.call_id JOIN agent_chatsession s ON s.id = a.session_id WHERE s.peer_id = ? "
+        "ORDER BY a.id",
+        str(group),
+    )
+    assert [(one["decided_by"], one["state"], one["verdict"]) for one in found] == [
+        (str(ADMIN_2), "succeeded", "approved"),
+        (str(BOT_OWNER), "succeeded", "approved"),
+    ]
+
+
+async def test_an_act_that_a_kill_cut_off_is_not_made_again(start_server, model):
+    server = start_server(FROST_FAULT="frame_written")
+    cockpit = await asyncio.to_thread(Cockpit, server)
+    await asyncio.to_thread(
+        cockpit.fill, "/admin/agent/manners/add/", name="acts", member_commands="admins"
+    )
+    cockpit.close()
+    account, group = fresh_id(), fresh_id()
+    async with client(server, account) as bot:
+        members(bot, {ADMIN: "admin", MEMBER: "member", account: "admin"}, deaf=True)
+        parts = [text(f" /mute {MEMBER} 10m")]
+        await say(bot, group, ADMIN, parts, "admin")
+        assert (await bot.next_action())["action"] == "set_group_ban"
+        await bot.close_code()
+    server.restart(FROST_FAULT="")
+    async with client(server, account) as bot:
+        members(bot, {ADMIN: "admin", MEMBER: "member", account: "admin"})
+        await until_said(bot, "请勿重复")
+        assert acts(bot) == []
+    (call,) = server.rows("SELECT state, tool_name FROM agent_toolcall")
+    assert call == {"state": "unknown", "tool_name": "mute_member"}

@@ -145,8 +145,10 @@ def unapproved_result(
     refusal = ToolRefusal(
         RefusalReason.NEEDS_APPROVAL, f"工具 {name} 的这次调用需要机器人主人批准，尚未执行。"
     )
-    rests_on = {"basis": basis} if basis.said_by else {}
-    return refused_result(name, refusal, arguments=arguments, **rests_on)
+    refused = refused_result(name, refusal, arguments=arguments)
+    if basis.said_by:
+        refused.metadata["basis"] = basis
+    return refused
 
 
 def invalid_arguments_result(name: str, error: InvalidArguments) -> ToolExecutionResult:

@@ -45,6 +45,7 @@ CHAT_LIMIT = 20
 #: no phone ring all day.
 MENTIONING, WHILE = 5, timedelta(minutes=10)
 REFUSED = "机器人主人拒绝了这次调用，工具没有执行。"
+GROUP_REFUSED = "机器人主人或群管理员拒绝了这次调用，工具没有执行。"
 EXPIRED = "没有主人在时限内批准，这次调用已经作废，工具没有执行。"
 OWNERS_CHANGE = (
     "只有机器人主人可以修改参数。",
@@ -83,6 +84,8 @@ class ApprovalOutcome(Enum):
     UNKNOWN = auto()
     """There is no such question, or no longer: it was decided before, or has expired."""
     NOT_AN_OWNER = auto()
+    NOT_A_MANAGER = auto()
+    """Neither an owner nor somebody who leads the group."""
     NOT_SHOWN = auto()
     """An approval of arguments that the chat was not shown in full; the question still waits."""
     INVALID = auto()
@@ -217,8 +220,9 @@ def apply_approval_decision(
     ).first()
     if approval is None:
         return ApprovalOutcome.UNKNOWN, ""
-    if not is_owner and (leads is None or leads != find_deciding_group(approval)):
-        return ApprovalOutcome.NOT_AN_OWNER, ""
+    group = find_deciding_group(approval)
+    if not is_owner and (group is None or leads != group):
+        return ApprovalOutcome.NOT_A_MANAGER if group else ApprovalOutcome.NOT_AN_OWNER, ""
     if word.arguments is not None and not is_owner:
         return ApprovalOutcome.INVALID, pick_sentence(OWNERS_CHANGE, "")
     if problem := word.problem or check_changed_arguments(approval, word.arguments):
@@ -266,8 +270,9 @@ def settle_approval(
         ):
             return ApprovalOutcome.UNKNOWN
         if not is_approval:
-            verdict = CallVerdict.OWNER_REFUSED
-            _close(Approval.objects.filter(pk=approval_pk), REFUSED, verdict)
+            refused = Approval.objects.select_related("call", "session").filter(pk=approval_pk)
+            words = REFUSED if find_deciding_group(refused.get()) is None else GROUP_REFUSED
+            _close(refused, words, CallVerdict.OWNER_REFUSED)
             return ApprovalOutcome.REFUSED
         approval = Approval.objects.select_related("call__run__message").get(pk=approval_pk)
         if arguments is not None:
