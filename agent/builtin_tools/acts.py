@@ -5,7 +5,7 @@ which role of the account it is offered. Before a call is made or asked about, i
 against whom it is; again once it was approved.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Unpack
 
@@ -142,17 +142,12 @@ async def look_at_person(invocation: ToolInvocation, context: ToolExecutionConte
 
 
 async def look_at_group(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
-    """Whether the account may do it. Raises :class:`ToolFailed`."""
+    """Whether the account may do it; no path is taken for a file. Raises :class:`ToolFailed`."""
+    if ".." in str(invocation.arguments.get("file_id")):
+        raise ToolFailed(say(context, NO_FILE))
     if get_services(context).actions is not None:
         await _check_role(context, LEAST_ROLE[invocation.tool_name])
     return await _rest(context)
-
-
-async def look_at_file(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
-    """The same of a file, which no path is taken for."""
-    if ".." in str(invocation.arguments["file_id"]):
-        raise ToolFailed(say(context, NO_FILE))
-    return await look_at_group(invocation, context)
 
 
 async def look_at_message(invocation: ToolInvocation, context: ToolExecutionContext) -> CallBasis:
@@ -240,33 +235,29 @@ def _in_group(context: ToolExecutionContext, **params: object) -> dict[str, obje
     return {"group_id": context.group_id, **params}
 
 
-async def undo_mute(call: RecordedCall, context: ToolExecutionContext) -> str:
-    person = call.arguments["user_id"]
-    return await _do(context, "set_group_ban", _in_group(context, user_id=person, duration=0))
+async def take_back(call: RecordedCall, context: ToolExecutionContext) -> str:
+    """Do what undoes an act that was done."""
+    action, params = BACK[call.tool_name](call.arguments, call.structured_content or {})
+    return await _do(context, action, _in_group(context, **params))
 
 
-async def undo_mute_group(call: RecordedCall, context: ToolExecutionContext) -> str:
-    params = _in_group(context, enable=not call.arguments["on"])
-    return await _do(context, "set_group_whole_ban", params)
-
-
-async def undo_essence(call: RecordedCall, context: ToolExecutionContext) -> str:
-    action = "delete_essence_msg" if call.arguments.get("on", True) else "set_essence_msg"
-    return await _do(context, action, {"message_id": call.arguments["message_id"]})
-
-
-async def undo_card(call: RecordedCall, context: ToolExecutionContext) -> str:
-    params = _in_group(
-        context, user_id=call.arguments["user_id"], card=call.structured_content["before"]
-    )
-    return await _do(context, "set_group_card", params)
-
-
-async def undo_title(call: RecordedCall, context: ToolExecutionContext) -> str:
-    params = _in_group(
-        context, user_id=call.arguments["user_id"], special_title=call.structured_content["before"]
-    )
-    return await _do(context, "set_group_special_title", {**params, "duration": -1})
+BACK: Mapping[str, Callable[[dict[str, Any], dict[str, Any]], tuple[str, dict[str, Any]]]] = {
+    "mute_member": lambda given, _: ("set_group_ban", {"user_id": given["user_id"], "duration": 0}),
+    "mute_group": lambda given, _: ("set_group_whole_ban", {"enable": not given["on"]}),
+    "set_essence": lambda given, _: (
+        "delete_essence_msg" if given.get("on", True) else "set_essence_msg",
+        {"message_id": given["message_id"]},
+    ),
+    "set_member_card": lambda given, noted: (
+        "set_group_card",
+        {"user_id": given["user_id"], "card": noted["before"]},
+    ),
+    "set_member_title": lambda given, noted: (
+        "set_group_special_title",
+        {"user_id": given["user_id"], "special_title": noted["before"], "duration": -1},
+    ),
+}
+"""What undoes an act, by its arguments and what was noted of before."""
 
 
 @tool(
@@ -276,7 +267,7 @@ async def undo_title(call: RecordedCall, context: ToolExecutionContext) -> str:
         calls_per_day_chat=20,
         look_ahead=look_at_person,
         requires_approval=True,
-        undo=undo_mute,
+        undo=take_back,
     )
 )
 async def mute_member(
@@ -302,7 +293,7 @@ async def unmute_member(context: ToolExecutionContext, user_id: UserId) -> str:
         description="打开或关闭本群的全员禁言。先等主人或管理员批准。",
         look_ahead=look_at_group,
         requires_approval=True,
-        undo=undo_mute_group,
+        undo=take_back,
     )
 )
 async def mute_group(
@@ -349,7 +340,7 @@ async def recall_message(context: ToolExecutionContext, message_id: MessageId) -
         "set_member_card",
         description="修改本群一名成员的群名片。",
         look_ahead=look_at_person,
-        undo=undo_card,
+        undo=take_back,
     )
 )
 async def set_member_card(
@@ -370,7 +361,7 @@ async def set_member_card(
         description="设置本群一名成员的专属头衔。先等主人或管理员批准。",
         look_ahead=look_at_person,
         requires_approval=True,
-        undo=undo_title,
+        undo=take_back,
     )
 )
 async def set_member_title(
@@ -390,7 +381,7 @@ async def set_member_title(
         "set_essence",
         description="把本群的一条消息设为精华，或取消精华。",
         look_ahead=look_at_message,
-        undo=undo_essence,
+        undo=take_back,
     )
 )
 async def set_essence(
@@ -423,7 +414,7 @@ async def announce(
     **options(
         "delete_file",
         description="删除本群的一个群文件。先等主人或管理员批准。",
-        look_ahead=look_at_file,
+        look_ahead=look_at_group,
         requires_approval=True,
     )
 )

@@ -13,7 +13,6 @@ from agent.domain.errors import choose_language, pick_sentence
 from agent.domain.group_acts import MOST_MINUTES, UNKNOWN
 from agent.domain.states import ToolCallState
 from agent.record.runs.steps import NewCall, NewStep
-from agent.record.waiting.command_orders import load_last_words
 from agent.run.model_call import elapsed_ms
 from agent.run.services import RunServices
 from agent.run.tool_results import call_outcome
@@ -63,27 +62,23 @@ async def act(run: MessageRun, call: CommandCall) -> str:
     wanted, journal = read_wanted(call.command), run.sender.journal
     if wanted is None:
         return ""
-    words = await journal.record.submit(load_last_words, call.session_pk)
-    language = choose_language(words, call.persona.language)
+    language = choose_language(call.message.text, call.persona.language)
     if not 1 <= wanted.arguments.get("minutes", 1) <= MOST_MINUTES:
         return pick_sentence(BAD_SPAN, "", language)
     recorded = [one for step in run.active.steps for one in step.calls]
-    if recorded and recorded[0].state == ToolCallState.SUCCEEDED:
+    if recorded and recorded[0].state != ToolCallState.RUNNING:
         return recorded[0].result
+    pk, begun = (recorded[0].pk if recorded else 0), time.monotonic()
     if recorded:
-        text, pk = pick_sentence(UNKNOWN, "", language), recorded[0].pk
-        result = failed_result(wanted.tool, text, unknown=True)
+        result = failed_result(wanted.tool, pick_sentence(UNKNOWN, "", language), unknown=True)
     else:
         new = NewCall(CALL_ID, wanted.tool, wanted.arguments, call.message.sender_id)
         step = NewStep(run.active.run_pk, 1, request=[], tools=[], response=None, calls=(new,))
         (pk,) = await journal.record_step(step)
-    begun = time.monotonic()
-    if not recorded:
         result = await _call(run, call, wanted, pk, language)
-        text = result.get_history_content().removeprefix(FAILURE)
-    decided = {**result.metadata, "decided_by": call.message.sender_id}
-    outcome = call_outcome(pk, replace(result, metadata=decided), text, elapsed_ms(begun))
-    await journal.finish_call(outcome)
+    text = result.get_history_content().removeprefix(FAILURE)
+    result.metadata["decided_by"] = call.message.sender_id
+    await journal.finish_call(call_outcome(pk, result, text, elapsed_ms(begun)))
     return text
 
 

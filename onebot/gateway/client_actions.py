@@ -66,6 +66,8 @@ class OneBotActions:
         key = chat.account, chat.peer_id
         group = self._groups.setdefault(key, {})
         self._groups.move_to_end(key)
+        while len(self._groups) > MOST_GROUPS:
+            self._groups.popitem(last=False)
         known = group.get(user_id)
         if known is None or known.until <= time.monotonic():
             params = {"group_id": chat.peer_id, "user_id": user_id, "no_cache": True}
@@ -94,8 +96,6 @@ class OneBotActions:
         if len(group) >= MOST_MEMBERS:
             group.clear()
         group[user_id] = known
-        while len(self._groups) > MOST_GROUPS:
-            self._groups.popitem(last=False)
 
     async def _call(
         self, account: str, action: str, params: Mapping[str, object], seconds: float

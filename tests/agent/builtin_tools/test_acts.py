@@ -339,7 +339,13 @@ async def test_what_is_refused_and_what_was_yesterday_does_not_count(chat):
             {**ON_MEMBER, "duration": 0},
         ),
         ("mute_group", {"on": True}, None, "set_group_whole_ban", {**HERE, "enable": False}),
-        ("set_essence", {"message_id": "72"}, None, "delete_essence_msg", {"message_id": "72"}),
+        (
+            "set_essence",
+            {"message_id": "72"},
+            None,
+            "delete_essence_msg",
+            {**HERE, "message_id": "72"},
+        ),
         (
             "set_member_card",
             {"user_id": MEMBER, "card": "x"},

@@ -7,7 +7,7 @@ import pytest
 
 from agent.domain.types import ChatAddress
 from onebot.connections.client import OneBotClient
-from onebot.gateway.client_actions import MOST_MEMBERS, OneBotActions
+from onebot.gateway.client_actions import MOST_GROUPS, MOST_MEMBERS, OneBotActions
 from onebot.protocol.actions import (
     ActionResponse,
     ActionTimeout,
@@ -133,3 +133,6 @@ async def test_the_memory_of_ranks_has_a_bound():
     for number in range(MOST_MEMBERS + 2):
         await actions.find_member(GROUP, str(20_000 + number))
     assert len(actions._groups["10001", "30003"]) <= MOST_MEMBERS
+    for number in range(MOST_GROUPS + 2):
+        await actions.find_member(ChatAddress("10001", "group", str(40_000 + number)), "20002")
+    assert len(actions._groups) <= MOST_GROUPS
