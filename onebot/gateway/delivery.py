@@ -292,7 +292,7 @@ class OneBotDelivery:
         in its group; ``explain`` says more of any other refusal, of the message with that
         echo, than the client does; ``on_voice`` is that of :class:`VoiceWatch`."""
         self._client = client
-        self._voice = VoiceWatch(on_voice)
+        self.voice = VoiceWatch(on_voice)
         self._on_paused = on_paused
         self._explain = explain
         self._pauses: dict[ChatAddress, Pause] = {}
@@ -316,7 +316,7 @@ class OneBotDelivery:
 
     def replace_accounts(self, accounts: Mapping[str, AccountSettings]) -> None:
         self._accounts = accounts
-        self._voice.voiceless = {name for name, one in accounts.items() if one.is_voiceless}
+        self.voice.voiceless = {name for name, one in accounts.items() if one.is_voiceless}
 
     def replace_pauses(self, pauses: Mapping[ChatAddress, Pause]) -> None:
         self._pauses = dict(pauses)
@@ -370,16 +370,16 @@ class OneBotDelivery:
         except OneBotError as error:
             if not error.may_have_arrived:
                 return Delivery(State.FAILED, error=str(error))
-            self._voice.failed(chat.account)
+            self.voice.failed(chat.account)
             return Delivery(State.UNKNOWN, error=str(error))
         crash_points.hit_crash_point("answer_received")
         delivery = to_delivery(response)
         if delivery.state == State.DELIVERED:
-            if self._voice.failures or self._voice.voiceless:
-                self._voice.arrived(chat.account)
+            if self.voice.failures or self.voice.voiceless:
+                self.voice.arrived(chat.account)
             return delivery
         if delivery.state == State.UNKNOWN:
-            self._voice.failed(chat.account)
+            self.voice.failed(chat.account)
             return delivery
         if reason := find_pause(response):
             return self._paused(chat, delivery, reason)
@@ -393,7 +393,7 @@ class OneBotDelivery:
             )
         if could_be_base64:
             return replace(delivery, fallback=partial(self._load_as_base64, segments))
-        self._voice.failed(chat.account)
+        self.voice.failed(chat.account)
         if self._explain is not None:
             return replace(delivery, error=await self._explain(chat, echo, delivery.error))
         return delivery

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -277,6 +278,12 @@ class Gateway:
             correct_send_result, self_id, response.echo, to_delivery(response)
         )
         self._keep(corrected)
+        if response.is_success:
+            corrected.add_done_callback(partial(self._on_late_success, self_id))
+
+    def _on_late_success(self, self_id: str, corrected: "asyncio.Future[bool]") -> None:
+        if not corrected.cancelled() and corrected.exception() is None and corrected.result():
+            self._delivery.voice.arrived(self_id)
 
     @property
     def is_behind(self) -> bool:

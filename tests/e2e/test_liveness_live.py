@@ -10,7 +10,13 @@ from tests.e2e.test_connections import bot_row
 from tests.fake_onebot import FakeOneBot, failed, spoken
 from tests.live_server import LiveServer
 
-HASTE = {"least_silence": 0.6, "silence_look": 0.1, "ping": 0.5, "unanswered_ping": 0.5}
+HASTE = {
+    "send": 0.3,
+    "least_silence": 0.6,
+    "silence_look": 0.1,
+    "ping": 0.5,
+    "unanswered_ping": 0.5,
+}
 SILENT = 4008
 
 
@@ -67,4 +73,17 @@ async def test_an_account_that_hears_and_cannot_speak_is_told_until_a_message_ar
         await bot.say_private(person, "hi")
         while spoken(await bot.next_action()) != "yes":
             pass
+        await bot_row(server, account, "cannot_speak_since IS NULL")
+
+
+async def test_an_answer_that_comes_late_says_that_the_account_can_speak(server, model):
+    account, person = fresh_id(), fresh_id()
+    model.answer_with(lambda _request: "hello")
+    async with client(server, account) as bot:
+        bot.stay_silent()
+        for _ in range(5):
+            await bot.say_private(person, "hi")
+            last = await bot.next_action()
+        await bot_row(server, account, "cannot_speak_since IS NOT NULL")
+        await bot.answer(last)
         await bot_row(server, account, "cannot_speak_since IS NULL")

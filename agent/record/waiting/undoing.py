@@ -215,9 +215,8 @@ def begin_undo_step(pk: int, process_id: str) -> UndoWork | None:
     rows = UndoStep.objects.select_related("run", "message", "tool_call")
     step = rows.get(pk=pk)
     call, message = step.tool_call, step.message
-    session = ChatSession.objects.select_for_update(no_key=True).get(
-        pk=(message or step.run).session_id
-    )
+    locked = ChatSession.objects.select_for_update(no_key=True)
+    session = locked.get(pk=(message or step.run).session_id or 0)
     if call and step.kind == UndoKind.STATE:
         settle_undo_step(pk, _restore_state(session, call.state_change or {}))
         return None

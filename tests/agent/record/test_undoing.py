@@ -52,7 +52,7 @@ def exchange(session: ChatSession, number: int = 1, **fields: Any) -> Message:
 
 
 def run_of(session: ChatSession) -> Run:
-    return Run.objects.get(pk=exchange(session).run_id)
+    return Run.objects.get(pk=exchange(session).run_id or 0)
 
 
 def wish(session: ChatSession, asker: UndoAsker = OWNER, **fields: Any) -> UndoWish:
@@ -133,7 +133,7 @@ def test_the_two_minutes_of_the_asker(session):
 def test_the_asker_takes_back_words_and_an_owner_the_rest(session):
     out = exchange(session)
     call = call_of(
-        step_of(Run.objects.get(pk=out.run_id)),
+        step_of(Run.objects.get(pk=out.run_id or 0)),
         "mute_member",
         state_change={"before": {}, "after": {"a": 1}},
     )

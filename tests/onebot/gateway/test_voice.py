@@ -52,7 +52,7 @@ async def test_what_a_client_says_to_a_send_counts(answers: list[dict], is_count
     line = Line(lambda _frame: left.pop(0))
     for number in range(len(answers)):
         await line.delivery.deliver(GROUP, HELLO, echo=f"e{number}")
-    assert bool(line.delivery._voice.failures) is is_counted
+    assert bool(line.delivery.voice.failures) is is_counted
 
 
 def heard(what: str, at: datetime) -> None:

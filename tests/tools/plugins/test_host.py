@@ -17,7 +17,13 @@ from tests.tools.plugins.hosting import (
     plugin,
     rewrite,
 )
-from tools.contract import ToolAvailabilityContext, ToolExecutionContext, ToolInvocation
+from tools.contract import (
+    RecordedCall,
+    ToolAvailabilityContext,
+    ToolExecutionContext,
+    ToolFailed,
+    ToolInvocation,
+)
 from tools.models import PluginCrash, PluginLogLine, PluginStatus, ToolConfig
 from tools.plugins.capabilities import CapabilityService
 from tools.plugins.folder import LINES_KEPT, add_newest, confirm_processes
@@ -341,3 +347,30 @@ def test_states_of_processes_that_are_gone_go_too(db):
         PluginStatus.objects.create(plugin=row, process_id=process, seen_at=seen)
     confirm_processes(["p1"])
     assert list(PluginStatus.objects.values_list("process_id", flat=True)) == ["p1"]
+
+
+BOOKS = """
+from tools.plugin_sdk import Tool, ToolFailed
+
+@Tool("book", description="book", undo="unbook")
+def book(seat: int) -> str:
+    return f"booked {seat}"
+
+@Tool("unbook", description="unbook", visibility="hidden")
+def unbook(arguments: dict, result: str) -> str:
+    if arguments["seat"] == 13:
+        raise ToolFailed("seat 13 is sold")
+    return f"{result} no more"
+"""
+
+
+async def test_a_plugin_takes_its_calls_back_by_another_of_its_tools(tmp_path):
+    plugin(tmp_path, "books", BOOKS)
+    async with hosted(tmp_path) as hosting:
+        await hosting.found("books")
+        await hosting.enable("books")
+        await becomes(lambda: says(hosting, "book", "booked 1", seat=1))
+        call = RecordedCall("book", {"seat": 1}, "booked 1")
+        assert await hosting.registry.undo(call, ToolExecutionContext()) == "booked 1 no more"
+        with pytest.raises(ToolFailed, match="sold"):
+            await hosting.registry.undo(RecordedCall("book", {"seat": 13}), ToolExecutionContext())
