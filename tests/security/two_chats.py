@@ -26,6 +26,7 @@ from agent.admin.chats.sessions import EXPORT_FORMS
 from agent.models import (
     Approval,
     Budget,
+    ChatEvent,
     ChatGrant,
     ChatSession,
     Description,
@@ -135,6 +136,9 @@ def fill(account: str, peer: str, word: str, person: str) -> Owned:
     _of_everybody(account, session, word, person)
     OperatorAct.objects.create(
         session=session, kind="silence", author_name=f"{word}-author", at=now, detail=f"{word}-act"
+    )
+    ChatEvent.objects.create(
+        session=session, key=peer, kind="card", user_id=person, at=now, words=f"{word}-new card"
     )
     return Owned(session, account, (word, peer, person))
 

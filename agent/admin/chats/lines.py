@@ -22,6 +22,7 @@ from tools.admin.record_pages import label_of
 from tools.text.readable import escape_direction_chars, escape_invisible_chars, fill
 
 Line = OperatorAct | ChatEvent
+EVERY = Q()
 #: Lines of each of the two kinds between the messages of one page.
 MOST_LINES = 100
 #: Characters of a name.
@@ -77,21 +78,11 @@ SENTENCES: dict[tuple[str, str], Any] = {
 }
 
 
-def newest_lines(session: ChatSession, when: Q) -> list[Line]:
-    """The newest lines of a chat at that time, in order. Two queries."""
-    acts = OperatorAct.objects.filter(when, session=session).order_by("-pk")[:MOST_LINES]
-    events = ChatEvent.objects.filter(when, session=session).order_by("-at", "-pk")[:MOST_LINES]
-    return _in_order([*reversed(acts), *reversed(events)])
-
-
-def new_lines(session: ChatSession, when: Q, act: int, event: int) -> list[Line]:
-    """The next lines of a chat at that time after these keys, in order. Two queries."""
-    acts = OperatorAct.objects.filter(when, session=session, pk__gt=act).order_by("pk")
-    events = ChatEvent.objects.filter(when, session=session, pk__gt=event).order_by("pk")
-    return _in_order([*acts[:MOST_LINES], *events[:MOST_LINES]])
-
-
-def _in_order(lines: list[Line]) -> list[Line]:
+def load_lines(session: ChatSession, when: Q, acts: Q = EVERY, events: Q = EVERY) -> list[Line]:
+    """The newest lines of a chat at that time, in order, of each kind these alone. Two queries."""
+    done = OperatorAct.objects.filter(when, acts, session=session).order_by("-pk")[:MOST_LINES]
+    happened = ChatEvent.objects.filter(when, events, session=session).order_by("-at", "-pk")
+    lines = [*reversed(done), *reversed(happened[:MOST_LINES])]
     return sorted(lines, key=lambda line: line.at)
 
 

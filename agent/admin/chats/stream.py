@@ -23,7 +23,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 
 from agent.admin.chats import segments
-from agent.admin.chats.lines import Line, draw_line, new_lines, newest_lines, people_of
+from agent.admin.chats.lines import Line, draw_line, load_lines, people_of
 from agent.admin.chats.messages import (
     MediaPreviews,
     load_media_previews,
@@ -477,9 +477,8 @@ def load_stream(session: ChatSession, request: HttpRequest) -> Stream:
 
 
 def load_news(session: ChatSession, request: HttpRequest) -> Stream:
-    """What is new or has changed, by what the page has: the newest message in ``after``, the
-    newest act in ``act``, the newest event in ``event``, and bubbles with their marks in
-    ``marks``."""
+    """What is new or has changed, by what the page has: its newest message (``after``), ``act``
+    and ``event``, and bubbles with their ``marks``."""
     after = _id(request, "after") or 0
     marks = dict(_MARK.findall(request.GET.get("marks", "")))
     known = [int(pk) for pk in list(marks)[:MOST_MARKS]]
@@ -488,7 +487,8 @@ def load_news(session: ChatSession, request: HttpRequest) -> Stream:
     new = list(rows.filter(pk__gt=after).order_by("pk")[: CHAT_PAGE_SIZE + 1])
     # what is older than what the page shows was left out of it, and is no news
     since = Q(at__gte=changed[0].created_at) if changed else Q()
-    lines = new_lines(session, since, *(_id(request, name) or 0 for name in ("act", "event")))
+    newer_than = (Q(pk__gt=_id(request, name) or 0) for name in ("act", "event"))
+    lines = load_lines(session, since, *newer_than)
     shown, reader = changed + new[:CHAT_PAGE_SIZE], page_reader(session, request)
     newer = new[CHAT_PAGE_SIZE - 1].pk if len(new) > CHAT_PAGE_SIZE else None
     return Stream([*_merged(session, shown, lines, reader, marks)], newer=newer)
@@ -503,7 +503,7 @@ def _with_lines(session: ChatSession, page: ChatPage, reader: Reader) -> Stream:
         following = Message.objects.filter(session=session, pk__gt=newer).order_by("pk")
         end = following.values_list("created_at", flat=True).first()
         since &= Q(at__lt=end) if end else Q()
-    return Stream([*_merged(session, messages, newest_lines(session, since), reader)], older, newer)
+    return Stream([*_merged(session, messages, load_lines(session, since), reader)], older, newer)
 
 
 def _merged(

@@ -149,6 +149,9 @@ def test_of_a_flood_the_newest_are_shown_and_older_pages_have_theirs(browser: Cl
         happened(session, user_id=str(30_000 + number))
     shown = lines(page(browser, address(session)))
     assert (len(shown), shown[-1]) == (MOST_LINES, f"{30_000 + MOST_LINES + 4} joined")
+    mark = f"{rows[-1].pk}.1"
+    news = lines(page(browser, address(session, "news", f"?event=0&after=1&marks={mark}")))
+    assert news[-1] == shown[-1]
     older = lines(page(browser, address(session, "stream", f"?before={rows[1].pk}")))
     assert older == ["1 joined"]
 
