@@ -51,8 +51,8 @@ from tools.text.readable import escape_invisible_chars, shorten_text
 State = JoinRequest.State
 #: What each act is called, and how it stands on record.
 ACTS: dict[str, tuple[Any, ActKind]] = {
-    "approve": (_("Approve"), ActKind.LET_IN),
     "refuse": (_("Refuse"), ActKind.KEEP_OUT),
+    "approve": (_("Approve"), ActKind.LET_IN),
 }
 
 
@@ -95,17 +95,23 @@ def _verdict(row: JoinRequest) -> str:
     return with_less(render_state(row), f"{row.decided_by} {told}".strip())
 
 
+def _list_acts(row: JoinRequest) -> list[tuple[str, Any]]:
+    """What can be decided over ``row``, with the words for it."""
+    acts = [(act, words) for act, (words, _kind) in ACTS.items() if row.is_open]
+    return acts if row.flag is not None else acts[:1]
+
+
 def _buttons(row: JoinRequest) -> str:
     """What one click decides; the words beside the list go along."""
-    if not row.is_open:
-        return ""
-    shown = [
-        (reverse("admin:agent_joinrequest_act", args=(row.pk, act)), words)
-        for act, (words, _kind) in ACTS.items()
-        if act == "refuse" or row.flag is not None
-    ]
     button = '<button class="button plain" formnovalidate formaction="{}">{}</button>'
-    return format_html_join(" ", button, shown)
+    return format_html_join(
+        " ",
+        button,
+        (
+            (reverse("admin:agent_joinrequest_act", args=(row.pk, act)), words)
+            for act, words in reversed(_list_acts(row))
+        ),
+    )
 
 
 @admin.register(JoinRequest)
@@ -150,9 +156,8 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
         return (*self.list_display, "buttons") if may else self.list_display
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        may = obj is not None and obj.is_open and self.has_change_permission(request, obj)
-        shown = [(act, words) for act, (words, _kind) in ACTS.items()]
-        return {"request_acts": shown if may else (), "reason_chars": MOST_REASON}
+        may = obj is not None and self.has_change_permission(request, obj)
+        return {"request_acts": _list_acts(obj) if may else (), "reason_chars": MOST_REASON}
 
     @by_post
     def act_view(self, request: HttpRequest, object_id: str, act: str) -> HttpResponse:

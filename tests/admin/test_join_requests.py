@@ -41,6 +41,13 @@ def test_one_click_and_many_at_once_decide_with_words_and_their_author(browser: 
     assert OperatorAct.objects.filter(kind="keep_out", detail__endswith="full").count() == 2
 
 
+def test_enter_in_the_field_for_words_never_lets_anybody_in(browser: Client):
+    shown = page(browser, f"{LIST}{asked().pk}/change/")
+    form = shown[shown.index('name="reason"') :]
+    assert form.index("/act/refuse/") < form.index("/act/approve/")
+    assert "/act/approve/" not in page(browser, f"{LIST}{asked('3', flag=None).pk}/change/")
+
+
 def test_a_second_decision_changes_nothing_and_says_so(browser: Client):
     row = asked()
     browser.post(f"{LIST}{row.pk}/act/refuse/")
