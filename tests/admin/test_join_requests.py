@@ -57,8 +57,19 @@ def test_a_second_decision_changes_nothing_and_says_so(browser: Client):
     assert "act/approve" not in page(browser, f"{LIST}{row.pk}/change/")
 
 
+def test_what_cannot_be_answered_is_not_approved_and_no_act_is_on_record(browser: Client):
+    row = asked(flag=None, reason="no flag \u202e")
+    answer = browser.post(f"{LIST}{row.pk}/act/approve/", follow=True)
+    assert "It still waits: no flag" in answer.content.decode()
+    assert "\u202e" not in answer.content.decode()
+    assert (decision(row), OperatorAct.objects.count()) == ("waiting", 0)
+
+
 def test_what_is_odd_is_refused(browser: Client):
     row = asked()
+    odd = asked("5")
+    browser.post(f"{LIST}{odd.pk}/act/refuse/", {"reason": "a\0b"})
+    assert (decision(odd), odd.reason) == ("refuse", "a\ufffdb")
     browser.post(f"{LIST}{row.pk}/act/refuse/", {"reason": "x" * 201})
     assert browser.get(f"{LIST}{row.pk}/act/refuse/").status_code == 405
     assert browser.post(f"{LIST}{row.pk}/act/kick/").status_code == 400
