@@ -1,7 +1,7 @@
 """Requests of people to be let in: one click or many at once, and the rules that decide before."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from django import forms
@@ -47,12 +47,13 @@ from tools.admin.record_pages import (
 )
 from tools.admin.settings_page import SettingsAdmin, SettingsForm, field_label
 from tools.text.readable import escape_invisible_chars, shorten_text
+from tools.text.storable import make_storable
 
 State = JoinRequest.State
 #: What each act is called, and how it stands on record.
 ACTS: dict[str, tuple[Any, ActKind]] = {
-    "approve": (_("Approve"), ActKind.LET_IN),
     "refuse": (_("Refuse"), ActKind.KEEP_OUT),
+    "approve": (_("Approve"), ActKind.LET_IN),
 }
 
 
@@ -88,24 +89,33 @@ def _who(row: JoinRequest) -> str:
     return format_html('{} <div class="quiet">{} {}</div>', row.user_id, place, beside)
 
 
+def _why(row: JoinRequest) -> str:
+    return escape_invisible_chars(gettext(row.reason)) if row.reason else ""
+
+
 def _verdict(row: JoinRequest) -> str:
     """The state with who decided, or why it is so."""
-    reason = escape_invisible_chars(gettext(row.reason)) if row.reason else ""
-    told = gettext("The client is being told.") if row.decision else reason
+    told = gettext("The client is being told.") if row.decision else _why(row)
     return with_less(render_state(row), f"{row.decided_by} {told}".strip())
+
+
+def _list_acts(row: JoinRequest) -> list[tuple[str, Any]]:
+    """What can be decided over ``row``, with the words for it."""
+    acts = [(act, words) for act, (words, _kind) in ACTS.items() if row.is_open]
+    return acts if row.flag is not None else acts[:1]
 
 
 def _buttons(row: JoinRequest) -> str:
     """What one click decides; the words beside the list go along."""
-    if not row.is_open:
-        return ""
-    shown = [
-        (reverse("admin:agent_joinrequest_act", args=(row.pk, act)), words)
-        for act, (words, _kind) in ACTS.items()
-        if act == "refuse" or row.flag is not None
-    ]
     button = '<button class="button plain" formnovalidate formaction="{}">{}</button>'
-    return format_html_join(" ", button, shown)
+    return format_html_join(
+        " ",
+        button,
+        (
+            (reverse("admin:agent_joinrequest_act", args=(row.pk, act)), words)
+            for act, words in reversed(_list_acts(row))
+        ),
+    )
 
 
 @admin.register(JoinRequest)
@@ -150,9 +160,8 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
         return (*self.list_display, "buttons") if may else self.list_display
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        may = obj is not None and obj.is_open and self.has_change_permission(request, obj)
-        shown = [(act, words) for act, (words, _kind) in ACTS.items()]
-        return {"request_acts": shown if may else (), "reason_chars": MOST_REASON}
+        may = obj is not None and self.has_change_permission(request, obj)
+        return {"request_acts": _list_acts(obj) if may else (), "reason_chars": MOST_REASON}
 
     @by_post
     def act_view(self, request: HttpRequest, object_id: str, act: str) -> HttpResponse:
@@ -168,7 +177,8 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
     def carry_out(self, request: HttpRequest, rows: Rows, act: str) -> None:
         """Decide over ``rows``, each on record with its author; the client is told, and the page
         says what came of it."""
-        reason = request.POST.get("reason", "").strip() if act == "refuse" else ""
+        words = make_storable(request.POST.get("reason", "")).strip()
+        reason = words if act == "refuse" else ""
         if len(reason) > MOST_REASON:
             text = gettext("A reason has at most %d characters: nothing was done.") % MOST_REASON
             self.message_user(request, text, messages.ERROR)
@@ -182,21 +192,22 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
                 by=author_name(author),
                 reason=reason,
             )
-            taken = {row.pk: row for row in own if row.pk in set(pks)}
-            for row in taken.values():
+            taken = frozenset(pks)
+            for row in (one for one in own if one.pk in taken):
                 detail = f"#{row.pk} {reason}".strip()
                 record_act(ACTS[act][1], _find_session(row), author, detail=detail)
         serving = get_serving()
         if taken and serving is not None:
-            serving.steer(lambda steering: steering.tell_decided(list(taken)))
-        self._report(request, taken, len(own) - len(taken))
+            serving.steer(lambda steering: steering.tell_decided(taken))
+        self._report(request, [row.pk for row in own], taken)
 
-    def _report(self, request: HttpRequest, pks: Iterable[int], late: int) -> None:
+    def _report(self, request: HttpRequest, pks: list[int], taken: Collection[int]) -> None:
         """What came of decisions, the same of many in one line."""
-        rows = JoinRequest.objects.filter(pk__in=list(pks))
-        for (level, words), count in Counter(map(_outcome, rows)).items():
+        rows = JoinRequest.objects.filter(pk__in=pks)
+        told = [row for row in rows if row.pk in taken or row.is_open]
+        for (level, words), count in Counter(map(_outcome, told)).items():
             self.message_user(request, f"{words} ({count})" if count > 1 else words, level)
-        if late:
+        if late := len(pks) - len(told):
             text = ngettext(
                 "%(count)d request was decided before; nothing was changed.",
                 "%(count)d requests were decided before; nothing was changed.",
@@ -207,7 +218,7 @@ class JoinRequestAdmin(OwnAccountsAdmin, RecordAdmin):
 
 def _outcome(row: JoinRequest) -> tuple[int, str]:
     """What is said of a request that was just decided over, and how loud."""
-    why = gettext(row.reason) if row.reason else ""
+    why = _why(row)
     if row.state == State.APPROVED:
         return messages.SUCCESS, gettext("Approved.")
     if row.state == State.REFUSED:

@@ -19,9 +19,10 @@ ANSWER_SECONDS = 10.0
 MOST_WORDS = 500
 #: Words of clients for a request that somebody has decided before. go-cqhttp: HAS_BEEN_CHECKED.
 _DECIDED = re.compile(
-    r"已(?:经|被)*\S{0,4}处理|(?:请求|申请|邀请|验证)\S{0,6}已\S{0,4}(?:同意|拒绝|通过|过期|失效)"
-    r"|has[_ ]been[_ ](?:checked|handled|processed)"
-    r"|already[_ ](?:been[_ ])?(?:checked|handled|processed|decided|approved|accepted|re\w+ed)",
+    r"已(?:经|被)*\S{0,8}处理|重复处理"
+    r"|(?:请求|申请|邀请|验证)\S{0,6}已\S{0,4}(?:同意|拒绝|通过|过期|失效)"
+    r"|(?:been|was)[_ ](?:checked|handled|processed|decided)|\bexpired\b"
+    r"|already[_ ](?:checked|handled|processed|decided|approved|accepted|re\w+ed)",
     re.IGNORECASE,
 )
 

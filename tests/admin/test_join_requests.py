@@ -41,6 +41,13 @@ def test_one_click_and_many_at_once_decide_with_words_and_their_author(browser: 
     assert OperatorAct.objects.filter(kind="keep_out", detail__endswith="full").count() == 2
 
 
+def test_enter_in_the_field_for_words_never_lets_anybody_in(browser: Client):
+    shown = page(browser, f"{LIST}{asked().pk}/change/")
+    form = shown[shown.index('name="reason"') :]
+    assert form.index("/act/refuse/") < form.index("/act/approve/")
+    assert "/act/approve/" not in page(browser, f"{LIST}{asked('3', flag=None).pk}/change/")
+
+
 def test_a_second_decision_changes_nothing_and_says_so(browser: Client):
     row = asked()
     browser.post(f"{LIST}{row.pk}/act/refuse/")
@@ -50,8 +57,19 @@ def test_a_second_decision_changes_nothing_and_says_so(browser: Client):
     assert "act/approve" not in page(browser, f"{LIST}{row.pk}/change/")
 
 
+def test_what_cannot_be_answered_is_not_approved_and_no_act_is_on_record(browser: Client):
+    row = asked(flag=None, reason="no flag \u202e")
+    answer = browser.post(f"{LIST}{row.pk}/act/approve/", follow=True)
+    assert "It still waits: no flag" in answer.content.decode()
+    assert "\u202e" not in answer.content.decode()
+    assert (decision(row), OperatorAct.objects.count()) == ("waiting", 0)
+
+
 def test_what_is_odd_is_refused(browser: Client):
     row = asked()
+    odd = asked("5")
+    browser.post(f"{LIST}{odd.pk}/act/refuse/", {"reason": "a\0b"})
+    assert (decision(odd), odd.reason) == ("refuse", "a\ufffdb")
     browser.post(f"{LIST}{row.pk}/act/refuse/", {"reason": "x" * 201})
     assert browser.get(f"{LIST}{row.pk}/act/refuse/").status_code == 405
     assert browser.post(f"{LIST}{row.pk}/act/kick/").status_code == 400

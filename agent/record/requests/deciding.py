@@ -35,9 +35,11 @@ _OPEN = Q(state=State.WAITING, decision="")
 
 
 def decide(pks: Collection[int], *, is_approval: bool, by: str, reason: str = "") -> list[int]:
-    """Decide over requests; which of ``pks`` were open until now. One that cannot be answered is
-    refused here alone, and never approved."""
+    """Decide over those of ``pks`` that are open; which of them are decided now. One that cannot be
+    answered is refused here alone, and never approved."""
     rows = JoinRequest.objects.filter(_OPEN, pk__in=pks)
+    if is_approval:
+        rows = rows.filter(flag__isnull=False)
     taken = list(rows.select_for_update(no_key=True).order_by("pk"))
     made = {"decided_by": by[:200], "decided_at": timezone.now(), "rule": None}
     for row in taken:
@@ -45,7 +47,7 @@ def decide(pks: Collection[int], *, is_approval: bool, by: str, reason: str = ""
         if row.flag is not None:
             action = RuleAction.APPROVE if is_approval else RuleAction.REFUSE
             own.update(**made, decision=action, reason=reason, claimed_by="")
-        elif not is_approval:
+        else:
             own.update(**made, state=State.REFUSED, reason=reason)
     return [row.pk for row in taken]
 

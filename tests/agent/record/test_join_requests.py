@@ -17,9 +17,12 @@ from agent.domain.requests import (
 )
 from agent.domain.types import ChatAddress
 from agent.models import ChatSession, JoinRequest, Message, RequestRule, ServerProcess
+from agent.privacy.person import Person
+from agent.privacy.phases import erase_join_requests
 from agent.record.requests import telling
 from agent.record.requests.arriving import MOST_WAITING, take_in
 from agent.record.requests.deciding import claim_decided, decide, note_joins, settle, sweep
+from agent.record.waiting import expiry
 from tests.admin.record import answered, chat, said
 from tests.agent.talk import message
 
@@ -263,3 +266,14 @@ def test_an_owner_hears_how_requests_stand_and_what_is_not_done():
     assert said[2].startswith(f"#{odd.pk}: it still waits. The client gave no flag")
     assert telling.refuse_reply(RequestReply(False, "x" * 200), "en") == ""
     assert "200" in telling.refuse_reply(RequestReply(False, "x" * 201), "zh-hans")
+
+
+def test_a_person_is_erased_from_requests_and_old_ones_go_once_they_are_over():
+    asked(), asked(flag="f2", user_id="4", inviter_id="20002")
+    assert erase_join_requests(Person("20002")) == 1
+    [other] = JoinRequest.objects.all()
+    assert other.inviter_id == ""
+    later = timezone.now() + timedelta(days=1)
+    assert expiry.erase_join_requests(later, 0, 0).count == 0
+    JoinRequest.objects.update(state="approved")
+    assert expiry.erase_join_requests(later, 0, 0).count == 1

@@ -91,3 +91,26 @@ def test_the_answer_to_the_question_of_a_group_is_what_the_person_says():
 )
 def test_what_a_client_says_of_a_decision(answer, result):
     assert read_answer(parse_response(answer)).result is result
+
+
+@pytest.mark.parametrize(
+    ("words", "is_decided"),
+    [
+        ("已被其他管理员处理", True),
+        ("请求已处理", True),
+        ("请勿重复处理", True),
+        ("加群申请已过期", True),
+        ("This request has already been handled", True),
+        ("request already approved", True),
+        ("flag expired", True),
+        ("处理失败", False),
+        ("无法处理该请求", False),
+        ("群不存在或已解散", False),
+        ("账号已被冻结", False),
+        ("cannot be processed", False),
+    ],
+)
+def test_words_for_what_was_decided_elsewhere(words, is_decided):
+    said = read_answer(parse_response({"status": "failed", "retcode": 1200, "wording": words}))
+    assert (said.result is AnswerResult.DECIDED) == is_decided
+    assert said.words == words
