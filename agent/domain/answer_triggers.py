@@ -50,7 +50,8 @@ class Occasion:
     """Whether it is a word on a call that waits for approval."""
     is_command: bool = False
     is_for_managers: bool = False
-    """Whether that is one of :data:`agent.domain.commands.MEMBER_COMMANDS`, by who leads the group."""
+    """Whether that is one of :data:`agent.domain.commands.MEMBER_COMMANDS`, of who leads the
+    group."""
     is_follow_up: bool = False
     """Whether it follows, in time, a message of the same person that is to be answered."""
     is_owner: bool = False

@@ -157,6 +157,7 @@ TABLES: dict[str, TableWords] = {
     "agent.RequestRule": TableWords(
         _("What is decided over requests before anybody looks. Nobody is let in without a rule."),
         _("Without any, every request waits for somebody."),
+        add=_("Add a request rule"),
     ),
     "agent.Installation": TableWords(_("What counts for the whole installation.")),
     "auth.User": TableWords(
