@@ -45,6 +45,7 @@ from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.waiting.approvals import read_approval_reply, waiting_codes
 from agent.record.waiting.recovery import PendingMessage
 from tools.local_time import chosen_zone
+from tools.registry.policy import GROUP_ADMIN_ROLES
 
 State = Message.State
 
@@ -252,7 +253,7 @@ class ArrivalStore:
             is_command=command is not None,
             is_for_managers=command is not None
             and command.name in MEMBER_COMMANDS
-            and message.sender_role in ("owner", "admin"),
+            and message.sender_role in GROUP_ADMIN_ROLES,
             is_follow_up=chat.pk in self._follow_ups.awaited
             and self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=is_owner,
