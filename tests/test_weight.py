@@ -89,7 +89,7 @@ def _run_of_a_day(number: int, account: str) -> Run:
     )
     place = f"{session.platform}:{account}:{session.key}"
     said(session, sender_id=person)
-    message = said(session, sender_id=person, state="answered", reason="mention")
+    message = said(session, sender_id=person, state="answered", reason="mention", in_history=True)
     answered(message)
     run = run_for(message, state="failed" if number % 2 else "finished")
     call_of(step_of(run))

@@ -271,10 +271,10 @@ class RequestRuleAdmin(SettingsAdmin):
     search_fields = ("name", "words", "people", "groups", "account", "chats")
     change_form_template = "admin/agent/requestrule/change_form.html"
     first_fields = (
-        *("name", "kind", "words", "people", "groups", "least_level", "per_day"),
+        *("name", "kind", "words", "people", "least_level", "per_day"),
         *("action", "reason"),
     )
-    more_fields: ClassVar = ((_("Where it counts"), ("enabled", "position", *SCOPE)),)
+    more_fields: ClassVar = ((_("Where it counts"), ("enabled", "position", "groups", *SCOPE)),)
     columns: ClassVar = {
         "rule": Column(_("name"), lambda row: with_less(str(row), f"{row.position}")),
         "state": Column(
