@@ -64,9 +64,7 @@ def _tool_problems(name: str, arguments: dict[str, Any]) -> list[tuple[str, str]
 
 
 def _done(row: EventRule) -> str:
-    shown = {EventAction.TOOL: row.tool, EventAction.PICTURE: row.file}
-    shown |= {EventAction.STICKER: row.file}
-    said = shown.get(EventAction(row.action), row.text)
+    said = row.tool if row.action == EventAction.TOOL else row.text or row.file
     lines = row.get_action_display(), clamp_text(said[:200])
     return format_html('{} <div class="quiet">{}</div>', *lines)
 

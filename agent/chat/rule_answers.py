@@ -49,19 +49,15 @@ async def say_by_rule(
     """Say what ``rule`` has to say, and end the run of its message; nothing in a chat that was
     silenced meanwhile."""
     silence = run.silence if run.pending.is_later_result else ""
-    picture = None
+    text, picture = "", None
     if not silence and rule.action != EventAction.SAY:
         picture = await asyncio.to_thread(_find_picture, rule)
         silence = "" if picture else NO_FILE
-    text = ""
     if not silence:
         await run.sender.wait_turn()
-        if "{" in rule.text:
-            names = await name_people(run.message, rule, source)
-            group = clean_name(run.message.chat_title) or run.message.chat.peer_id
-            text = rule.fill(names, group)
-        else:
-            text = rule.text
+        group = clean_name(run.message.chat_title) or run.message.chat.peer_id
+        names = await name_people(run.message, rule, source) if "{" in rule.text else {}
+        text = rule.fill(names, group)
     await endings.tell(run, text, picture, detail=silence or rule.name)
 
 

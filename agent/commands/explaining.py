@@ -88,8 +88,7 @@ def _heard(heard: HeardFacts, *, is_owner: bool) -> Iterator[str]:
     if heard.reminder:
         yield _reminder(heard, who)
     elif heard.rule is not None and heard.reason == Reason.EVENT:
-        event = dict(KINDS).get(heard.rule.kind, heard.rule.kind)
-        values = {"time": _time(heard.at), "event": event, "who": who or "-"}
+        values = {"time": _time(heard.at), "event": dict(KINDS)[heard.rule.kind], "who": who or "-"}
         yield gettext("%(time)s, an event: %(event)s (%(who)s).") % values
     else:
         yield gettext("%(time)s, message of %(who)s.") % {"time": _time(heard.at), "who": who}

@@ -65,8 +65,6 @@ class _Group:
 
     chat: ChatAddress
     rule: EventRule
-    at: int
-    """The place of the last."""
     arrivals: list[EventArrival] = field(default_factory=list)
 
     @property
@@ -85,24 +83,21 @@ class EventDesk:
         self._quotas = quotas
 
     def accept_events(self, arrivals: Sequence[EventArrival]) -> list[list[TakenEvent]]:
-        """Put on record what is to be done about ``arrivals``: for each, what is to be taken up
-        because of it."""
+        """Put on record what is to be done about ``arrivals``: with the first of them, what is to
+        be taken up because of any."""
         self._live.see(read_versions())
-        taken: list[list[TakenEvent]] = [[] for _ in arrivals]
-        for group in self._group(arrivals):
-            taken[group.at] += self._take(group)
+        taken = [one for group in self._group(arrivals) for one in self._take(group)]
         self._forget_left(arrivals)
-        return taken
+        return [taken, *([] for _ in arrivals[1:])]
 
     def _group(self, arrivals: Sequence[EventArrival]) -> list[_Group]:
         rules, groups = self._live.seen.event_rules, dict[tuple[ChatAddress, int], _Group]()
-        for at, one in enumerate(arrivals) if rules.rows else ():
+        for one in arrivals if rules.rows else ():
             notice, chat = one.notice, one.notice.chat
             if chat is None or one.is_of_bot or is_left_alone(notice, chat.account):
                 continue
             if rule := rules.find(notice.kind, chat):
-                group = groups.setdefault((chat, rule.pk), _Group(chat, rule, at))
-                group.at = at
+                group = groups.setdefault((chat, rule.pk), _Group(chat, rule))
                 group.arrivals.append(one)
         return list(groups.values())
 
