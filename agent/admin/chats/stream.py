@@ -9,7 +9,7 @@ from datetime import datetime, time
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from django.db.models import Exists, OuterRef, Q, TextField
+from django.db.models import Exists, OuterRef, Q, Subquery, TextField
 from django.db.models.functions import Cast, Left, Length
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -106,7 +106,7 @@ def bubble_rows(session: ChatSession) -> Rows:
         length=Length("text"),
         recorded=Left(Cast("segments", TextField()), segments.SEGMENT_CHARACTERS + 1),
         is_resent=Exists(Message.objects.filter(resent_from=OuterRef("pk"))),
-        is_undone=Exists(UndoStep.objects.filter(message=OuterRef("pk"))),
+        undo_state=Subquery(UndoStep.objects.filter(message=OuterRef("pk")).values("state")),
         heard=Left("context_text", BUBBLE_CHARACTERS),
     ).only(
         *("session_id", "direction", "state", "reason", "detail", "sender_id", "sender_name"),
@@ -294,7 +294,7 @@ class Bubble:
     @cached_property
     def plain_text(self) -> str:
         """All that is to be shown of it but its head and foot, where that is words alone."""
-        is_gone = self.message.recalled_at or self.message.is_undone
+        is_gone = self.message.recalled_at or self.message.undo_state
         is_more = is_gone or self.quote or self.previews or self.is_cut or self.errors
         if is_more or len(self.pieces) != 1 or self.pieces[0].kind != "text":
             return ""
@@ -374,7 +374,7 @@ class Bubble:
             *(message.state, message.reason, message.detail, message.run_id, message.message_id),
             *(message.recalled_at, message.settled_at, message.merged_into_id, message.is_resent),
             *((run.pk, run.state) for run in self.runs),
-            *filter(None, (self.is_doubtful, message.is_undone and "undone")),
+            *filter(None, (self.is_doubtful, message.undo_state)),
             *(medium.pk for _picture, medium in self.media),
         )
         return f"{zlib.crc32(repr(facts).encode()):x}"
