@@ -93,9 +93,10 @@ async def perform(
 ) -> Any:
     """What the client answers to ``action``. Raises :class:`ToolFailed` with one sentence, where it
     was not carried out, :class:`OutcomeUnknown` where nobody can tell."""
-    chat = get_sender(context).chat
+    actions = _actions(context)
     with _telling(context):
-        return await carry_out(_actions(context), chat, action, params, instead, seconds)
+        chat = get_sender(context).chat
+        return await carry_out(actions, chat, action, params, instead, seconds)
 
 
 def explain(outcome: ActionOutcome, language: str = "zh-hans") -> str:
@@ -154,11 +155,11 @@ async def look_at_message(invocation: ToolInvocation, context: ToolExecutionCont
     """Whether a message of this chat may be taken back, or kept. Raises :class:`ToolFailed`. Taking
     back others' words is asked about."""
     message_id = str(invocation.arguments["message_id"])
+    if get_services(context).actions is None:
+        return CallBasis()
     message = await _find_message(context, message_id)
     account = str(context.metadata.get("account", ""))
     is_own = message.sender_id in ("", account)
-    if get_services(context).actions is None:
-        return CallBasis()
     if invocation.tool_name == "set_essence":
         await _check_role(context, LEAST_ROLE["set_essence"])
         asks = not _asker(context).is_manager
@@ -202,7 +203,8 @@ def _asker(context: ToolExecutionContext) -> Asker:
 
 async def _rest(context: ToolExecutionContext, *, asks: bool = False) -> CallBasis:
     """The message that the call rests on: what the asker quotes, or else what he said."""
-    sender = get_sender(context)
+    if (sender := get_services(context).sender) is None:  # an operator tries it by hand
+        return CallBasis(asks=asks)
     asked = str(context.metadata.get("message_id", ""))
     found = await sender.journal.record.submit(find_basis, sender.session_pk, asked)
     if found is None:

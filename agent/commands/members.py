@@ -11,7 +11,6 @@ from agent.commands.call import CommandCall, tell_usage
 from agent.domain.commands import Command, CommandName
 from agent.domain.errors import choose_language, pick_sentence
 from agent.domain.group_acts import MOST_MINUTES, UNKNOWN
-from agent.domain.states import ToolCallState
 from agent.record.runs.steps import NewCall, NewStep
 from agent.run.model_call import elapsed_ms
 from agent.run.services import RunServices
@@ -66,7 +65,7 @@ async def act(run: MessageRun, call: CommandCall) -> str:
     if not 1 <= wanted.arguments.get("minutes", 1) <= MOST_MINUTES:
         return pick_sentence(BAD_SPAN, "", language)
     recorded = [one for step in run.active.steps for one in step.calls]
-    if recorded and recorded[0].state != ToolCallState.RUNNING:
+    if recorded and recorded[0].result:
         return recorded[0].result
     pk, begun = (recorded[0].pk if recorded else 0), time.monotonic()
     if recorded:

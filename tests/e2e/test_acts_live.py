@@ -202,7 +202,8 @@ async def test_an_act_that_a_kill_cut_off_is_not_made_again(start_server, model)
     async with client(server, account) as bot:
         members(bot, {ADMIN: "admin", MEMBER: "member", account: "admin"}, deaf=True)
         parts = [text(f" /mute {MEMBER} 10m")]
-        await say(bot, group, ADMIN, parts, "admin")
+        await say(bot, group, MEMBER, parts, mention=False)
+        await say(bot, group, ADMIN, parts, "admin", mention=False)
         assert (await bot.next_action())["action"] == "set_group_ban"
         await bot.close_code()
     server.restart(FROST_FAULT="")

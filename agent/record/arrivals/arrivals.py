@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 
 from agent.domain.answer_triggers import Occasion, TriggerDecision, decide_trigger, merge_window
 from agent.domain.approvals import ApprovalReply, parse_approval_reply
-from agent.domain.commands import Command, parse_command
+from agent.domain.commands import MEMBER_COMMANDS, Command, parse_command
 from agent.domain.manners import ChatManners, MemberCommands, environment_manners
 from agent.domain.persona import PersonaSettings, environment_persona
 from agent.domain.states import FIRST_CLAIM
@@ -35,6 +35,7 @@ from agent.record.sums.quotas import AnswerCandidate, AnswerQuotas
 from agent.record.waiting.approvals import read_approval_reply, waiting_codes
 from agent.record.waiting.recovery import PendingMessage
 from tools.local_time import chosen_zone
+from tools.registry.policy import GROUP_ADMIN_ROLES
 
 State = Message.State
 
@@ -224,6 +225,9 @@ class ArrivalStore:
         reply = parse_approval_reply(message.text) and read_approval_reply(message, chat.pk)
         on_members = manners.member_commands == MemberCommands.ADMINS
         command = parse_command(message.text, manners.command_prefix, on_members=on_members)
+        # A row says that they are for this bot, also where it is not addressed.
+        by_leader = message.sender_role in GROUP_ADMIN_ROLES
+        is_order = command is not None and by_leader and command.name in MEMBER_COMMANDS
         occasion = Occasion(
             now=arrival.received_at,
             quotes_bot=quotes_bot,
@@ -232,7 +236,7 @@ class ArrivalStore:
             is_follow_up=chat.pk in self._follow_ups.awaited
             and self._follow_ups.is_one(chat.pk, message.sender_id, arrival.received_at),
             is_owner=message.sender_id in settings.owners,
-            all_for_me=settings.all_for_me,
+            all_for_me=settings.all_for_me or is_order,
             pause=chat.pause_reason and chat.find_pause(arrival.received_at),
             taken_over_by=chat.taken_over_by and chat.find_operator(arrival.received_at),
             roll=random.random() * 100 if manners.wake_chance else 100.0,  # noqa: S311
