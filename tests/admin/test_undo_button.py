@@ -16,8 +16,11 @@ pytestmark = pytest.mark.django_db
 class FakeServing:
     """A running server that can take no call back."""
 
-    steering = object()
-    orders = 0
+    def __init__(self) -> None:
+        self.steering, self.orders, self.is_there = self, 0, True
+
+    def is_connected(self, _chat: object) -> bool:
+        return self.is_there
 
     def run(self, _work: Callable[..., Coroutine[Any, Any, Any]]) -> frozenset[str]:
         return frozenset()
@@ -89,4 +92,12 @@ def test_without_a_server_nothing_is_put_down():
     run, browser = run_in(chat()), logged_in()
     browser.post(address(run, "undo"))
     assert "sends no messages" in page(browser, address(run))
+    assert not UndoStep.objects.exists()
+
+
+def test_while_the_account_is_away_nothing_is_put_down(serving: FakeServing):
+    serving.is_there = False
+    run, browser = run_in(chat()), logged_in()
+    browser.post(address(run, "undo"))
+    assert "account is not connected" in page(browser, address(run))
     assert not UndoStep.objects.exists()

@@ -8,9 +8,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 
 from agent.access import find_access
-from agent.domain.states import ActKind
+from agent.domain.states import AWAY, ActKind
 from agent.domain.undo import UndoAsker
 from agent.models import Message, Run
+from agent.record.chats.chat_record import find_address
 from agent.record.settings.manners import ONEBOT
 from agent.record.waiting.operator_acts import author_name, record_act
 from agent.record.waiting.undoing import (
@@ -43,6 +44,9 @@ def undo_run(request: HttpRequest, run: Run) -> None:
     if serving is None or serving.steering is None:
         text = gettext("This process sends no messages. Open the page of the running server.")
         messages.error(request, text)
+        return
+    if run.session is None or not serving.steering.is_connected(find_address(run.session)):
+        messages.error(request, gettext(AWAY))  # a step is tried once
         return
     user = author_of(request)
     sees_all = find_access(user).is_everything
