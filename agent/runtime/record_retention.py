@@ -55,8 +55,8 @@ def retention_rules() -> list[RetentionRule]:
         ("requests to be let in", expiry.erase_join_requests),
     )
     return [
-        *(RetentionRule(*kind, lambda: settings.EVENT_KEEP_DAYS) for kind in of_events),
         *(RetentionRule(*kind, lambda: settings.RECORD_KEEP_DAYS) for kind in kinds),
+        *(RetentionRule(*kind, lambda: settings.EVENT_KEEP_DAYS) for kind in of_events),
     ]
 
 

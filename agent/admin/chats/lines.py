@@ -82,7 +82,7 @@ def load_lines(session: ChatSession, when: Q, acts: Q = EVERY, events: Q = EVERY
     """The newest lines of a chat at that time, in order, of each kind these alone. Two queries."""
     done = OperatorAct.objects.filter(when, acts, session=session).order_by("-pk")[:MOST_LINES]
     happened = ChatEvent.objects.filter(when, events, session=session).order_by("-at", "-pk")
-    lines = [*reversed(done), *reversed(happened[:MOST_LINES])]
+    lines: list[Line] = [*reversed(done), *reversed(happened[:MOST_LINES])]
     return sorted(lines, key=lambda line: line.at)
 
 
