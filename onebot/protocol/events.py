@@ -103,6 +103,8 @@ class OtherEvent:
     """``notice_type``, ``request_type``, ``message_type`` and so on."""
     sub_type: str
     raw: dict[str, Any]
+    flag: object = None
+    """What a request is answered by, also where ``raw`` is cut."""
 
 
 #: Numbers below it are ids without being looked at any further.
@@ -128,7 +130,10 @@ def parse_event(frame: dict[str, object]) -> Event:
         event = HeartbeatEvent(self_id, known, _seconds(frame.get("interval")))
     elif post_type == "meta_event" and detail_type == "lifecycle":
         event = LifecycleEvent(self_id, _text(frame.get("sub_type")))
-    return event or OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame)
+    if event is not None:
+        return event
+    flag = frame.get("flag") if post_type == "request" else None
+    return OtherEvent(self_id, post_type, detail_type, _text(frame.get("sub_type")), frame, flag)
 
 
 def _seconds(milliseconds: object) -> float | None:

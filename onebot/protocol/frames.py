@@ -43,6 +43,8 @@ MAX_BYTES = 2**23
 TEXT_BYTES = 2**20
 #: Texts shorter than this are left alone.
 SHORT_TEXT_BYTES = 2**8
+#: How a text ends that was cut.
+CUT_END = " 字节）"
 #: Base64 shorter than this stays in its message.
 SHORT_FILE_BYTES = 2**12
 #: Files of one frame that are stored; at most twenty of a message are used.
@@ -134,7 +136,7 @@ class _Cut:
                 stop -= 1
             self._text_left -= stop - start
             self._add(self._data[start:stop])
-            self._add(f"……（略去 {end - stop} 字节）".encode())
+            self._add(f"……（略去 {end - stop}{CUT_END}".encode())
         self._done = end
 
     def _long_files(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -8,6 +8,7 @@ from agent.domain.requests import (
     RequestKind,
 )
 from onebot.protocol.events import OtherEvent, parse_time
+from onebot.protocol.frames import CUT_END
 from onebot.protocol.segments import parse_id, value_text
 
 #: Bytes of a flag; a longer one is none that a client could have meant.
@@ -39,7 +40,7 @@ def read_request(event: OtherEvent, self_id: str) -> IncomingRequest | None:
         user_id=user_id,
         group_id=group_id,
         comment=value_text(raw.get("comment")).strip()[:MOST_COMMENT],
-        flag=_read_flag(raw.get("flag")),
+        flag=_read_flag(event.flag),
         inviter_id=next((one for one in inviters if one not in ("", "0")), ""),
         level=_read_level(raw.get("level")) or _read_level(raw.get("qq_level")),
         happened_at=parse_time(raw.get("time")),
@@ -50,7 +51,9 @@ def _read_flag(value: object) -> Flag | None:
     """``value`` where it can go back as it came."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    if isinstance(value, str) and not 0 < len(value.encode()) <= MOST_FLAG:
+    if isinstance(value, str) and (
+        not 0 < len(value.encode()) <= MOST_FLAG or value.endswith(CUT_END)
+    ):
         return None
     return value
 

@@ -8,7 +8,7 @@ from agent.domain.requests import AnswerResult, RequestAnswer, RequestKind
 from onebot.gateway.requests import read_answer
 from onebot.protocol.actions import parse_response
 from onebot.protocol.events import OtherEvent
-from onebot.protocol.frames import decode_frame
+from onebot.protocol.frames import decode_frame, shrink_frame
 from onebot.protocol.requests import answer_action, read_request
 from onebot.protocol.segments import json_text
 
@@ -17,10 +17,14 @@ ADD = FRIEND | {"request_type": "group", "sub_type": "add", "group_id": 30003}
 INVITE = ADD | {"sub_type": "invite"}
 
 
-def read(frame: dict[str, Any]) -> Any:
+def decoded(frame: dict[str, Any]) -> OtherEvent:
     event = decode_frame(json_text(frame))
     assert isinstance(event, OtherEvent)
-    return read_request(event, "10001")
+    return event
+
+
+def read(frame: dict[str, Any]) -> Any:
+    return read_request(decoded(frame), "10001")
 
 
 @pytest.mark.parametrize("flag", [1795228533, "1795228533", "90212|30003|2|false", "u_a-b-c", 1.5])
@@ -38,6 +42,26 @@ def test_79_friend_and_group_requests_go_back_with_the_flag_as_it_came(flag, com
 @pytest.mark.parametrize("flag", [None, "", {}, {"a": 1}, [1], True, "x" * 70_000, "x" * 2**20])
 def test_a_flag_that_cannot_go_back_is_none(flag):
     assert read(ADD | {"flag": flag}).flag is None
+
+
+@pytest.mark.parametrize(
+    ("size", "is_kept"), [(2**16 - 300, True), (2**16, True), (2**16 + 1, False)]
+)
+def test_a_flag_may_be_as_long_as_is_said(size, is_kept):
+    flag = "x" * size
+    assert read(ADD | {"flag": flag}).flag == (flag if is_kept else None)
+    assert len(json_text(decoded(ADD | {"flag": flag}).raw)) < 2**16
+
+
+def test_a_flag_that_was_cut_with_its_frame_is_none():
+    frame = json_text(ADD | {"comment": "x" * 2**20, "flag": "y" * 300})
+    small = shrink_frame(frame, lambda _pieces: "")
+    assert isinstance(small, bytes)
+    event = decode_frame(small, len(frame))
+    assert isinstance(event, OtherEvent)
+    found = read_request(event, "10001")
+    assert found
+    assert found.flag is None
 
 
 def test_who_invited_and_the_level_are_read_where_the_client_tells_them():
