@@ -86,7 +86,8 @@ def _run_of_a_day(number: int, account: str) -> Run:
     )
     place = f"{session.platform}:{account}:{session.key}"
     said(session, sender_id=person)
-    message = said(session, sender_id=person, state="answered", reason="mention")
+    usual = {"state": "answered", "reason": "mention", "in_history": True}
+    message = said(session, sender_id=person, **usual)
     answered(message)
     run = run_for(message, state="failed" if number % 2 else "finished")
     call_of(step_of(run))

@@ -241,11 +241,11 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     text_fields = ("self_id", "second_name", "nickname", "client_name", "implementation")
     search_help_text: ClassVar = _("Part of an account's id or nickname, or of the client's name.")
     #: What the program writes: what is asked first, and the rest.
-    state_fields = ("called", "online", "account_online", "cannot_speak_since", "chats")
+    state_fields = ("called", "online", "account_online", "chats")
     connection_fields = (
         *("self_id", "second_name", "client", "kinds_of_connection", "user_agent"),
-        *("connected_at", "disconnected_at", "silent_at", "last_heartbeat_at", "channel"),
-        "token_state",
+        *("connected_at", "disconnected_at", "silent_at", "cannot_speak_since"),
+        *("last_heartbeat_at", "channel", "token_state"),
     )
     first_fields = (*state_fields, "owners", "personas", "answers", "manners")
     more_fields: ClassVar = (

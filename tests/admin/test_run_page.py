@@ -154,7 +154,7 @@ def test_no_recorded_value_breaks_the_page(browser: Client):
 def test_a_page_takes_the_same_queries_whatever_it_holds(
     browser: Client, django_assert_num_queries: DjangoAssertNumQueries, count: int
 ):
-    run = run_for(said(chat()))
+    run = run_for(said(chat(), in_history=True))
     for number in range(count):
         call_of(step_of(run, number))
     page(browser, address(run))  # what Django remembers for good is asked here
