@@ -51,7 +51,8 @@ def _message(session: ChatSession, request: HttpRequest, number: int) -> dict[st
     may_see = request.user.has_perm("agent.view_run")
     shown = list(runs.order_by("-pk")[:MOST_RUNS]) if may_see else []
     may_choose = message.direction == Message.Direction.IN and bubbles[0].side == "person"
-    may_recall = bool(message.message_id) and message.recalled_at is None
+    is_ours = message.direction == Message.Direction.OUT or session.kind == ChatSession.Kind.GROUP
+    may_recall = is_ours and bool(message.message_id) and message.recalled_at is None
     return {
         "panel": "message",
         "mutes": member_acts.list_mutes(session, request) if may_choose else (),
