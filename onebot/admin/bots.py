@@ -249,14 +249,8 @@ class BotAdmin(OwnAccountsAdmin, SettingsAdmin, RecordAdmin):
     state_fields = ("called", "online", "account_online", "chats")
     connection_fields = (
         *("lately", "self_id", "second_name", "client", "kinds_of_connection", "user_agent"),
-        *(
-            "cannot_speak_since",
-            "connected_at",
-            "disconnected_at",
-            "silent_at",
-            "last_heartbeat_at",
-        ),
-        *("channel", "token_state"),
+        *("connected_at", "disconnected_at", "silent_at", "cannot_speak_since"),
+        *("last_heartbeat_at", "channel", "token_state"),
     )
     first_fields = (*state_fields, "owners", "personas", "answers", "manners")
     more_fields: ClassVar = (

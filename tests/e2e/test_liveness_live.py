@@ -42,6 +42,15 @@ async def test_28_a_client_whose_heartbeats_stop_is_closed_and_its_row_says_so(s
         assert (await bot_row(server, account, "online"))["silent_at"] is None
 
 
+async def test_27_a_client_that_is_gone_without_a_word_is_taken_offline(server):
+    account = fresh_id()
+    async with client(server, account) as bot:
+        await bot.heartbeat(interval=100)
+        bot._socket.transport.pause_reading()  # it answers to no close frame
+        await bot_row(server, account, "NOT online AND silent_at IS NOT NULL")
+        bot.cut()
+
+
 async def test_29_and_30_who_never_answers_pings_stays_for_its_heartbeats_alone(server):
     """Both have stopped to read their sockets; only one has said that heartbeats will come."""
     beating, dead = fresh_id(), fresh_id()

@@ -562,3 +562,10 @@ def test_a_newer_version_is_told_to_those_who_run_the_server_while_an_address_is
     assert "version" not in [one.kind for one in alerts(owner_of(chat("700")))]
     settings.VERSION_URL = ""
     assert "version" not in [one.kind for one in alerts(chief)]
+
+
+def test_an_account_that_was_closed_for_its_silence_is_told_of_as_such():
+    now = timezone.now()
+    Bot.objects.create(self_id="10001", disconnected_at=now, silent_at=now)
+    (alert,) = [one for one in alerts(superuser()) if one.kind == "disconnected"]
+    assert "fell silent" in alert.text
