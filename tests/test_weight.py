@@ -3,6 +3,7 @@ raise a figure of ``.ci/weight.toml`` does it in the commit that makes one deare
 reason."""
 
 import tomllib
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -86,7 +87,7 @@ def _run_of_a_day(number: int, account: str) -> Run:
     )
     place = f"{session.platform}:{account}:{session.key}"
     said(session, sender_id=person)
-    usual = {"state": "answered", "reason": "mention", "in_history": True}
+    usual: dict[str, Any] = {"state": "answered", "reason": "mention", "in_history": True}
     message = said(session, sender_id=person, **usual)
     answered(message)
     run = run_for(message, state="failed" if number % 2 else "finished")
