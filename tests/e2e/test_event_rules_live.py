@@ -267,7 +267,8 @@ async def test_pictures_and_stickers_are_sent_and_a_file_that_is_gone_is_on_reco
         kinds = [part["type"] for part in action["params"]["message"]]
         assert ("image" in kinds, spoken(action).strip()) == (True, said)
     await tell(bot, "没有", user=person, group=group)
-    assert await verdict(live, group) == ("silent", "keyword")
+    wanted = "text = '没有' AND state = 'silent' AND reason = 'keyword' AND sender_id = ?"
+    await live.row(f"SELECT id FROM agent_message WHERE {wanted}", str(person))
     await bot.no_action(group=group)
 
 
