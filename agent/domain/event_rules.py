@@ -137,35 +137,29 @@ class FiredRule:
         return fence_values(FenceKind.EVENT, [told])
 
 
-_FIELDS = frozenset(one.name for one in fields(FiredRule))
-
-
 def read_fired_rule(raw: Mapping[str, Any] | None) -> FiredRule | None:
     """The rule that a message keeps; None for every other message."""
     kept = (raw or {}).get(_ON_RECORD)
     if not isinstance(kept, dict):
         return None
-    known = {name: value for name, value in kept.items() if name in _FIELDS}
-    return FiredRule(**{**known, "people": tuple(kept.get("people", ()))})
+    known = {one.name: kept[one.name] for one in fields(FiredRule) if one.name in kept}
+    return FiredRule(**known | {"people": tuple(kept.get("people", ()))})
 
 
 def find_cause(notice: ChatNotice) -> str:
     """Who caused it, for whose limits it counts; "" where nobody knows. Whoever joins has done so
     himself, also where somebody let him in."""
-    if notice.kind == EventKind.JOIN:
-        return notice.user_id
-    return notice.operator_id or notice.user_id
+    is_join = notice.kind == EventKind.JOIN
+    return notice.user_id if is_join else notice.operator_id or notice.user_id
 
 
 def is_left_alone(notice: ChatNotice, account: str) -> bool:
     """Whether no rule is for it: the account itself did it, or it was done to it, and what it says
     of that could go on for ever; somebody else was poked; or nobody is said to have come or
     gone."""
-    if notice.kind == EventKind.POKE and notice.target_id != account:
-        return True
-    if notice.kind in GATHERED and not notice.user_id:
-        return True
-    return account in (notice.user_id, find_cause(notice))
+    is_of_others = notice.kind == EventKind.POKE and notice.target_id != account
+    is_of_nobody = notice.kind in GATHERED and not notice.user_id
+    return is_of_others or is_of_nobody or account in (notice.user_id, find_cause(notice))
 
 
 def unite(people: Sequence[str], count: int, more: Sequence[str]) -> tuple[tuple[str, ...], int]:

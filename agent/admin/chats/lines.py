@@ -95,9 +95,11 @@ def people_of(lines: Iterable[Line]) -> set[str]:
 def draw_line(line: Line, at: datetime, names: Mapping[str, str], runs: str) -> SafeString:
     """``line``, which was recorded ``at``, with people as ``names`` call them; ``runs`` is the
     address of runs, "" for who may not see them."""
-    if isinstance(line, ChatEvent):
-        return _draw_event(line, at, names)
-    return _draw_act(line, at, runs)
+    if isinstance(line, OperatorAct):
+        return _draw_act(line, at, runs)
+    client = line.happened_at.astimezone(at.tzinfo) if line.happened_at else at
+    times = at.isoformat(), f"{at:%H:%M:%S}", f"{client:%Y-%m-%d %H:%M:%S}"
+    return fill(_EVENT, line.pk, line.kind, *times, event_words(line, names))
 
 
 def _draw_act(act: OperatorAct, at: datetime, runs: str) -> SafeString:
@@ -108,12 +110,6 @@ def _draw_act(act: OperatorAct, at: datetime, runs: str) -> SafeString:
     if act.run_id and runs:
         link = fill(' <a href="{0}{1}/change/">{2} #{1}</a>', runs, act.run_id, gettext("run"))
     return fill(_ACT, act.pk, act.kind, at.isoformat(), *words, detail, link)
-
-
-def _draw_event(event: ChatEvent, at: datetime, names: Mapping[str, str]) -> SafeString:
-    client = event.happened_at.astimezone(at.tzinfo) if event.happened_at else at
-    times = at.isoformat(), f"{at:%H:%M:%S}", f"{client:%Y-%m-%d %H:%M:%S}"
-    return fill(_EVENT, event.pk, event.kind, *times, event_words(event, names))
 
 
 def event_words(event: ChatEvent, names: Mapping[str, str]) -> SafeString:
