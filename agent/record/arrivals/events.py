@@ -7,6 +7,7 @@ What nothing is done about leaves no row here: a flood costs no backlog.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from django.utils import timezone
 
@@ -75,19 +76,21 @@ class EventDesk:
         session, chat = ChatSession.objects.get(pk=session_pk), _heard(arrivals[0]).chat
         manners = self._live.seen.manners.find(chat)
         allowed = [one for one in arrivals if self._may(one, session, manners)]
-        units, seconds = [[one] for one in allowed], 0.0
-        if allowed and rule.kind in GATHERED:
+        is_gathered = rule.kind in GATHERED
+        if allowed and is_gathered:
             for row, fired in self._gathering(chat):
                 if fired.pk == rule.pk:
                     _keep(row, fired, *unite(fired.people, fired.count, _people(allowed)))
                     return []
-            units, seconds = [allowed], GATHER_SECONDS
         waiting = Message.objects.filter(UNSETTLED, session=session, reason=Reason.EVENT)
-        room = max(MOST_WAITING - waiting.count(), 0) if units else 0
+        room = max(MOST_WAITING - waiting.count(), 0) if allowed else 0
+        added = (  # those who may not have an event are no first of others
+            self._add(rule, session, manners, allowed[at:] if is_gathered else allowed[at : at + 1])
+            for at in range(min(room, len(allowed)))
+        )
         return [
-            (HeldMessage(row.pk, FIRST_CLAIM), seconds)
-            for unit in units[:room]
-            if (row := self._add(rule, session, manners, unit))
+            (HeldMessage(row.pk, FIRST_CLAIM), GATHER_SECONDS if is_gathered else 0.0)
+            for row in islice(filter(None, added), 1 if is_gathered else None)
         ]
 
     def _may(self, one: EventArrival, session: ChatSession, manners: ChatManners) -> bool:

@@ -269,6 +269,16 @@ def test_events_count_for_the_limits_of_who_caused_them_and_owners_have_none():
     assert people() == [["20001"], ["20002"], ["20003"], ["20003"]]
 
 
+def test_who_comes_too_often_keeps_nobody_else_from_being_welcomed():
+    rule("join")
+    Manners.objects.create(name="m", person_per_minute=1)
+    at_desk, earlier = desk(), timezone.now() - timedelta(seconds=9)
+    at_desk.accept_events([arrival("join", user_id="1", happened_at=earlier)])
+    Message.objects.update(state="answered")
+    at_desk.accept_events([arrival("join", user_id=one) for one in "123"])
+    assert people() == [["1"], ["2", "3"]]
+
+
 def test_a_chat_that_is_taken_over_or_paused_hears_nothing():
     rule()
     for fields in ({"taken_over_by": "op"}, {"pause_reason": "muted"}):
