@@ -385,8 +385,8 @@ class Gateway:
     def _take_in(self, event: OtherEvent, self_id: str) -> None:
         """A notice, a request, or what there are no words for. Returns at once."""
         notice = read_notice(event, self_id)
-        arrived = event, timezone.now()
-        self._keep(self.runtime.record.submit_batched(bots.save_client_events, arrived))
+        now = timezone.now()
+        self._keep(self.runtime.record.submit_batched(bots.save_client_events, (event, now)))
         if event.post_type == "request":
             self._take_request(event)
         if notice is None:
@@ -400,21 +400,17 @@ class Gateway:
             )
             work = self.runtime.message_recalled(recall)
             self._keep(asyncio.get_running_loop().create_task(work))
-        if notice.chat is not None:
-            self._follow(notice, notice.chat)
-
-    def _follow(self, notice: ChatNotice, chat: ChatAddress) -> None:
-        """Have done what a notice of ``chat`` changes, and what rules say of it."""
+        if (chat := notice.chat) is None:
+            return
         if self.runtime.record.live.current.event_rules.rows and chat.kind == "group":
             self._names.ask(chat)
         is_of_bot = self._is_other_bot(find_cause(notice), chat.account)
-        title = self._names.find(chat)
-        self.runtime.event_happened(EventArrival(notice, timezone.now(), title, is_of_bot))
+        self.runtime.event_happened(EventArrival(notice, now, self._names.find(chat), is_of_bot))
         self._pauses.follow(notice, chat)
         self._actions.follow(notice, chat)
         if notice.kind == EventKind.JOIN and self.runtime.has_requests:
-            joined = self.runtime.requests.note_join(chat.account, chat.peer_id, notice.user_id)
-            self._keep(joined)
+            requests = self.runtime.requests
+            self._keep(requests.note_join(chat.account, chat.peer_id, notice.user_id))
 
     def _take_request(self, event: OtherEvent) -> None:
         """Somebody asks to be let in."""
