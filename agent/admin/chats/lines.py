@@ -22,7 +22,6 @@ from tools.admin.record_pages import label_of
 from tools.text.readable import escape_direction_chars, escape_invisible_chars, fill
 
 Line = OperatorAct | ChatEvent
-EVERY = Q()
 #: Lines of each of the two kinds between the messages of one page.
 MOST_LINES = 100
 #: Characters of a name.
@@ -78,10 +77,10 @@ SENTENCES: dict[tuple[str, str], Any] = {
 }
 
 
-def load_lines(session: ChatSession, when: Q, acts: Q = EVERY, events: Q = EVERY) -> list[Line]:
-    """The newest lines of a chat at that time, in order, of each kind these alone. Two queries."""
-    done = OperatorAct.objects.filter(when, acts, session=session).order_by("-pk")[:MOST_LINES]
-    happened = ChatEvent.objects.filter(when, events, session=session).order_by("-at", "-pk")
+def load_lines(session: ChatSession, acts: Q, events: Q) -> list[Line]:
+    """The newest of these lines of a chat, in order. Two queries."""
+    done = OperatorAct.objects.filter(acts, session=session).order_by("-pk")[:MOST_LINES]
+    happened = ChatEvent.objects.filter(events, session=session).order_by("-at", "-pk")
     lines: list[Line] = [*reversed(done), *reversed(happened[:MOST_LINES])]
     return sorted(lines, key=lambda line: line.at)
 
